@@ -88,6 +88,23 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
     return {version: _numbers(records, version) for version, records in groups.items()}
 
 
+def with_common_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers of seeds that all tables of a parent have.
+
+    A seed of some tables only would be in no number that leaves out another one for the others.
+
+    Parameters
+    ----------
+    numbers : DataFrame
+        Of one version, as :func:`~experiments.p1.cc18.records.frame` has them.
+    """
+    if numbers.empty:
+        return numbers
+    tables = numbers.groupby("parent").dataset.transform("nunique")
+    having = numbers.groupby(["parent", "seed"]).dataset.transform("nunique")
+    return numbers[having == tables]
+
+
 def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return numbers of one method name for both versions: error and ECE of the first, far rows of
     the second.
@@ -97,7 +114,7 @@ def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     numbers : mapping of str to DataFrame
         By version.
     """
-    near, far = numbers[GEODESIC], numbers[FAR]
+    near, far = (with_common_seeds(numbers[version]) for version in (GEODESIC, FAR))
     if far.empty:
         return near
     second = {f"{method}_figure1": AUTHORS[parent] for parent, method in OURS.items()}

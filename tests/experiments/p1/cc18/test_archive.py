@@ -97,6 +97,16 @@ def test_archived_numbers_on_another_parent_are_left_out(record, tmp_path) -> No
     assert dict(zip(errors.seed, errors.value, strict=True)) == {0: 0.2, 1: 0.1}
 
 
+def test_a_seed_of_one_table_waits_for_the_others(runs) -> None:
+    found, more = (
+        published.figure2_numbers(by_version(records, records))
+        for records in (runs(), [*runs(), *runs(seeds=(2,), names="b")])
+    )
+    pd.testing.assert_frame_equal(found, more)
+    whole = published.figure2_numbers(by_version(runs(seeds=(0, 1, 2))))
+    assert set(whole.seed.dropna()) == {0, 1, 2} and set(found.seed.dropna()) == {0, 1}
+
+
 def test_an_archive_in_a_folder_counts_as_runs(runs, tmp_path) -> None:
     folder = tmp_path / "runs"
     saved(by_version(runs()), archive.archive_path(folder))
