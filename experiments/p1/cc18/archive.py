@@ -88,10 +88,11 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
     return {version: _numbers(records, version) for version, records in groups.items()}
 
 
-def with_common_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of seeds that all tables of a parent have.
+def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers of seeds that are complete: of all tables, sizes and methods of a parent.
 
-    A seed of some tables only would be in no number that leaves out another one for the others.
+    Leaving out a seed that some tables do not have would leave their part of a statistic as it is,
+    and its standard error would be too small. Complete is a seed that no other has more runs of.
 
     Parameters
     ----------
@@ -100,9 +101,9 @@ def with_common_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
     """
     if numbers.empty:
         return numbers
-    tables = numbers.groupby("parent").dataset.transform("nunique")
-    having = numbers.groupby(["parent", "seed"]).dataset.transform("nunique")
-    return numbers[having == tables]
+    runs = numbers[KEY].drop_duplicates().groupby(["parent", "seed"]).size()
+    complete = runs[runs == runs.groupby("parent").transform("max")].index
+    return numbers[pd.MultiIndex.from_frame(numbers[["parent", "seed"]]).isin(complete)]
 
 
 def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -114,7 +115,7 @@ def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     numbers : mapping of str to DataFrame
         By version.
     """
-    near, far = (with_common_seeds(numbers[version]) for version in (GEODESIC, FAR))
+    near, far = (with_complete_seeds(numbers[version]) for version in (GEODESIC, FAR))
     if far.empty:
         return near
     second = {f"{method}_figure1": AUTHORS[parent] for parent, method in OURS.items()}

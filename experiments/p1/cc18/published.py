@@ -18,7 +18,7 @@ from experiments.p1.cc18.archive import (
     OWN,
     numbers_below,
     to_rows,
-    with_common_seeds,
+    with_complete_seeds,
 )
 from experiments.p1.cc18.records import (
     AUTHORS,
@@ -240,13 +240,11 @@ def _is_of_kernel(metric: str, method: str) -> bool:
 def _jackknifed(
     numbers: pd.DataFrame, version: str, wanted: Callable[[str, str], bool]
 ) -> pd.DataFrame:
-    """Return the statistics of all seeds that each table has, and without each of them, beside the
-    stored ones.
-    """
+    """Return the statistics of all complete seeds, and without each of them, beside the stored ones."""
     known = read_published(HERE.parent).query("item == 'Figure 2'")
     keys = ["metric", "method", "n_train", "radius"]
     parts = []
-    for parent, of_parent in with_common_seeds(numbers).groupby("parent"):
+    for parent, of_parent in with_complete_seeds(numbers).groupby("parent"):
         if parent not in NAMES:
             continue
         seeds = sorted(of_parent.seed.unique())
