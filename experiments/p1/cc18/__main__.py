@@ -28,6 +28,7 @@ from experiments.p1.cc18.published import (
     N_TABLES,
     by_size,
     compare_with_published,
+    on_tables_of,
     priors_of,
     published_numbers,
     table_by_table,
@@ -96,7 +97,7 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
             print(
                 "\n\n".join(
                     [
-                        f"## {label('parent', parent).capitalize()}",
+                        f"### {label('parent', parent).capitalize()}",
                         *_sections(one, numbers, stem, arguments),
                     ]
                 )
@@ -117,11 +118,14 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
     if "figure2" in arguments.only:
         _save(figure2(complete, arguments.threshold), arguments.to / f"{stem}_kdgraph")
         if stem == "figure2":
-            priors = pd.concat([priors_of(one) for one in found.values()]).groupby(level=0).first()
-            _save(
-                figure2(published_numbers(priors), arguments.threshold),
-                arguments.to / f"{stem}_published",
+            stored = pd.concat(
+                [
+                    on_tables_of(complete, name, priors=priors_of(one))
+                    for name, one in found.items()
+                ],
+                ignore_index=True,
             )
+            _save(figure2(stored, arguments.threshold), arguments.to / f"{stem}_same_tables")
     if "pages" in arguments.only:
         rows_a_page = {"rows_a_page": 12} if stem == "figure2" else {}
         for i, page in enumerate(pages(complete, **rows_a_page), start=1):
@@ -142,10 +146,10 @@ def _sections(
             f" parent's number is below {threshold:g}."
         )
         sections += [
-            "### In distribution",
+            "#### In distribution",
             in_distribution(found, threshold),
             left_out,
-            "### Far from the data",
+            "#### Far from the data",
             far_field(found),
         ]
         test = (
@@ -153,29 +157,29 @@ def _sections(
             " over the tests of"
         )
         sections += [
-            "### Against the parent",
+            "#### Against the parent",
             against_parent(found),
             f"{test} a column. OCE: mean over radii above 1.",
         ]
         if "pairs" in arguments.only:
             sections += [
-                "### Against each other",
+                "#### Against each other",
                 *(against_each_other(found, metric) for metric in TITLES),
                 f"{test} a table.",
             ]
     if "claims" in arguments.only:
         sections += [
-            "### Claims",
+            "#### Claims",
             claims(found, theirs, threshold),
-            "### Dominated in error, ECE, NLL and OCE at once",
+            "#### Dominated in error, ECE, NLL and OCE at once",
             dominance(found),
         ]
     if "published" in arguments.only:
-        sections += ["### Beside the published numbers", compare_with_published(found, published)]
+        sections += ["#### Beside the published numbers", compare_with_published(found, published)]
         if stem == "figure2":
             sections += [by_size(numbers, published, found.parent, threshold)]
     if "each" in arguments.only:
-        sections += ["### Table by table", table_by_table(found, published)]
+        sections += ["#### Table by table", table_by_table(found, published)]
     return sections
 
 

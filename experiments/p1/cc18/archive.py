@@ -53,7 +53,7 @@ def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     folder : Path
-        Of runs of ``paper/p1/cc18`` and ``paper/p1/cc18_far``.
+        Of runs of ``paper/p1/cc18`` and ``paper/p1/cc18_far``, or of a page that keeps an archive.
 
     Returns
     -------
@@ -65,7 +65,9 @@ def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
     near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
     found = by_version(near, runs_of("paper/p1/cc18_far", folder))
     path = archive_path(folder)
-    return joined(found, read(path)) if path.exists() else found
+    for archive in (path, folder / path.name):
+        found = joined(found, read(archive)) if archive.exists() else found
+    return found
 
 
 def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, pd.DataFrame]:

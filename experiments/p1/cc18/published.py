@@ -257,7 +257,7 @@ def _jackknifed(
         }
         distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
         stored = figure2_statistics(
-            _on_tables_of(of_parent, str(parent), distance), str(parent), distance
+            on_tables_of(of_parent, str(parent), distance), str(parent), distance
         )
         of_seed = [rows.assign(seed=seed) for seed, rows in {None: whole, **without}.items()]
         rows = pd.concat(of_seed, ignore_index=True)
@@ -271,13 +271,20 @@ def _jackknifed(
     return rows.assign(item="Figure 2", dataset="cc18", ood=None, variant="")
 
 
-def _on_tables_of(numbers: pd.DataFrame, parent: str, distance: str) -> pd.DataFrame:
+def on_tables_of(
+    numbers: pd.DataFrame,
+    parent: str,
+    distance: str = "geodesic",
+    priors: pd.Series | None = None,
+) -> pd.DataFrame:
     """Return the stored numbers of the tables that ran, without sizes that ours do not count.
+
+    ``distance`` and ``priors`` are as in :func:`published_numbers`.
 
     A sample of 100 rows of a table with many classes has too few rows of most, which we drop; where
     fewer than :data:`FEWEST` rows are left, the stored sample of the same rank is dropped too.
     """
-    stored = published_numbers(distance=distance)
+    stored = published_numbers(priors, distance=distance)
     stored = stored[stored.parent == parent]
     kept = []
     for openml, ours in numbers.dropna(subset="openml").groupby("openml"):
