@@ -256,7 +256,8 @@ def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, A
     """Raise ConfigError for ``protocol=paper`` if no component is fitted otherwise under it.
 
     The run would have the numbers of ``protocol=held_out``, and every table would mark it as fitted
-    on test rows. The parent alone, the baseline of a sweep over calibrators, is not refused.
+    on test rows. The parent alone, the baseline of a sweep over calibrators, is not refused, and
+    nor are scores of a file: its features, such as a t-SNE, may have been fitted on test rows.
 
     Parameters
     ----------
@@ -268,6 +269,10 @@ def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, A
         Group → component that is fitted after the parent.
     """
     if config.protocol != "paper" or not after:
+        return
+    from kdgraph.parents import PrecomputedScores
+
+    if isinstance(parent, PrecomputedScores):
         return
     components = (parent, *after.values())
     if all(getattr(component, "paper_protocol", None) is None for component in components):

@@ -32,6 +32,7 @@ def test_sources_implement_the_protocols_of_their_kind():
 def test_ood_sources_implement_only_their_protocol(name):
     parameters = {
         "OtherDataset": {"source": Spiral()},
+        "Contaminated": {"outliers": ood.UniformNoise()},
         "CompositeOod": {"sources": {"noise": ood.UniformNoise()}},
     }
     source = getattr(ood, name)(**parameters.get(name, {}))

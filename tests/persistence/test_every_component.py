@@ -251,9 +251,10 @@ def parents_and_recalibrators() -> list[tuple[str, str]]:
     The linear parent is paired with every recalibrator, the others with local PIT and one of the
     recalibrators in turn.
     """
+    # The scale of residuals is of normal and lognormal distributions alone.
+    general = [name for name in RECALIBRATORS if name != "residual_scale"]
     recalibrators_of = {
-        name: {"local_pit", RECALIBRATORS[i % len(RECALIBRATORS)]}
-        for i, name in enumerate(REGRESSORS)
+        name: {"local_pit", general[i % len(general)]} for i, name in enumerate(REGRESSORS)
     }
     recalibrators_of["linear"] = set(RECALIBRATORS)
     return [
