@@ -61,6 +61,16 @@ def archive_with_short_member() -> bytes:
     return sign(content[:sizes_start] + sizes + content[sizes_start + 8 :])
 
 
+def refusal_of_zipfile(content: bytes) -> str:
+    """Return the message of a file whose document the zip library refuses, which has other words in
+    versions of Python that look for overlapping members.
+    """
+    with pytest.raises((EOFError, zipfile.BadZipFile)) as caught:
+        zipfile.ZipFile(io.BytesIO(content)).read("document.json")
+    error = caught.value
+    return f"is damaged ({': '.join(filter(None, [type(error).__name__, str(error)]))})"
+
+
 def test_round_trip_gives_equal_writable_arrays():
     document, arrays = unpack(CONTENT)
     assert document == {"value": [1, "é"]}
@@ -137,7 +147,7 @@ def test_invalid_content_with_a_valid_checksum_is_detected(data):
             archive_of({"document.json": b'"text"'}),
             "is damaged (AttributeError: 'str' object has no attribute 'pop')",
         ),
-        (archive_with_short_member(), "is damaged (EOFError)"),
+        (archive_with_short_member(), refusal_of_zipfile(archive_with_short_member())),
         (
             archive_of({"document.json": b'{"arrays": [["<f8", -1, 9]]}'}),
             (
