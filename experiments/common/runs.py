@@ -32,9 +32,9 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     Returns
     -------
     list of dict
-        In the order of their folders; shared between calls, so not to be changed. Values of a swept number that the experiment does not name
-        (more seeds, another distance) are taken with the others; swept data sets and methods are
-        those of the experiment.
+        In the order of their folders; shared between calls, so not to be changed. Values of a
+        swept number that the experiment does not name (more seeds, another distance) are taken with
+        the others; swept data sets and methods are those of the experiment.
     """
     records = [
         _read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*/*/*/result.json"))
