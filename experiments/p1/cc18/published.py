@@ -277,7 +277,7 @@ def on_tables_of(
     distance: str = "geodesic",
     priors: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """Return the stored numbers of the tables that ran, without sizes that ours do not count.
+    """Return the stored numbers of the tables that ran behind a parent, without sizes that ours do not count.
 
     ``distance`` and ``priors`` are as in :func:`published_numbers`.
 
@@ -287,7 +287,8 @@ def on_tables_of(
     stored = published_numbers(priors, distance=distance)
     stored = stored[stored.parent == parent]
     kept = []
-    for openml, ours in numbers.dropna(subset="openml").groupby("openml"):
+    ran = numbers[numbers.parent == parent].dropna(subset="openml")
+    for openml, ours in ran.groupby("openml"):
         theirs = stored[stored.openml == int(openml)]
         sizes = sorted(theirs.learn.unique())
         few = sum(learn < FEWEST for learn in ours.learn.unique())
