@@ -16,7 +16,7 @@ from experiments.common.claims import Claim, below, computed_path, is_more_often
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import FAR as FAR_ROWS
-from experiments.p1.cc18.archive import GEODESIC, numbers_below, with_complete_seeds
+from experiments.p1.cc18.archive import GEODESIC, at_largest, numbers_below, with_complete_seeds
 from experiments.p1.cc18.records import (
     Inconsistent,
     Tables,
@@ -241,7 +241,9 @@ def many_tables(folder: Path) -> Iterator[Claim]:
         numbers = numbers_below(folder)
     except Inconsistent:
         return
-    near, far = (with_complete_seeds(numbers[version]) for version in (GEODESIC, FAR_ROWS))
+    near, far = (
+        with_complete_seeds(at_largest(numbers[version])) for version in (GEODESIC, FAR_ROWS)
+    )
     for parent in parents_of(near):
         found = tables(near, parent)
         if found.datasets and kernel_method(found) in found.methods:

@@ -1,7 +1,7 @@
 """Division of a data source into training, calibration and test rows.
 
 :func:`make_splits` is the public function. A simulation draws one sample for each role. A table is
-divided in one of three ways: as the source prescribes, by group, or at random within each class.
+divided as the source prescribes, by group, or at random, usually within each class.
 Some classes can be left out of every role first. Their rows come from the same table, so they are
 out-of-distribution rows near the training distribution.
 """
@@ -36,10 +36,11 @@ from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range, annotations_of, check_value
 
-SplitMode = Literal["auto", "random", "group"]
+SplitMode = Literal["auto", "random", "unstratified", "group"]
 """Ways to divide a table.
 
-"random" draws rows at random, with equal class proportions in each role. "group" puts all rows of a
+"random" draws rows at random, with equal class proportions in each role. "unstratified" draws them
+whatever their class, so that class proportions vary from role to role. "group" puts all rows of a
 group into the same role. "auto" uses the roles that the source prescribes; without roles it divides
 by group if there are groups to keep together, and at random otherwise.
 """
@@ -61,7 +62,7 @@ def split_indices(
         Rows to divide.
     sizes : SplitSizes
         Requested sizes.
-    split : {"auto", "random", "group"}
+    split : {"auto", "random", "unstratified", "group"}
         Way to divide the rows.
     rng : Generator
         Source of all random numbers.
@@ -69,14 +70,16 @@ def split_indices(
     Returns
     -------
     list of three Int[n_role]
-        Disjoint row numbers, stratified by class if the table has classes.
+        Disjoint row numbers, stratified by class if the table has classes, unless ``split`` is
+        "unstratified".
 
     Raises
     ------
     DataError
         If ``split`` is "group" and the table has no groups, or there are too few rows or groups.
     """
-    strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
+    by_class = table.task == "classification" and split != "unstratified"
+    strata = table.y if by_class else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed_indices(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.has_scores else sizes.of_table)(table.name, len(table.y))
@@ -311,7 +314,7 @@ def split_off_classes(
         Rows with classes.
     left_out : int, sequence of labels or None
         Labels of the classes, or the number of classes to draw.
-    split : {"auto", "random", "group"}
+    split : {"auto", "random", "unstratified", "group"}
         Way to divide the table; the roles of the source apply for "auto" only.
     rng : Generator
         Source of random numbers. Classes are drawn from a separate child generator, so the other
@@ -421,7 +424,7 @@ def make_splits(
         Source of the rows.
     scale : {"none", "min_max", "max_norm"}, default="none"
         Scaling of the features; see :data:`kdgraph.data.dataset.ScalingName`.
-    split : {"auto", "random", "group"}, default="auto"
+    split : {"auto", "random", "unstratified", "group"}, default="auto"
         Way to divide a table; see :data:`~kdgraph.data.splits.SplitMode`.
     rare : {"refuse", "drop"}, default="refuse"
         Treatment of classes that are too small; see :data:`~kdgraph.data.splits.RareClassPolicy`.

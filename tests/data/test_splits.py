@@ -260,6 +260,24 @@ def test_prescribed_roles_are_used():
     assert random_splits.fingerprint != splits.fingerprint and len(random_splits.test.y) == 30
 
 
+def test_classes_keep_their_share_of_each_role_only_where_the_split_is_stratified():
+    """Without strata the class counts of a role are hypergeometric, so they vary over seeds."""
+    table = toy_table([0, 1] * 100)
+    n_zeros = {
+        split: {
+            int(np.sum(make_splits(table, split=split, n_test=60, rng=rng(seed)).test.y == 0))
+            for seed in range(20)
+        }
+        for split in ("random", "unstratified")
+    }
+    assert n_zeros["random"] == {30}
+    # A standard deviation of 3.2: no count of 20 lies seven of them away, and not all are alike.
+    assert len(n_zeros["unstratified"]) > 3 and n_zeros["unstratified"] <= set(range(8, 53))
+    splits = make_splits(table, split="unstratified", rng=rng())
+    roles = [row_numbers(role) for role in (splits.train, splits.calibration, splits.test)]
+    assert sum(map(len, roles)) == len(set.union(*roles)) == 200
+
+
 def test_groups_stay_together():
     data = replace(toy_table([0, 1] * 200).data, split_groups=np.arange(400) // 7)
     for split in ("auto", "group"):

@@ -90,6 +90,16 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
     return {version: _numbers(records, version) for version, records in groups.items()}
 
 
+def at_largest(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers at the largest sample of each table behind each parent.
+
+    More seeds may have run there than at smaller samples, so a statistic of these alone has more
+    complete seeds.
+    """
+    largest = numbers.groupby(["parent", "dataset"]).learn.transform("max")
+    return numbers[numbers.learn == largest]
+
+
 def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers of seeds that are complete: of all tables, sizes and methods of a parent.
 

@@ -16,6 +16,7 @@ from experiments.p1.cc18.archive import (
     FAR,
     GEODESIC,
     OWN,
+    at_largest,
     numbers_below,
     to_rows,
     with_complete_seeds,
@@ -70,7 +71,7 @@ def published_numbers(
     rows = [
         stored[stored.method == name].assign(parent=parent, method=method)
         for parent in NAMES
-        for name, method in _methods(parent, distance)
+        for name, method in methods_of(parent, distance)
     ]
     numbers = pd.concat(rows, ignore_index=True)
     largest = numbers.dataset.map(numbers.groupby("dataset").n_train.max())
@@ -240,11 +241,29 @@ def _is_of_kernel(metric: str, method: str) -> bool:
 def _jackknifed(
     numbers: pd.DataFrame, version: str, wanted: Callable[[str, str], bool]
 ) -> pd.DataFrame:
-    """Return the statistics of all complete seeds, and without each of them, beside the stored ones."""
+    """Return the statistics of all complete seeds, and without each of them, beside the stored ones.
+
+    A curve is of the seeds that are complete at all sizes, and its end of those that are complete at
+    the largest sample of each table.
+    """
+    curves = with_complete_seeds(numbers)
+    ends = with_complete_seeds(at_largest(numbers))
+    rows = pd.concat(
+        [
+            _statistics_without_seeds(curves, version).dropna(subset="n_train"),
+            _statistics_without_seeds(ends, version).query("n_train.isna()"),
+        ],
+        ignore_index=True,
+    )
+    rows = rows[[wanted(row.metric, row.method) for row in rows.itertuples()]]
+    return rows.assign(item="Figure 2", dataset="cc18", ood=None, variant="")
+
+
+def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
     known = read_published(HERE.parent).query("item == 'Figure 2'")
     keys = ["metric", "method", "n_train", "radius"]
     parts = []
-    for parent, of_parent in with_complete_seeds(numbers).groupby("parent"):
+    for parent, of_parent in numbers.groupby("parent"):
         if parent not in NAMES:
             continue
         seeds = sorted(of_parent.seed.unique())
@@ -265,10 +284,8 @@ def _jackknifed(
             rows.merge(stored.rename(columns={"value": "comparable"}), on=keys, how="left")
         )
     if not parts:
-        return pd.DataFrame()
-    rows = pd.concat(parts, ignore_index=True).merge(known[keys], on=keys)
-    rows = rows[[wanted(row.metric, row.method) for row in rows.itertuples()]]
-    return rows.assign(item="Figure 2", dataset="cc18", ood=None, variant="")
+        return pd.DataFrame(columns=[*keys, "seed", "value", "comparable"])
+    return pd.concat(parts, ignore_index=True).merge(known[keys], on=keys)
 
 
 def on_tables_of(
@@ -306,7 +323,7 @@ def figure2_statistics(numbers: pd.DataFrame, parent: str, version: str) -> pd.D
 
 
 def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterator[dict[str, Any]]:
-    called = {method: name for name, method in _methods(parent, version)}
+    called = {method: name for name, method in methods_of(parent, version)}
     none = float("nan")
     for metric in ("error", "ece_by_edges"):
         by_size = improvement_by_size(numbers, metric, threshold=0)
@@ -380,7 +397,7 @@ def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, st
     }
 
 
-def _methods(parent: str, version: str) -> list[tuple[str, str]]:
+def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     """Return what ``published.csv`` calls each method, and what our records do.
 
     ``version``: "geodesic" and "euclidean", the authors' code of October 2023; :data:`FAR`, that of

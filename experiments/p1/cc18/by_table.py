@@ -1,0 +1,149 @@
+"""Figures 5 to 8: the numbers of single tables, where their curves end.
+
+Each panel of these figures has the curves of one table: error and ECE against the rows that train,
+and mean confidence against the radius of a sphere. Judged is the last point of each curve, of a
+parent and of its kernel density method with geodesic distances; the authors stored their numbers.
+
+Far away the confidence of a kernel density method is the largest share of a class among its
+training rows, to all digits. Our splits are stratified, so this share is that of the table; those of
+the authors' code for far rows are not, and the largest of random shares is larger on average. What
+their splits have is computed beside (:func:`shares_of_random_splits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.published import read_published
+from experiments.p1.cc18.archive import FAR, GEODESIC, numbers_below
+from experiments.p1.cc18.published import HERE, NAMES, methods_of, published_numbers
+from kdgraph.config import compose
+from kdgraph.errors import DataNotAvailable
+from kdgraph.runner import stages
+
+BY_TABLE = "Figures 5 to 8"
+"""Item of these numbers in ``published.csv``."""
+AS_LARGE = 0.1
+"""Largest relative difference between the largest sample of a table here and the stored one: our
+splits keep a few rows more or less, and a part of a table has far fewer.
+"""
+LAST_RADIUS = 5.0
+SHARE = "largest share of a class, splits without strata"
+"""Title of :func:`shares_of_random_splits` beside the numbers that it explains."""
+N_SPLITS = 10
+"""Repetitions of the authors' code."""
+_KEYS = ["dataset", "metric", "method", "radius"]
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Return :func:`numbers_by_table` of the runs of both experiments below a folder, and of its
+    archive.
+    """
+    return numbers_by_table(numbers_below(folder))
+
+
+def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return error and ECE of the largest sample and the mean confidence at radius 5.
+
+    Parameters
+    ----------
+    numbers : mapping of str to DataFrame
+        Numbers of runs by version, as :mod:`experiments.p1.cc18.archive` has them. Error and ECE
+        are of one version of the authors' code, and confidence is of another.
+
+    Returns
+    -------
+    DataFrame
+        Rows as :class:`~experiments.reproduction.declared.Study` has them with
+        ``joined="jackknife"``: the mean over seeds, and that without each of them. Tables of which
+        we have a part, whose largest sample is not that of the paper (:data:`AS_LARGE`), are left
+        out.
+    """
+    known = read_published(HERE.parent).query("item == @BY_TABLE")[_KEYS]
+    parts = [_ends(numbers[version], version) for version in (GEODESIC, FAR)]
+    rows = pd.concat(parts, ignore_index=True).merge(known, on=_KEYS)
+    return _jackknifed(rows).assign(item=BY_TABLE, ood=None, variant="")
+
+
+def shares_of_random_splits() -> pd.DataFrame:
+    """Return the largest share of a class among training rows, for splits without strata.
+
+    The authors' code for far rows shuffles the rows of a table and keeps a third of them as test
+    rows, behind networks at most 1,000. The share is a variant beside the confidence of both kernel
+    density methods. A table that cannot be loaded is left out.
+    """
+    known = read_published(HERE.parent).query(
+        "item == @BY_TABLE and metric == 'mmc' and method in ('kdf geodesic', 'kdn geodesic')"
+    )
+    rows = []
+    for name, of in known.groupby("dataset"):
+        try:
+            splits = stages.split(compose([f"dataset=cc18/{name}"]).dataset, 0)
+        except DataNotAvailable:
+            continue
+        y = np.concatenate([splits.train.y, splits.calibration.y, splits.test.y])
+        for row in of.to_dict("records"):
+            n_test = len(y) // 3 if row["method"] == "kdf geodesic" else min(1000, len(y) // 3)
+            where = {key: row[key] for key in _KEYS}
+            rows += [
+                {**where, "seed": seed, "value": largest_share(y, n_test, seed)}
+                for seed in range(N_SPLITS)
+            ]
+    shares = pd.DataFrame(rows, columns=[*_KEYS, "seed", "value"])
+    return _jackknifed(shares).assign(item=BY_TABLE, ood=None, variant=SHARE)
+
+
+def largest_share(y: np.ndarray, n_test: int, seed: int) -> float:
+    """Return the largest share of a class among the rows that are left by a random test part.
+
+    Parameters
+    ----------
+    y : Int[n]
+        Class of each row.
+    n_test : int
+        Number of test rows, drawn whatever their class.
+    seed : int
+        Seed of the draw.
+    """
+    train = np.random.default_rng(seed).permutation(y)[n_test:]
+    return float(np.bincount(train).max() / len(train))
+
+
+def _jackknifed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of each number over seeds, without a seed, and that without each seed."""
+    by = rows.groupby(_KEYS, dropna=False).value
+    n, total = by.transform("size"), by.transform("sum")
+    without = ((total - rows.value) / (n - 1)).where(n > 1, rows.value)
+    return pd.concat(
+        [by.mean().reset_index().assign(seed=None), rows.assign(value=without)], ignore_index=True
+    )
+
+
+def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
+    """Return the last point of each curve, by seed."""
+    numbers = numbers[numbers.parent.isin(NAMES)].dropna(subset="openml")
+    largest = numbers.groupby(["parent", "dataset"]).learn.transform("max")
+    stored = published_numbers().groupby("openml").learn.max()
+    alike = (numbers.learn / numbers.openml.map(stored) - 1).abs() <= AS_LARGE
+    if version == FAR:
+        at_end = (numbers.metric == "mmc") & (numbers["at"] == LAST_RADIUS)
+    else:
+        at_end = numbers.metric.isin(["error", "ece_by_edges"]) & numbers["at"].isna()
+    ends = numbers[at_end & alike & (numbers.learn == largest)]
+    called = dict(_called(version))
+    named = [called.get(key) for key in zip(ends.parent, ends.method, strict=True)]
+    ends = ends.assign(method=named, radius=ends["at"]).dropna(subset="method")
+    return ends[[*_KEYS, "seed", "value"]]
+
+
+def _called(version: str) -> Iterator[tuple[Any, str]]:
+    """Yield parent and method of our records, and what ``published.csv`` calls that method."""
+    for parent in NAMES:
+        for name, ours in methods_of(parent, version):
+            if ours == "parent" or ours.startswith(("kdf", "kdn")):
+                yield (parent, ours), name
