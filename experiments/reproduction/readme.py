@@ -37,7 +37,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Pool:
         """Add all numbers of some records, and those of their texts as they are printed."""
         self.values |= {abs(value) for value in records.values}
         for text in [*records.lines, *records.texts]:
-            self.values |= {_parsed(match)[0] for match in _numbers(text)}
+            self.values |= {_parsed(match)[0] for match in numbers(text)}
             self.counts |= {(_plain(a), _plain(b)) for a, b in COUNT.findall(text)}
 
     def has(self, match: re.Match[str]) -> bool:
@@ -135,13 +135,8 @@ def unsupported(text: str, folder: Path) -> list[str]:
         "heading: number" of each one, in order.
     """
     missing = []
-    for section in re.split(r"^(?=##? )", text, flags=re.MULTILINE):
-        pool = Pool()
-        for found in [*BLOCK.finditer(section), *RECORDS.finditer(section)]:
-            pool.add(records_of(found["spec"], folder))
-        prose = SKIPPED.sub(" ", BLOCK.sub(" ", section))
-        title = section.partition("\n")[0].lstrip("# ")
-        missing += [f"{title}: {m[0].strip()}" for m in _numbers(prose) if not pool.has(m)]
+    for title, pool, prose in sections(text, folder):
+        missing += [f"{title}: {m[0].strip()}" for m in numbers(prose) if not pool.has(m)]
         missing += [
             f"{title}: {match[0]}"
             for match in COUNT.finditer(prose)
@@ -150,12 +145,24 @@ def unsupported(text: str, folder: Path) -> list[str]:
     return missing
 
 
+def sections(text: str, folder: Path) -> Iterator[tuple[str, Pool, str]]:
+    """Yield of each section its title, the numbers of its records, and its prose: what is neither
+    code nor a table that the command writes.
+    """
+    for section in re.split(r"^(?=##? )", text, flags=re.MULTILINE):
+        pool = Pool()
+        for found in [*BLOCK.finditer(section), *RECORDS.finditer(section)]:
+            pool.add(records_of(found["spec"], folder))
+        title = section.partition("\n")[0].lstrip("# ")
+        yield title, pool, SKIPPED.sub(" ", BLOCK.sub(" ", section))
+
+
 def _block(spec: str, folder: Path) -> str:
     lines = "\n".join(records_of(spec, folder).lines)
     return f"<!-- numbers: {spec} -->\n\n{lines}\n\n<!-- end of numbers -->"
 
 
-def _numbers(text: str) -> Iterable[re.Match[str]]:
+def numbers(text: str) -> Iterator[re.Match[str]]:
     """Numbers of a text with a decimal point or a percent sign."""
     return (
         match

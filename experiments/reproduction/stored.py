@@ -94,12 +94,11 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
         items = sorted(set(every[every.paper == paper]["item"]))
         hint = did_you_mean(item, items, "; it has " + ", ".join(items))
         raise UsageError(f"docs/results/cells.csv has no '{item}' of {paper}{hint}")
+    for key in (key for key in options if key not in ("rows", "columns", "variants")):
+        rows = rows[rows[key].isin(options[key].split(","))]
     values = _floats(rows, ["value", "spread", "n_train", "radius", "level"])
     rows = rows[rows.n != "0"]
     values |= _floats(rows, ["ours", "sd", "comparable", "tolerance"])
-    keys = [key for key in options if key not in ("rows", "columns", "variants")]
-    for key in keys:
-        rows = rows[rows[key].isin(options[key].split(","))]
     own = rows[rows.variant == ""]
     if "columns" in options:
         return Records(_crossed(rows, options), values)
@@ -325,8 +324,9 @@ def _ours(rows: pd.DataFrame, with_n: bool = True) -> str:
     if rows.empty:
         return "–"
     row = rows.iloc[0]
-    # One decimal more than published, so that a difference below its last digit shows.
-    digits = int(row.decimals) + 1 if row.value else 2
+    # One decimal more than published, so that a difference below its last digit shows; bounds and
+    # counts are published without decimals and their measurements are means.
+    digits = max(int(row.decimals) + 1, 2) if row.value else 2
     spread = f" ± {_fixed(float(row.sd), digits)}" if row.sd and with_n else ""
     return _fixed(float(row.ours), digits) + spread + (f" (n = {row.n})" if with_n else "")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from pathlib import Path
 
@@ -13,15 +12,17 @@ from experiments.reproduction import readme
 from experiments.reproduction.readme import (
     EXPERIMENTS,
     Pool,
+    numbers,
     readmes,
     rendered,
+    sections,
     unsupported,
     write,
 )
 from experiments.reproduction.stored import ROOT, Records, read_measured, record, records_of
 from kdgraph.errors import UsageError
 
-NOT_YET = ["p1", "p1/cc18", "p2", "p3", "p4", "p5", "tabular_ood"]
+NOT_YET = ["p1/cc18", "p2", "p3", "p4", "p5", "tabular_ood"]
 """Folders whose READMEs still hold tables that were written by hand; the list is to shrink."""
 COVERED = [
     path for path in readmes() if path.parent.relative_to(EXPERIMENTS).as_posix() not in {*NOT_YET}
@@ -67,21 +68,21 @@ def test_numbers_of_the_prose_are_in_the_records_of_their_section(path) -> None:
     assert unsupported(path.read_text(encoding="utf-8"), path.parent) == []
 
 
-def test_changed_digits_of_the_prose_are_noticed() -> None:
-    """A number that is changed in its last digit is another number of the records by chance now and
-    then, more often the more records a section names; of all such changes most are noticed.
+def test_most_changed_digits_of_the_prose_are_noticed() -> None:
+    """A number with another last digit is by chance another number of its section's records now
+    and then, more often the more records the section names. More than half of all such changes have
+    to be noticed, or the check would let most mistakes pass.
     """
-    noticed, rng = [], random.Random(0)
+    noticed = []
     for path in COVERED:
-        text = path.read_text(encoding="utf-8")
-        prose = re.sub(readme.BLOCK, lambda block: " " * len(block[0]), text)
-        prose = re.sub(readme.SKIPPED, lambda skipped: " " * len(skipped[0]), prose)
-        for match in readme._numbers(prose):
-            last = match.end("digits") - 1
-            digit = str((int(text[last]) + rng.randint(1, 9)) % 10)
-            changed = text[:last] + digit + text[last + 1 :]
-            noticed.append(bool(unsupported(changed, path.parent)))
-    assert sum(noticed) >= 0.7 * len(noticed)
+        for _, pool, prose in sections(path.read_text(encoding="utf-8"), path.parent):
+            for match in numbers(prose):
+                digits = match["digits"]
+                for step in range(1, 10):
+                    other = digits[:-1] + str((int(digits[-1]) + step) % 10)
+                    (changed,) = numbers(match[0].replace(digits, other, 1))
+                    noticed.append(not pool.has(changed))
+    assert sum(noticed) > 0.5 * len(noticed)
 
 
 def test_readmes_that_are_not_covered_exist_and_need_it() -> None:
@@ -90,6 +91,16 @@ def test_readmes_that_are_not_covered_exist_and_need_it() -> None:
         path = EXPERIMENTS / name / "README.md"
         text = path.read_text(encoding="utf-8")
         assert unsupported(text, path.parent), f"take {name} out of NOT_YET"
+
+
+@pytest.mark.parametrize("paper", ["p1", "p2", "p3", "p4", "p5"])
+def test_sections_that_reasons_name_exist(paper) -> None:
+    """A reason that is "shown by README.md, Photographs" leads to a section of that name."""
+    reasons = pd.read_csv(EXPERIMENTS / paper / "reasons.csv", keep_default_na=False)
+    for shown_by in set(reasons.shown_by):
+        for place, title in re.findall(r"([\w/]*README\.md), ([^;]+)", shown_by):
+            text = (EXPERIMENTS / paper / place).read_text(encoding="utf-8")
+            assert re.search(rf"^#+ {re.escape(title.strip())}", text, re.MULTILINE), shown_by
 
 
 def test_written_table_has_the_records(folder) -> None:
@@ -142,7 +153,7 @@ def test_percentages_are_of_fractions_and_decimals_are_not_of_percentages() -> N
     pool = Pool()
     pool.add(Records(values=frozenset({0.884, 96.5})))
     supported = {
-        text: pool.has(next(iter(readme._numbers(text))))
+        text: pool.has(next(iter(numbers(text))))
         for text in ("88.4 %", "88 %", "96.5 %", ".884", ".965", "88.4")
     }
     assert supported == {
