@@ -262,7 +262,7 @@ def record(folder: Path, table: str, printed: str, keys: int, command: str, made
     Raises
     ------
     UsageError
-        There is no table in the text.
+        There is no table in the text, or two rows or two columns of it have the same name.
     """
     tables = re.findall(r"(?:^\|.*\|$\n?)+", printed, re.MULTILINE)
     if not tables:
@@ -281,8 +281,12 @@ def record(folder: Path, table: str, printed: str, keys: int, command: str, made
                 rows.append(
                     [table, JOINT.join(cells[:keys]), title, value, spread, n, "", command, made]
                 )
+    frame = pd.DataFrame(rows, columns=list(MEASURED))
+    if (twice := frame.duplicated(["row", "column"])).any():
+        cell = ", ".join(frame.loc[twice.idxmax(), ["row", "column"]])
+        raise UsageError(f"the table has two values of {cell}; name its rows and columns apart")
     old = read_measured(folder)
-    new = pd.concat([old[old.table != table], pd.DataFrame(rows, columns=list(MEASURED))])
+    new = pd.concat([old[old.table != table], frame])
     write_atomically(folder / "measured.csv", new.to_csv(index=False).encode(), "the folder")
 
 

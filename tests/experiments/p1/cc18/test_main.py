@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -38,18 +37,6 @@ def test_everything_prints_and_draws(tmp_path, monkeypatch, capsys, sizes, paren
             "every_kdgraph",
             "every_tables_1",
         }
-
-
-def test_the_readme_has_what_is_printed_of_the_archive(capsys, monkeypatch) -> None:
-    """No number of the study stands in the README that the stored runs do not have."""
-    root = Path(cc18.__file__).parents[3]
-    words = ["--experiment", "paper/p1/cc18", "--only", "tables", "published"]
-    monkeypatch.setattr("sys.argv", ["cc18", str(root / "docs" / "results"), *words])
-    cc18.main()
-    printed = capsys.readouterr().out.partition("\n")[2].strip()
-    readme = Path(cc18.__file__).with_name("README.md").read_text()
-    assert printed.count("of the paper's 45 tables") == 2
-    assert printed in readme
 
 
 def test_stored_numbers_are_drawn_twelve_tables_a_page(tmp_path, monkeypatch) -> None:
