@@ -268,7 +268,8 @@ def record(folder: Path, table: str, printed: str, keys: int, command: str, made
     if not tables:
         raise UsageError("the standard input has no Markdown table; pipe the command into this one")
     titles, _, *body = [
-        [re.sub(r"\*", "", cell).strip() for cell in row.strip("|").split(" | ")]
+        # Bold and italic numbers are numbers; the star of Cum* is a part of its name.
+        [re.sub(r"(\*\*?)(.+?)\1", r"\2", cell).strip() for cell in row.strip("|").split(" | ")]
         for row in tables[0].strip().splitlines()
     ]
     rows = []
