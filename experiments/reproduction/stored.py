@@ -28,8 +28,9 @@ RESULTS = ROOT / "docs" / "results"
 MEASURED = ("table", "row", "column", "value", "spread", "n", "unit", "command", "made")
 """Columns of ``measured.csv``, one cell of a table a row. ``row`` joins several leading columns by
 :data:`JOINT`; ``value`` is a number or a text such as 27/4/25, ``spread`` a standard deviation or a
-range ("0.99 to 1"), ``n`` the number of repetitions, ``command`` what makes the table, and ``made``
-when and by which commit it was made, as far as the history of the repository has it.
+range ("0.99 to 1"), ``n`` the number of repetitions. ``command`` makes the table, or has its
+settings where no command line is known; ``made`` is when and by which commit the numbers came into
+the repository, as far as its history has it.
 """
 JOINT = " | "
 
