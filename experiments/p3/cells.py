@@ -44,8 +44,8 @@ TEXTS = {
 
 
 def of_images(study: Study, folder: Path) -> pd.DataFrame:
-    """AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study have, and
-    mean APHD of test rows; MedMNIST's mean is none of them.
+    """Return AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study
+    have, and mean APHD of test rows. MedMNIST has a mean only where all its eight sets have run.
     """
     records = _largest(
         record for record in images.read(folder) if record["dataset"]["name"] in study.datasets
@@ -60,8 +60,8 @@ def of_images(study: Study, folder: Path) -> pd.DataFrame:
         for name, (method, variant) in IMAGES.items()
     }
     frames = [
-        _placed([r for r in records if r not in weak], IMAGES, {}),
-        _placed(weak, beside, {}),
+        _placed([r for r in records if r not in weak], IMAGES, study.stands_for),
+        _placed(weak, beside, study.stands_for),
         _distances(records),
     ]
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
@@ -115,7 +115,9 @@ def _placed(
     """A row for each published number and seed, by the columns of ``published.csv``: one number may
     be printed in several tables.
     """
-    frame = table_of(record for record in records if record["method"] in methods)
+    frame = images.with_mean_of_medmnist(
+        table_of(record for record in records if record["method"] in methods)
+    )
     if frame.empty:
         return frame
     names = {

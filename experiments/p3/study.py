@@ -44,7 +44,7 @@ class Study:
     number gives it.
     metrics : a table for each.
     stands_for : name in runs → that in ``published.csv``, where something else had to take the
-        place of the paper's.
+        place of the paper's, or the paper abbreviates a name.
     """
 
     experiment: str

@@ -323,8 +323,18 @@ def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImageP
 
 
 def _check_image_labels(labels: np.ndarray | None, n: int, source: str) -> np.ndarray | None:
-    """Return [n] labels, or None if there are none; raise DataError for another shape."""
+    """Return [n] labels, or None if there are none or several for each image.
+
+    Any other shape raises DataError.
+    """
     if labels is None:
+        return None
+    if _are_multi_label(labels, n):
+        warnings.warn(
+            f"{source}: an image may have several of {labels.shape[1]} labels; they are left out,"
+            " since a classifier predicts one",
+            stacklevel=2,
+        )
         return None
     labels = labels[:, 0] if labels.shape == (n, 1) else labels
     if labels.shape != (n,):
@@ -332,6 +342,21 @@ def _check_image_labels(labels: np.ndarray | None, n: int, source: str) -> np.nd
             f"{source}: there must be one label for each of {n} images, got shape {labels.shape}"
         )
     return labels
+
+
+def _are_multi_label(labels: np.ndarray, n: int) -> bool:
+    """Return whether labels are indicators [n, k] of which a row has none or several.
+
+    ChestMNIST has such labels, of 14 diseases. Rows with exactly one indicator each are one-hot
+    codes of a single label and not of this kind.
+    """
+    return (
+        labels.ndim == 2
+        and len(labels) == n
+        and labels.shape[1] > 1
+        and bool(np.isin(labels, (0, 1)).all())
+        and bool((labels.sum(axis=1) != 1).any())
+    )
 
 
 def _to_channel_first(images: np.ndarray, source: str) -> np.ndarray:
@@ -366,10 +391,11 @@ class ImageFiles:
 
     The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x``
     and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or
-    those of MedMNIST (``train_images``, …). The labels of an idx file of images are in the file of
-    the same name with ``labels``. All idx files of a folder are read, and their names define which
-    rows train and which test. Images without labels, or all with the same label, cannot train a
-    classifier. They serve only as test rows or as an out-of-distribution set.
+    those of MedMNIST (``train_images``, …). Indicators of several labels for an image, as
+    ChestMNIST has them, are left out with a warning. The labels of an idx file of images are in
+    the file of the same name with ``labels``. All idx files of a folder are read, and their names
+    define which rows train and which test. Images without labels, or all with the same label,
+    cannot train a classifier. They serve only as test rows or as an out-of-distribution set.
 
     Parameters
     ----------

@@ -138,16 +138,35 @@ def test_colour_arrays_may_have_channels_first_or_last(tmp_path, layout):
     assert source.load().classes.tolist() == ["a", "b", "c"]
 
 
+_PARTS = {"train": slice(3), "val": slice(3, 4), "test": slice(4, 6)}
+"""Rows of the parts of a file of MedMNIST that has six images."""
+
+
 def test_medmnist_arrays_have_three_roles(tmp_path):
     images = slope_images(6, (1, 4, 4))[:, 0]
-    parts = {"train": slice(3), "val": slice(3, 4), "test": slice(4, 6)}
-    images_by_name = {f"{word}_images": images[rows] for word, rows in parts.items()}
-    labels = {f"{word}_labels": np.arange(6)[rows, None] % 3 for word, rows in parts.items()}
+    images_by_name = {f"{part}_images": images[rows] for part, rows in _PARTS.items()}
+    labels = {f"{part}_labels": np.arange(6)[rows, None] % 3 for part, rows in _PARTS.items()}
     np.savez(tmp_path / "a.npz", **images_by_name, **labels)  # pyright: ignore[reportArgumentType]
     dataset = ImageFiles(str(tmp_path / "a.npz")).load()
     assert np.asarray(dataset.roles).tolist() == [TRAIN] * 3 + [CALIBRATION] + [
         TEST
     ] * 2 and dataset.y.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_images_with_several_labels_serve_as_test_rows_only(tmp_path):
+    """ChestMNIST has 14 indicators for each image, most of them 0."""
+    images = slope_images(6, (1, 4, 4))[:, 0]
+    indicators = np.zeros((6, 14), dtype=np.uint8)
+    indicators[1, [2, 5]] = 1
+    np.savez(
+        tmp_path / "chestmnist.npz",
+        **{f"{part}_images": images[rows] for part, rows in _PARTS.items()},
+        **{f"{part}_labels": indicators[rows] for part, rows in _PARTS.items()},
+    )  # pyright: ignore[reportCallIssue]
+    with pytest.warns(UserWarning, match="several of 14 labels; they are left out"):
+        dataset = ImageFiles(str(tmp_path / "chestmnist.npz")).load()
+    assert dataset.classes.tolist() == ["none"]
+    assert np.asarray(dataset.roles).tolist() == [UNUSED] * 4 + [TEST] * 2
 
 
 @pytest.mark.parametrize(
@@ -171,6 +190,10 @@ def test_medmnist_arrays_have_three_roles(tmp_path):
         (
             {"x": np.zeros((2, 3, 3)), "y": np.zeros(3)},
             "one label for each of 2 images, got shape .3,",
+        ),
+        (
+            {"x": np.zeros((2, 3, 3)), "y": np.eye(2)},
+            "one label for each of 2 images, got shape .2, 2.",
         ),
     ],
 )

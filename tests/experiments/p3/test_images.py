@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from experiments.p3 import images
-from experiments.p3.images import CIFAR, MNIST
-from kdgraph.config import plan
+from experiments.p3.images import CIFAR, MEDMNIST, MNIST
+from experiments.p3.records import table_of
+from kdgraph.config import compose, plan
+from kdgraph.config.components import build
+from kdgraph.data import Dataset
+from tests.data.ood.splits import identical_splits
 from tests.experiments.p3.made import record, rows_of
 
 
@@ -62,6 +70,73 @@ def test_ours_stands_beside_what_was_published():
     fashion = rows_of(said.partition("Fashion-MNIST against")[2])
     assert fashion[-1][0] == "k-NN on latents"
     assert images.compare_with_published([]) == "no run of images is there"
+
+
+def test_medmnist_has_a_mean_only_of_all_its_eight_sets():
+    values = {name: 0.1 * i for i, name in enumerate(MEDMNIST)} | {"notmnist": 1.0}
+
+    def made(sets, seed):
+        return record("mnist", "knn", seed, sets, lambda name, _: values.get(name, 0.0))
+
+    frame = table_of([made([*values], 0), made([*MEDMNIST][1:], 1)])
+    means = images.with_mean_of_medmnist(frame)
+    of = means[(means.set == "medmnist") & (means.metric == "auroc")]
+    assert of.seed.tolist() == [0] and of.value.tolist() == pytest.approx([0.35])
+    assert means[means.set != "medmnist"].equals(frame)
+
+
+def _sets_of_medmnist(folder: Path, monkeypatch) -> dict:
+    """Return the OOD sets that MNIST's preset draws from MedMNIST's files in a folder ``files``."""
+    monkeypatch.chdir(folder)
+    sources = compose(["dataset=mnist", "ood=paper/p3/grey_images"]).ood["sources"]
+    assert set(MEDMNIST) <= set(sources)
+    train = Dataset.from_labels("toy", np.zeros((4, 1, 28, 28), np.float32), np.arange(4) % 2)
+    composite = build(
+        {
+            "_target_": "kdgraph.data.ood.CompositeOod",
+            "sources": {name: sources[name] for name in MEDMNIST},
+            "missing": "skip",
+        }
+    )
+    absent = composite.absent()
+    sets = composite.sets(identical_splits(train), np.random.default_rng(0))
+    with pytest.warns(UserWarning, match="is skipped: dataset.path=files/"):
+        drawn = {ood_set.name: ood_set for ood_set in sets}
+    assert {*drawn, *absent} == set(MEDMNIST) and not set(drawn) & set(absent)
+    return drawn
+
+
+def test_files_of_medmnist_are_read_by_name_and_absent_ones_are_left_out(tmp_path, monkeypatch):
+    """Test images have the value of their part, 30; ChestMNIST has 14 labels for each image."""
+    (tmp_path / "files").mkdir()
+    present = [name for name in MEDMNIST if name != "octmnist"]
+    for name in present:
+        n_labels = 14 if name == "chestmnist" else 1
+        arrays = {}
+        for part, value in {"train": 10, "val": 20, "test": 30}.items():
+            arrays[f"{part}_images"] = np.full((value, 28, 28), value, np.uint8)
+            arrays[f"{part}_labels"] = np.tri(value, n_labels, dtype=np.uint8)
+        np.savez(tmp_path / "files" / f"{name}.npz", **arrays)
+    drawn = _sets_of_medmnist(tmp_path, monkeypatch)
+    assert set(drawn) == set(present)
+    for ood_set in drawn.values():
+        assert ood_set.X.shape == (30, 1, 28, 28)
+        np.testing.assert_array_equal(ood_set.X, np.float32(30) / np.float32(255))
+
+
+def test_pneumonia_mnist_has_its_test_images(tmp_path, monkeypatch):
+    if not (file := os.environ.get("KDGRAPH_PNEUMONIAMNIST")):
+        pytest.skip("KDGRAPH_PNEUMONIAMNIST, the path of pneumoniamnist.npz, is not set")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "pneumoniamnist.npz").symlink_to(Path(file).resolve())
+    (ood_set,) = _sets_of_medmnist(tmp_path, monkeypatch).values()
+    assert ood_set.X.shape == (624, 1, 28, 28) and ood_set.facts is not None
+    assert ood_set.facts["rows"] == "624 at random of 624 test rows"
+    with np.load(file) as arrays:
+        test = np.sort(arrays["test_images"].mean((1, 2), dtype=np.float64) / 255)
+    np.testing.assert_allclose(
+        np.sort(ood_set.X.mean((1, 2, 3), dtype=np.float64)), test, rtol=1e-6
+    )
 
 
 def test_colours_have_a_table_of_their_own():

@@ -163,6 +163,19 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     assert set(map(tuple, pd.concat([found, of])[KEYS].fillna("").to_numpy())) <= keys
 
 
+def test_pneumonia_mnist_stands_under_the_name_that_the_paper_gives_it(
+    monkeypatch, tmp_path
+) -> None:
+    made = [record("mnist", "tood_given", 0, ["pneumoniamnist"], lambda *_: 0.97)]
+    monkeypatch.setattr(images, "read", lambda folder: made)
+    found = cells.of_images(images.MNIST, tmp_path)
+    pneumonia = found[(found.ood == "pneummnist") & (found.metric == "AUROC")]
+    assert dict(zip(pneumonia["item"], pneumonia.value, strict=True)) == {
+        "Appendix E, table 1": 97.0,
+        "Appendix E, table 3": 97.0,
+    }
+
+
 def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice(
     monkeypatch, tmp_path
 ) -> None:
