@@ -8,13 +8,15 @@ experiment=paper/p4/crime_long`` prints at its end.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from experiments.common.runs import Record, runs_of
+from experiments.common.settings import trains_otherwise
 from experiments.p4 import setting
 
 EXPERIMENT, STOPPED = "paper/p4/crime_long", "paper/p4/crime"
@@ -23,6 +25,8 @@ LABELS, MASS = "isotonic regression fitted on labels", "LoRe in bins of equal ma
 BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of five incomes"
 EARLY = "network stopped early"
 """Titles of variants."""
+PAPER_PROTOCOL = "-as_in_paper"
+"""End of the names of methods that have seen test rows."""
 SETTING = setting.Setting(
     title="Luo et al., setting 1",
     dataset="crime",
@@ -118,6 +122,98 @@ def measured(folder: Path) -> pd.DataFrame:
         by_income(income),
     ]
     return pd.concat(found, ignore_index=True)
+
+
+Place = tuple[str, str, str, str | None]
+"""Item, data set, metric and method of a setting, as ``published.csv`` has them."""
+_EMBEDDINGS = (("Figure 5, caption", "crime"), ("Appendix A.2", "crime"))
+_SETTINGS: Mapping[Place, Callable[[Record], float]] = {
+    ("Section 5.1", "crime", "training rows", None): lambda r: r["dataset"]["n_train"],
+    ("Section 5.1", "crime", "calibration rows", None): lambda r: r["dataset"]["n_calibration"],
+    ("Section 5.1", "crime", "test rows", None): lambda r: r["dataset"]["n_test"],
+    ("Section 5.3", "crime", "groups", None): lambda r: len(r["config"]["dataset"]["group"]),
+    ("Section 5.3", "crime", "classes", None): lambda r: len(r["dataset"]["classes"]),
+    ("Appendix A", "crime", "bins", None): lambda r: r["config"]["metrics"]["test"]["ece"]["bins"],
+    ("Appendix A", "crime", "rows that recalibrate", None): (
+        lambda r: r["dataset"]["n_calibration"]
+    ),
+    ("Appendix A.2", "crime", "hidden layers", None): lambda r: len(
+        r["config"]["parent"]["hidden"]
+    ),
+    ("Appendix A.2", "crime", "units of a layer", None): (
+        lambda r: float(np.mean(r["config"]["parent"]["hidden"]))
+    ),
+    ("Appendix A.2", "crime", "dropout after the last hidden layer", None): (
+        lambda r: r["config"]["parent"]["dropout"][-1]
+    ),
+    ("Appendix A.2", "crime", "rows of a batch", None): (
+        lambda r: r["config"]["parent"]["batch_size"]
+    ),
+    ("Appendix A.2", "crime", "learning rate", None): (
+        lambda r: r["config"]["parent"]["learning_rate"]
+    ),
+    ("Section 3.2", "tables", "dimensions of PCA", None): lambda r: _dimensions(r, "pca"),
+    ("Section 3.2", "any", "dimensions of t-SNE, the fewer", None): (
+        lambda r: _dimensions(r, "tsne")
+    ),
+    ("Figure 17, caption", "crime", "dimensions of t-SNE", None): lambda r: _dimensions(r, "tsne"),
+    **{
+        (item, dataset, "dimensions of PCA", None): lambda r: _dimensions(r, "pca")
+        for item, dataset in _EMBEDDINGS
+    },
+    **{
+        (item, dataset, "dimensions of t-SNE", None): lambda r: _dimensions(r, "tsne")
+        for item, dataset in _EMBEDDINGS
+    },
+}
+"""Setting → its value in a record of the network of 60 epochs."""
+_BANDWIDTHS: Mapping[str, Place] = {
+    "lore_tsne_spread": ("Section 4", "any", "bandwidth of LoRe", "LoRe t-SNE"),
+    "lore_pca_spread": ("Section 4", "any", "bandwidth of LoRe", "LoRe PCA"),
+}
+"""Method of the main column → the setting that is its bandwidth."""
+_SEEDS: Sequence[Place] = (
+    ("Table 1, caption", "crime", "seeds", None),
+    ("Section 5.3", "crime", "seeds", None),
+    ("Appendix A.2", "crime", "networks", None),
+)
+"""Settings that are the number of seeds: each has a network of its own."""
+
+
+def _dimensions(record: Record, space: str) -> float:
+    """Dimensions of the embedding in which local errors are measured."""
+    return float(record["config"]["metrics"]["spaces"][space]["dimensions"])
+
+
+def settings(folder: Path) -> pd.DataFrame:
+    """How the runs of the main column were done, in the terms of the settings that the paper
+    prints: a row for each setting and seed, as :func:`measured` has them.
+    """
+    records = [
+        record
+        for record in runs_of(EXPERIMENT, folder)
+        if str(record["method"]).removesuffix(PAPER_PROTOCOL) in SETTING.in_paper
+    ]
+    seeds = {record["seed"] for record in records}
+    plain = {r["seed"]: r for r in records if not trains_otherwise(r)}
+    rows = [
+        (place, seed, float(value_of(record)))
+        for seed, record in plain.items()
+        for place, value_of in _SETTINGS.items()
+    ]
+    rows += [
+        (_BANDWIDTHS[name], record["seed"], float(record["config"]["calibrator"]["bandwidth"]))
+        for record in records
+        if (name := str(record["method"]).removesuffix(PAPER_PROTOCOL)) in _BANDWIDTHS
+    ]
+    rows += [(place, seed, float(len(seeds))) for place in _SEEDS for seed in seeds]
+    return pd.DataFrame(
+        [
+            dict(zip(("item", "dataset", "metric", "method"), place, strict=True))
+            | {"seed": seed, "variant": "", "value": value}
+            for place, seed, value in rows
+        ]
+    )
 
 
 def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
+
 from experiments.p4 import crime, stopping
 from experiments.reproduction.declared import Paper, Size, Study
 
@@ -41,6 +43,12 @@ _DIFFERS = (
     " print its units; MMCE with weight 2, which the paper does not print"
 )
 
+
+def _measured(folder: Path) -> pd.DataFrame:
+    """Return numbers of Tables 1 to 3, and the settings of their runs."""
+    return pd.concat([crime.measured(folder), crime.settings(folder)], ignore_index=True)
+
+
 PAPER = Paper(
     name="p4",
     title=(
@@ -60,7 +68,7 @@ PAPER = Paper(
                 ),
                 "paper": Size(_RUNS, computed=_COMPUTED, differs=_DIFFERS),
             },
-            measured=crime.measured,
+            measured=_measured,
             repeats=60,
         ),
     ],

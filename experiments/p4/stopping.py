@@ -24,7 +24,7 @@ from kdgraph.config import RunConfig, plan
 from kdgraph.data.dataset import Splits
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.runner import stages
-from kdgraph.runner.evaluate import evaluate
+from kdgraph.runner.evaluate import Spaces, evaluate
 
 METHODS = (
     "none",
@@ -102,10 +102,10 @@ def fit_on_both(config: RunConfig, splits: Splits) -> Any:
     )
 
 
-def configs_of(methods: Sequence[str]) -> dict[str, RunConfig]:
-    """Return method → config of its first run behind the network that is stopped early."""
+def configs_of(methods: Sequence[str], experiment: str = crime.STOPPED) -> dict[str, RunConfig]:
+    """Return method → config of its first run of an experiment."""
     words = [
-        f"experiment={crime.STOPPED}",
+        f"experiment={experiment}",
         f"method=choice({','.join(f'paper/p4/crime/{method}' for method in methods)})",
         "seed=choice(0)",
     ]
@@ -115,9 +115,38 @@ def configs_of(methods: Sequence[str]) -> dict[str, RunConfig]:
 
 def entries_of(configs: Mapping[str, RunConfig], seed: int) -> Iterator[dict[str, Any]]:
     """A row for each method and metric of one seed, as :func:`experiments.p4.setting.entries`."""
-    first = replace(next(iter(configs.values())), seed=seed)
+    first = next(iter(configs.values()))
     splits = stages.split(first.dataset, seed)
-    parent = fit_on_both(first, splits)
+    parent = fit_on_both(replace(first, seed=seed), splits)
+    yield from entries_behind(parent, splits, configs, seed, METRICS)
+
+
+def entries_behind(
+    parent: Any,
+    splits: Splits,
+    configs: Mapping[str, RunConfig],
+    seed: int,
+    metrics: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Fit each method behind one fitted network, and yield a row for each of its numbers on test
+    rows.
+
+    Parameters
+    ----------
+    parent : estimator
+        Fitted network.
+    splits : Splits
+        Rows that recalibrate and test.
+    configs : mapping
+        Method → config, of whose components after the parent it is made.
+    seed : int
+        Seed of the components and of the embeddings in which local errors are measured.
+    metrics : mapping
+        As in :func:`~kdgraph.runner.evaluate.evaluate`, besides ``spaces``.
+    """
+    first = next(iter(configs.values()))
+    # Every method on one network is measured in the same embeddings, which take seconds.
+    spaces = Spaces(first.spaces, parent, splits, seed)
     for method, config in configs.items():
         model = stages.calibrate(
             config.after,
@@ -131,11 +160,12 @@ def entries_of(configs: Mapping[str, RunConfig], seed: int) -> Iterator[dict[str
         found = evaluate(
             FittedModel(parent),
             model,
-            METRICS,
+            metrics,
             dataset=config.dataset,
             ood=config.ood,
             splits=splits,
             seed=seed,
+            spaces=spaces,
         )
         for entry in found.metrics:
             if entry["on"] == "test" and entry["of"] == (

@@ -1,0 +1,191 @@
+"""Networks of several seeds on one division of the rows: what of the deviations in Table 1 of Luo et
+al. on Communities and Crime is that of the network, and what is that of the rows.
+
+The paper has "60 random seeds for model training" (Section 5.3), and divides rows anew "over
+multiple trials" (Section 5.1): whether each seed has a division of its own is not told. Where all
+have one, a printed deviation is that of networks alone, and a printed mean is off by what another
+division would change, which no deviation of the paper tells. ``python -m experiments.p4.divisions
+--divisions 10 --networks 5`` trains that many networks on each division and prints both deviations
+beside the printed one, and the correlations of Table 2 within each division.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.command import in_one_line
+from experiments.common.markdown import head, line, number
+from experiments.common.published import read_published
+from experiments.p4 import crime, setting
+from experiments.p4.stopping import configs_of, entries_behind
+from kdgraph.config import RunConfig
+from kdgraph.runner import stages
+
+METHODS = (
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "group_temperature",
+    "group_histogram",
+    "lore_tsne_spread",
+    "lore_pca_spread",
+)
+"""Methods of the paper's main column behind the same network; MMCE trains another one."""
+DIVISIONS, NETWORKS = 10, 5
+TITLE = f"means of {NETWORKS} networks on one division of the rows"
+"""Variant whose seeds are divisions."""
+MEASURED = ("group_mce", "ece", "mce", "nll_top", "brier_top", "mlce_pca", "mlce_tsne")
+"""Metrics of Tables 1 to 3, local errors in units of spread."""
+
+
+def entries_of(
+    configs: Mapping[str, RunConfig], division: int, networks: int
+) -> Iterator[dict[str, Any]]:
+    """Train networks on one division, and yield a row for each network, method and metric.
+
+    The division is that of the study's seed of this number. Seeds of networks are those from 0 on,
+    the same on every division.
+    """
+    first = next(iter(configs.values()))
+    splits = stages.split(first.dataset, division)
+    wanted = {name: first.measures["test"][name] for name in MEASURED}
+    for seed in range(networks):
+        parent = stages.fit(
+            first.parent,
+            splits.train,
+            preprocess=first.preprocess,
+            has_missing=splits.has_missing,
+            seed=seed,
+            n_jobs=1,
+        )
+        metrics = {"test": wanted, "calibration": {}, "ood": {}, "grid": {}}
+        for entry in entries_behind(parent, splits, configs, seed, metrics):
+            yield entry | {"division": division}
+
+
+def numbers(divisions: int = DIVISIONS, networks: int = NETWORKS) -> pd.DataFrame:
+    """Return ``division, seed, method, metric, value``, a seed being one of training."""
+    configs = configs_of(METHODS, crime.EXPERIMENT)
+    return pd.DataFrame(
+        entry for division in range(divisions) for entry in entries_of(configs, division, networks)
+    )
+
+
+def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Tables 1 and 3 as a variant whose seeds are divisions, each with the mean of its networks, as
+    :func:`experiments.p4.setting.measured` has them.
+
+    ``frame``: of :func:`numbers`; None: computed.
+    """
+    frame = numbers() if frame is None else frame
+    means = frame.groupby(["method", "metric", "division"], as_index=False).value.mean()
+    methods = {method: crime.SETTING.methods[method] for method in METHODS}
+    one = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    return setting.measured(
+        means.rename(columns={"division": "seed"}), one, TITLE, correlated=False
+    )
+
+
+def components(frame: pd.DataFrame, metric: str = setting.WORST) -> pd.DataFrame:
+    """Deviations of a metric, a row for each method.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As :func:`numbers` returns it.
+    metric : str
+        One of :data:`MEASURED`.
+
+    Returns
+    -------
+    DataFrame
+        ``mean``; ``networks``, the deviation over networks of one division, the root of its mean
+        variance; ``divisions``, that of a division's expected value, the root of what the variance
+        of means has beyond the share of networks (the usual estimate of a one-way random model),
+        at least 0; ``least`` and ``most``, of the means of divisions.
+    """
+    rows = {}
+    for method, part in frame[frame.metric == metric].groupby("method", sort=False):
+        by = part.groupby("division").value
+        within, means = float(by.var(ddof=1).mean()), by.mean()
+        between = float(means.var(ddof=1)) - within / float(by.size().mean())
+        rows[method] = {
+            "mean": float(means.mean()),
+            "networks": np.sqrt(within),
+            "divisions": np.sqrt(max(between, 0.0)),
+            "least": float(means.min()),
+            "most": float(means.max()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def correlations(frame: pd.DataFrame) -> pd.DataFrame:
+    """Pearson correlation of each metric with max group MCE, over methods and networks: a row for
+    each division.
+    """
+    wide = frame.pivot(index=["division", "method", "seed"], columns="metric", values="value")
+    return wide.groupby("division").apply(
+        lambda part: part.corr()[setting.WORST].drop(setting.WORST)
+    )
+
+
+def table1(frame: pd.DataFrame) -> str:
+    """Table 1 beside both deviations; markdown."""
+    published = read_published(Path(__file__).parent)
+    published = published[(published.item == "Table 1") & (published.dataset == "crime")]
+    printed = published.set_index("method")
+    columns = ["max group MCE", "published", "mean", "sd of networks", "sd of divisions", "range"]
+    lines = head(columns)
+    for method, row in components(frame).iterrows():
+        theirs = printed.loc[crime.SETTING.methods[str(method)]]
+        cells = [number(float(row[name])) for name in ("mean", "networks", "divisions")]
+        spread = f"{number(float(theirs.value))} ± {number(float(theirs.spread))}"
+        reach = f"{number(float(row.least))} to {number(float(row.most))}"
+        lines.append(line([str(method), spread, *cells, reach]))
+    return "\n".join(lines)
+
+
+def table2(frame: pd.DataFrame) -> str:
+    """Table 2 within divisions: median, least and largest correlation; markdown."""
+    published = read_published(Path(__file__).parent)
+    published = published[(published.item == "Table 2") & (published.dataset == "crime")]
+    printed = published.set_index("method").value
+    lines = head(["with max group MCE", "published", "median", "range", "as high as published"])
+    for metric, values in correlations(frame).items():
+        theirs = float(printed[str(crime.SETTING.correlated[str(metric)])])
+        cells = [
+            str(metric),
+            number(theirs),
+            number(float(values.median()), 2),
+            f"{number(float(values.min()), 2)} to {number(float(values.max()), 2)}",
+            f"{int((values >= theirs).sum())} of {len(values)}",
+        ]
+        lines.append(line(cells).replace("-", "−"))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--divisions", type=int, default=DIVISIONS, help="how many divisions")
+    parser.add_argument("--networks", type=int, default=NETWORKS, help="how many on each")
+    parser.add_argument("--to", type=Path, help="a CSV file for the numbers")
+    given = parser.parse_args()
+    frame = numbers(given.divisions, given.networks)
+    if given.to is not None:
+        frame.to_csv(given.to, index=False)
+    print(f"{table1(frame)}\n\n{table2(frame)}")
+
+
+if __name__ == "__main__":
+    in_one_line(main)
