@@ -9,7 +9,6 @@ networks that others trained, so that MMCE, which trains one, has no row.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
 from experiments.p4 import cifar10_features
 from experiments.p4.figures import Study, lce, reward, study_of
+from experiments.p4.score_records import ScoreStudy
 from experiments.p4.setting import entries
 
 EXPERIMENT = "paper/p4/cifar10"
@@ -259,45 +259,19 @@ def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:
     return paths
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Make the file, print the tables, or draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    what = parser.add_subparsers(dest="what", required=True)
-    features = what.add_parser("features", help="make the file of scores and features")
-    features.add_argument("path", type=Path, help="the .npz file to write")
-    features.add_argument(
-        "--record",
-        action="append",
-        required=True,
-        metavar="NAME=FILE",
-        help="softmax of the 10,000 test images: predictions, ground_truth",
-    )
-    for name, help_ in (("tables", "print what the runs found"), ("figures", "draw it")):
-        told = what.add_parser(name, help=help_)
-        told.add_argument(
-            "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-        )
-    told.add_argument(
-        "--to", type=Path, default=Path("outputs/p4_cifar10"), help="where the pictures go"
-    )
-    given = parser.parse_args(arguments)
-    if given.what == "features":
-        named = dict(each.partition("=")[::2] for each in given.record)
-        made = cifar10_features.make(given.path, {name: Path(path) for name, path in named.items()})
-        print(
-            f"{given.path}: {len(made['label']):,} images; "
-            + ", ".join(f"{name} {array.shape[1:]}" for name, array in made.items())
-        )
-        return
-    records = runs_of(EXPERIMENT, given.outputs, free=FREE)
-    if given.what == "tables":
-        print(compare_with_published(records))
-        return
-    for path in draw(records, given.outputs, given.to):
-        print(path)
+def _records(outputs: Path) -> list[Record]:
+    return runs_of(EXPERIMENT, outputs, free=FREE)
+
+
+STUDY = ScoreStudy(
+    about=__doc__,
+    collect=cifar10_features.collect,
+    draw=lambda outputs, folder: draw(_records(outputs), outputs, folder),
+    pictures=Path("outputs/p4_cifar10"),
+    tables=lambda outputs: compare_with_published(_records(outputs)),
+)
+"""Its command line."""
 
 
 if __name__ == "__main__":
-    in_one_line(main)
+    in_one_line(STUDY.main)

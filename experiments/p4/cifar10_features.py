@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.decomposition import PCA
 
+from experiments.p4.score_records import read_record
 from kdgraph.config import plan
 from kdgraph.config.components import build
 from kdgraph.data.dataset import Dataset
@@ -70,21 +71,6 @@ def _leftmost(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
             " the same images"
         )
     return np.array(found, dtype=np.intp)
-
-
-def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Scores Float64[10000, 10] and labels Int[10000] of a record in the official order of the test
-    images.
-    """
-    with np.load(path) as arrays:
-        if missing := {"predictions", "ground_truth"} - set(arrays.files):
-            raise DataError(
-                f"{path} has no array {' or '.join(sorted(missing))}; give a record with softmax"
-                " outputs and labels"
-            )
-        return arrays["predictions"].astype(np.float64), arrays["ground_truth"].ravel().astype(
-            np.intp
-        )
 
 
 def images() -> tuple[Dataset, Dataset]:
@@ -144,9 +130,7 @@ def collected(
     return arrays | kept | embedded
 
 
-def make(path: Path, records: Mapping[str, Path]) -> dict[str, np.ndarray]:
-    """Train, collect and write; gives what was written."""
+def collect(records: Mapping[str, Path]) -> dict[str, np.ndarray]:
+    """Train the networks, and return the arrays of the file of scores and features."""
     train, test = images()
-    arrays = collected(records, test, features(train, test))
-    np.savez_compressed(path, **arrays)  # pyright: ignore[reportArgumentType] - the stubs take the arrays for the switch behind them
-    return arrays
+    return collected(records, test, features(train, test))

@@ -30,7 +30,7 @@ from experiments.p4.cifar10 import (
 from experiments.p4.cifar10_features import collected, positions
 from kdgraph.config import plan
 from kdgraph.data.tables import ScoreFile
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, UsageError
 
 SPLITS = 4
 
@@ -221,16 +221,24 @@ def test_every_picture_is_drawn(runs, tmp_path) -> None:
 
 def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(cifar10, "runs_of", lambda experiment, folder, free: runs[0])
-    cifar10.main(["tables", str(runs[1])])
+    cifar10.STUDY.main(["tables", str(runs[1])])
     assert capsys.readouterr().out == compare_with_published(runs[0]) + "\n"
     monkeypatch.setattr(cifar10, "draw", lambda *given: [given])
-    cifar10.main(["figures", str(runs[1]), "--to", str(tmp_path / "drawn")])
+    cifar10.STUDY.main(["figures", str(runs[1]), "--to", str(tmp_path / "drawn")])
     assert capsys.readouterr().out == f"{(runs[0], runs[1], tmp_path / 'drawn')}\n"
     path, _, test = record
     seen = {"net": np.random.default_rng(1).normal(size=(6, 5))}
     monkeypatch.setattr(cifar10_features, "images", lambda: (test, test))
     monkeypatch.setattr(cifar10_features, "features", lambda train, test: seen)
-    cifar10.main(["features", str(tmp_path / "out.npz"), "--record", f"mine={path}"])
+    with pytest.raises(
+        UsageError,
+        match=(
+            r"^--record must be NAME=FILE, each name once, got 'softmax.npz'; the name is that of"
+            r" the array of scores$"
+        ),
+    ):
+        cifar10.STUDY.main(["features", "out.npz", "--record", "softmax.npz"])
+    cifar10.STUDY.main(["features", str(tmp_path / "out.npz"), "--record", f"mine={path}"])
     assert capsys.readouterr().out.startswith(
         f"{tmp_path / 'out.npz'}: 4 images; label (), index (), mine (3,), net (5,), net_tsne (3,)"
     )

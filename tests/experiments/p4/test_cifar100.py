@@ -19,7 +19,7 @@ def test_the_file_has_the_first_rows_and_a_map_of_their_logits(tmp_path) -> None
     scores[0] = [1, 0, 0, 0]
     labels = rng.integers(4, size=60)
     np.savez(tmp_path / "softmax.npz", predictions=scores, ground_truth=labels[:, None])
-    arrays = cifar100.collected(tmp_path / "softmax.npz", 50)
+    arrays = cifar100.collect({"wideresnet": tmp_path / "softmax.npz"}, 50)
     assert arrays["label"].tolist() == labels[:50].tolist()
     np.testing.assert_allclose(arrays["wideresnet"], scores[:50], rtol=1e-6)
     assert arrays["logits_tsne"].shape == (50, 3) and np.isfinite(arrays["logits_tsne"]).all()
@@ -51,9 +51,16 @@ def test_the_picture_has_both_kinds_of_bins(monkeypatch: pytest.MonkeyPatch, tmp
         pd.DataFrame(),
         {key: pd.DataFrame(rows) for key in cifar100.SPACES},
     )
+    with pytest.raises(
+        DataError,
+        match=(r"^the map is that of one record's own logits, got 2 records; give one --record$"),
+    ):
+        cifar100.collect(dict.fromkeys(("a", "b"), tmp_path))
     with pytest.raises(DataError, match="no run of none, temperature"):
         cifar100.study(tmp_path)
     monkeypatch.setattr(cifar100, "study", lambda outputs: made)
     figure = cifar100.figure8(tmp_path)
+    paths = cifar100.draw(tmp_path, tmp_path / "drawn")
+    assert [path.name for path in paths] == ["cifar100_lce.svg", "cifar100_lce.pdf"]
     titles = " ".join(axis.get_title() for axis in figure.axes)
     assert all(title in titles for title in cifar100.SPACES.values())
