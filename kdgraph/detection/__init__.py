@@ -2,13 +2,9 @@
 
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.conformal import UpperTails, conformal_offset, conformal_p_values
-from kdgraph.detection.features import (
-    KthNeighbourDistance,
-    Mahalanobis,
-    OutlierEstimator,
-    VirtualLogit,
-)
+from kdgraph.detection.features import KthNeighbourDistance, OutlierEstimator, VirtualLogit
 from kdgraph.detection.gate import ScoreGate
+from kdgraph.detection.mahalanobis import LayerwiseMahalanobis, Mahalanobis
 from kdgraph.detection.outputs import Energy, Entropy, MaxLogit, MaxProbability, Odin
 from kdgraph.detection.partitions import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
@@ -32,6 +28,7 @@ __all__ = [
     "GraphDensity",
     "KolmogorovSmirnov",
     "KthNeighbourDistance",
+    "LayerwiseMahalanobis",
     "LeafBox",
     "LeafOccupancy",
     "Mahalanobis",

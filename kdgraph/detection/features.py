@@ -1,8 +1,8 @@
 """Detectors that compare features of a row with those of the training rows.
 
-The distance to the k-th nearest neighbour (Sun et al. 2022), the Mahalanobis distance to the
-nearest class (Lee et al. 2018), virtual-logit matching (Wang et al. 2022), and any outlier detector
-with the interface of scikit-learn. Their private helpers are original to kdgraph.
+The distance to the k-th nearest neighbour (Sun et al. 2022), virtual-logit matching (Wang et al.
+2022), and any outlier detector with the interface of scikit-learn. Their private helpers are
+original to kdgraph.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import parallel_config
-from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from sklearn.covariance import LedoitWolf
 from sklearn.ensemble import IsolationForest
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.multiclass import type_of_target
 
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.base.network_access import access_network
@@ -123,165 +120,6 @@ class KthNeighbourDistance(FeatureDetector):
             return bounded, factor
         length = np.linalg.norm(bounded, axis=1, keepdims=True)
         return bounded / np.where(length > 0, length, 1.0), np.ones(len(bounded))
-
-
-# Bound of features. Whitening multiplies by up to 1e30, and squares of the product stay finite.
-_MAX_WHITENABLE = 1e60
-# Relative to the largest variance. A smaller variance is the rounding error of a constant.
-_MIN_VARIANCE_RATIO = 1e-14
-
-
-@dataclass(frozen=True)
-class _WhitenedMeans:
-    """Group means in units of a shared covariance.
-
-    Attributes
-    ----------
-    centre : Float[m]
-        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits
-        are lost.
-    whitening : Float[m, m]
-        Whitening matrix W with Σ⁻¹ = W·Wᵀ.
-    means : Float[c, m]
-        Whitened means.
-    """
-
-    centre: np.ndarray
-    whitening: np.ndarray
-    means: np.ndarray
-
-    @classmethod
-    def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
-        """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
-        # The covariance is inverted by its eigenvectors. Variances that are rounding errors are
-        # raised to a small fraction of the largest one before the division. Without any variance,
-        # distances are Euclidean.
-        centre = features.mean(axis=0)
-        centred = features - centre
-        means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
-        covariance = LedoitWolf(assume_centered=True).fit(centred - means[group]).covariance_
-        variance, axes = np.linalg.eigh(covariance)
-        spread = (
-            np.maximum(variance, _MIN_VARIANCE_RATIO * variance[-1])
-            if variance[-1] > 0
-            else np.ones(len(variance))
-        )
-        whitening = axes / np.sqrt(spread)
-        return cls(centre, whitening, means @ whitening)
-
-    def squared_distances(self, features: np.ndarray) -> np.ndarray:
-        """Return Float[n, c], the squared distance of features Float[n, m] to each mean."""
-        return cdist((features - self.centre) @ self.whitening, self.means, "sqeuclidean")
-
-
-@dataclass(eq=False, repr=False)
-class Mahalanobis(FeatureDetector):
-    """Negative squared Mahalanobis distance of features to the nearest class of training rows.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used unchanged.
-    relative : bool, default=False
-        Subtract the squared distance to the mean of all training rows, with their covariance, from
-        the distance to the nearest class.
-    features : FeatureMap or None, default=None
-        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
-
-    Attributes
-    ----------
-    estimator_ : estimator or None
-        Fitted parent.
-    offset_ : float
-        Threshold of the score.
-    feature_map_ : FeatureMap
-        Fitted feature map.
-    scale_ : Float[m]
-        Numbers by which the features are divided.
-    feature_classes_ : array of shape (c,) or None
-        Sorted labels, each of which has a mean; None if there is one mean, because labels are
-        missing or continuous.
-    class_means_ : object
-        Means and covariance of the classes.
-    overall_mean_ : object or None
-        Mean and covariance of all rows, if ``relative``.
-
-    Raises
-    ------
-    ValueError
-        If ``relative`` is set and there are fewer than two classes.
-
-    Notes
-    -----
-    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
-    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
-    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
-    the maximum likelihood estimate. Lee et al. also add scores of several layers and perturb the
-    input, with weights fitted on rows out of distribution. Here the score uses one layer, and no
-    such rows.
-
-    References
-    ----------
-    Lee, Lee, Lee and Shin, "A simple unified framework for detecting out-of-distribution samples
-    and adversarial attacks", NeurIPS 2018, Eq. 1 and 2. Ren et al., "A simple fix to Mahalanobis
-    distance for improving near-OOD detection", 2021: ``relative``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat([0, 1], 200)
-    >>> X = rng.normal(size=(400, 2)) * [1, 3] + 20 * y[:, None]
-    >>> detector = Mahalanobis().fit(X, y, X_calibration=X)
-    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])
-    array([ 1,  1, -1, -1])
-    """
-
-    _: KW_ONLY
-    relative: bool = False
-
-    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        bounded, _ = scale_into_range(features, _MAX_WHITENABLE)
-        self.feature_classes_, group = _class_indices(train.y, len(bounded))
-        self.class_means_ = _WhitenedMeans.from_groups(bounded, group)
-        self.overall_mean_ = None
-        if self.relative:
-            if group.max() == 0:
-                raise ValueError(
-                    "relative=true compares classes with all rows, and needs labels of at least two"
-                    " classes"
-                )
-            self.overall_mean_ = _WhitenedMeans.from_groups(
-                bounded, np.zeros(len(bounded), dtype=np.intp)
-            )
-
-    def describe(self) -> dict[str, Any]:
-        """Return the threshold and the number of means, for the record."""
-        return {**super().describe(), "means": len(self.class_means_.means)}
-
-    def _score_features(self, features: np.ndarray) -> np.ndarray:
-        bounded, factor = scale_into_range(features, _MAX_WHITENABLE)
-        distance = self.class_means_.squared_distances(bounded).min(axis=1)
-        if self.overall_mean_ is not None:
-            distance -= self.overall_mean_.squared_distances(bounded)[:, 0]
-        with np.errstate(over="ignore"):
-            return -distance * factor * factor
-
-
-def _class_indices(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return sorted labels or None, and Int[n], the class of each row, 0 for continuous targets."""
-    if y is None or type_of_target(y).startswith("continuous"):
-        return None, np.zeros(n, dtype=np.intp)
-    return np.unique(y, return_inverse=True)
 
 
 # Relative to the length of the features. A smaller residual may be rounding error of sums in

@@ -88,6 +88,7 @@ REQUIRED_OVERRIDES = {
     "dataset/table": ["dataset.path=my.csv", "dataset.target=label"],
     "dataset/text": ["dataset.path=my.csv"],
     "detector/energy": ["parent=mlp"],
+    "detector/mahalanobis_layers": ["parent=mlp"],
     "detector/max_logit": ["parent=mlp"],
     "detector/odin": ["parent=mlp"],
     "detector/vim": ["parent=mlp"],

@@ -192,6 +192,7 @@ def test_ood_rows_have_higher_ood_scores(fitted, rows, cls):
 
 
 ALTERNATIVES = {
+    "adversarial_step": 0.5,
     "bandwidth": 0.5,
     "calibration": "cross_fit",
     "calibration_size": 0.5,
@@ -204,6 +205,7 @@ ALTERNATIVES = {
     "features": FeatureMap(source="rows", reduce="pca", dimensions=2),
     "k": 2,
     "labels": "shuffled",
+    "layers": ["1"],
     "level": "set",
     "min_samples": 1,
     "n_folds": 3,

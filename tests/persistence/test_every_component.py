@@ -76,6 +76,7 @@ REGRESSORS, RECALIBRATORS = (
 PRETRAINED = ("paper/p1/vit",)
 PARENTS = [name for name in options("parent") if name not in (*REGRESSORS, *PRETRAINED)]
 CALIBRATORS, GATES = options("calibrator"), options("gate")
+DETECTORS = [name for name in options("detector") if name != "none"]
 
 
 @cache
@@ -232,6 +233,24 @@ def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
             part.estimator.estimator in (fitted, loaded.post_hoc.get("calibrator"))
             for part in loaded.post_hoc.values()
         )
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+@pytest.mark.filterwarnings("ignore:.* held-out rows are fewer than set_size")
+def test_loaded_detector_gives_equal_bits(name):
+    node = config_node("detector", name)
+    is_of_network = target_of(node).required_partition == "network"
+    fitted, splits = fitted_parent("mlp" if is_of_network else "extra_trees")
+    fitted_model = calibrate({"detector": node}, fitted, splits, seed=0, n_jobs=1)
+    loaded = from_bytes(to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}).value
+    scores, expected = (
+        model.score_sets(splits.test.X, np.random.default_rng(0)).values
+        if model.has_set_scores
+        else model.predict_outputs(["ood_score"], splits.test.X)["ood_score"]
+        for model in (loaded, fitted_model)
+    )
+    np.testing.assert_array_equal(scores, expected)
+    assert loaded.summary() == fitted_model.summary()
 
 
 @pytest.mark.parametrize("name", PARENTS)

@@ -265,7 +265,9 @@ class Network(TransformerMixin, BaseEstimator):
         (outputs,) = self._map_batches(X, lambda batch: (module(batch),))
         return np.nan_to_num(outputs)
 
-    def input_gradient(self, X, function: Callable[[Tensor], Tensor]) -> np.ndarray:
+    def input_gradient(
+        self, X, function: Callable[[Tensor], Tensor], layer: str | None = None
+    ) -> np.ndarray:
         """Return the gradient, by the inputs of each row, of a function of the module's outputs.
 
         Parameters
@@ -275,21 +277,64 @@ class Network(TransformerMixin, BaseEstimator):
         function : callable
             Differentiable function of the outputs Float32[b, …] (the logits of a classifier) that
             returns one number for each row, Float32[b].
+        layer : str or None, default=None
+            One of ``layer_names_``, whose outputs the function is of. None: those of the module.
 
         Returns
         -------
         ndarray, Float32[n, *input_shape]
             Gradients.
+
+        Raises
+        ------
+        ValueError
+            If there is no layer of that name, or it did not run.
         """
         X, module = self._validate_X(X), self._module_on_device()
+        if layer is None:
+            return self._map_batches(X, _batch_gradient(function, module))[0]
+        self._check_layer(layer)
+        with record_layers(module, [layer]) as run:
+            return self._map_batches(X, _batch_gradient(function, lambda rows: run(rows)[0]))[0]
 
-        def gradient(batch: Tensor) -> tuple[Tensor]:
-            with torch.inference_mode(False), torch.enable_grad():
-                inputs = batch.clone().requires_grad_()
-                (row_gradients,) = torch.autograd.grad(function(module(inputs)).sum(), inputs)
-            return (row_gradients,)
+    def pooled_features(self, X, layers: Sequence[str]) -> list[np.ndarray]:
+        """Return the outputs of several layers, averaged over the pixels of each channel.
 
-        return self._map_batches(X, gradient)[0]
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+        layers : sequence of str
+            Some of ``layer_names_``.
+
+        Returns
+        -------
+        list of ndarray, Float32[n, c]
+            For each layer the channels, units, or means over tokens of its outputs.
+
+        Raises
+        ------
+        ValueError
+            If there is no layer of one of these names, or it did not run.
+        """
+        X = self._validate_X(X)
+        for layer in layers:
+            self._check_layer(layer)
+        with record_layers(self._module_on_device(), layers) as run:
+            return list(self._map_batches(X, lambda batch: list(map(self.pool, run(batch)))))
+
+    @staticmethod
+    def pool(outputs: Tensor) -> Tensor:
+        """Return the mean of a layer's outputs over pixels or tokens, Float32[b, c].
+
+        Parameters
+        ----------
+        outputs : Tensor, Float32[b, c, h, w], Float32[b, tokens, c] or Float32[b, c]
+            Outputs for images, sequences or vectors.
+        """
+        if outputs.ndim == 3:
+            return outputs.mean(dim=1)
+        return outputs.flatten(2).mean(dim=2) if outputs.ndim > 3 else outputs
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
         """Return the outputs of a layer, flattened.
@@ -315,6 +360,30 @@ class Network(TransformerMixin, BaseEstimator):
         """
         X = self._validate_X(X)
         name = self._last_linear_name() if layer is None else layer
+        self._check_layer(name)
+        with record_layers(self._module_on_device(), [name], record_inputs=layer is None) as run:
+            (outputs,) = self._map_batches(X, run)
+        return outputs.reshape(len(X), -1)
+
+    @property
+    def layer_names_(self) -> list[str]:
+        """Names of the submodules, in the order in which the module contains them."""
+        check_is_fitted(self, "module_")
+        return [name for name, _ in self.module_.named_modules() if name]
+
+    @property
+    def activation_names_(self) -> list[str]:
+        """Names of the submodules that are activation functions of torch, such as ReLU."""
+        check_is_fitted(self, "module_")
+        # The module of torch has attention, too, which consists of other modules.
+        return [
+            name
+            for name, part in self.module_.named_modules()
+            if type(part).__module__ == nn.ReLU.__module__ and not list(part.children())
+        ]
+
+    def _check_layer(self, name: str) -> None:
+        """Raise ValueError if the module has no submodule of that name."""
         if name not in self.layer_names_:
             similar_names = difflib.get_close_matches(name, self.layer_names_, n=1)
             raise ValueError(
@@ -325,15 +394,6 @@ class Network(TransformerMixin, BaseEstimator):
                     else "layer_names_ lists them"
                 )
             )
-        with record_layers(self._module_on_device(), [name], record_inputs=layer is None) as run:
-            (outputs,) = self._map_batches(X, run)
-        return outputs.reshape(len(X), -1)
-
-    @property
-    def layer_names_(self) -> list[str]:
-        """Names of the submodules, in the order in which the module contains them."""
-        check_is_fitted(self, "module_")
-        return [name for name, _ in self.module_.named_modules() if name]
 
     def _map_batches(
         self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]
@@ -449,6 +509,20 @@ class Network(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = not self.images_only
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _batch_gradient(
+    function: Callable[[Tensor], Tensor], outputs_of: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], tuple[Tensor]]:
+    """Return the gradient of ``function`` of the outputs by a batch, as a function of the batch."""
+
+    def gradient(batch: Tensor) -> tuple[Tensor]:
+        with torch.inference_mode(False), torch.enable_grad():
+            inputs = batch.clone().requires_grad_()
+            (row_gradients,) = torch.autograd.grad(function(outputs_of(inputs)).sum(), inputs)
+        return (row_gradients,)
+
+    return gradient
 
 
 def make_examples(

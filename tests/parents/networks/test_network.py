@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from kdgraph.parameters import check_parameters
-from kdgraph.parents.networks import MultilayerPerceptron, Network
+from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron, Network
 
 
 def squared_error(outputs, targets, weights):
@@ -122,3 +122,48 @@ def test_gradient_does_not_modify_the_network(mlp):
     )
     for parameter, old in zip(model.module_.parameters(), before, strict=True):
         assert parameter.grad is None and torch.equal(parameter, old)
+
+
+@pytest.fixture(scope="module")
+def cnn():
+    images = np.random.default_rng(0).random((20, 2, 8, 8), dtype=np.float32)
+    return ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0).fit(
+        images, np.arange(20) % 2
+    ), images
+
+
+def test_pooled_features_are_means_over_pixels(cnn):
+    """Compare with the outputs of each layer, which ``transform`` flattens."""
+    model, images = cnn
+    convolution, dense = model.activation_names_
+    pooled = model.pooled_features(images, [dense, convolution])
+    assert [each.shape for each in pooled] == [(20, 10), (20, 3)]
+    np.testing.assert_array_equal(pooled[0], model.transform(images, dense))
+    flat = model.transform(images, convolution).astype(np.float64)
+    # The network adds 36 pixels in float32.
+    np.testing.assert_allclose(pooled[1], flat.reshape(20, 3, 36).mean(axis=2), rtol=1e-5)
+    tokens = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]])
+    assert Network.pool(tokens).tolist() == [[2.0, 4.0]]
+
+
+def test_gradient_of_a_layer_is_that_of_the_modules_before_it(cnn):
+    model, images = cnn
+    gradient = model.input_gradient(
+        images, lambda outputs: outputs.square().sum(dim=(1, 2, 3)), model.activation_names_[0]
+    )
+    inputs = torch.from_numpy(images).requires_grad_()
+    first = list(model.module_.children())[:2]
+    nn.Sequential(*first)(inputs).square().sum().backward()
+    # Another order of sums in float32.
+    np.testing.assert_allclose(gradient, inputs.grad.numpy(), rtol=1e-4, atol=1e-7)
+    assert np.abs(gradient).max() > 0
+
+
+def test_unknown_layers_are_rejected(cnn):
+    model, images = cnn
+    for call in (
+        lambda: model.pooled_features(images, ["convolution"]),
+        lambda: model.input_gradient(images, lambda features: features.sum(dim=1), "convolution"),
+    ):
+        with pytest.raises(ValueError, match="no layer named 'convolution'; layer_names_ lists"):
+            call()

@@ -1,0 +1,498 @@
+"""Detectors by the Mahalanobis distance to the nearest class, of one layer or of several.
+
+:class:`Mahalanobis` compares features of one layer, or rows (Lee et al. 2018; Ren et al. 2021).
+:class:`LayerwiseMahalanobis` adds the other two parts of the method of Lee et al.: a step of the
+input towards the nearest class, and a weighted sum over layers. Their private helpers are original
+to kdgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.covariance import LedoitWolf
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import type_of_target
+from threadpoolctl import threadpool_limits
+
+from kdgraph.base import Rows
+from kdgraph.base.network_access import access_network, input_spread
+from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.detection.base import (
+    FeatureDetector,
+    PostHocDetector,
+    apply_in_fixed_blocks,
+    clip_scores,
+    scale_into_range,
+)
+from kdgraph.errors import ParameterError
+from kdgraph.metrics import auroc
+from kdgraph.parameters import NonNegative, Positive
+
+# Bound of features. Whitening multiplies by up to 1e30, and squares of the product stay finite.
+_MAX_WHITENABLE = 1e60
+# Relative to the largest variance. A smaller variance is the rounding error of a constant.
+_MIN_VARIANCE_RATIO = 1e-14
+
+
+@dataclass(frozen=True)
+class _WhitenedMeans:
+    """Group means in units of a shared covariance.
+
+    Attributes
+    ----------
+    centre : Float[m]
+        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits
+        are lost.
+    whitening : Float[m, m]
+        Whitening matrix W with Σ⁻¹ = W·Wᵀ.
+    means : Float[c, m]
+        Whitened means.
+    """
+
+    centre: np.ndarray
+    whitening: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
+        """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
+        # The covariance is inverted by its eigenvectors. Variances that are rounding errors are
+        # raised to a small fraction of the largest one before the division. Without any variance,
+        # distances are Euclidean.
+        centre = features.mean(axis=0)
+        centred = features - centre
+        means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
+        covariance = LedoitWolf(assume_centered=True).fit(centred - means[group]).covariance_
+        variance, axes = np.linalg.eigh(covariance)
+        spread = (
+            np.maximum(variance, _MIN_VARIANCE_RATIO * variance[-1])
+            if variance[-1] > 0
+            else np.ones(len(variance))
+        )
+        whitening = axes / np.sqrt(spread)
+        return cls(centre, whitening, means @ whitening)
+
+    def squared_distances(self, features: np.ndarray) -> np.ndarray:
+        """Return Float[n, c], the squared distance of features Float[n, m] to each mean."""
+        return cdist((features - self.centre) @ self.whitening, self.means, "sqeuclidean")
+
+    def min_squared_distance(self, features: np.ndarray) -> np.ndarray:
+        """Return Float64[n], the squared distance of features Float[n, m] to the nearest mean."""
+        bounded, factor = scale_into_range(features.astype(np.float64), _MAX_WHITENABLE)
+        with np.errstate(over="ignore"):
+            return self.squared_distances(bounded).min(axis=1) * factor * factor
+
+    def distance_tensor(self, features: Any) -> Any:
+        """Return the squared distance to the nearest mean, [n], of features, a tensor [n, m]."""
+        # In float64, since the whitening of directions with little variance is large. The gradient
+        # of the minimum is that of the distance to the nearest mean.
+        features = features.double()
+        whitened = (features - features.new_tensor(self.centre)) @ features.new_tensor(
+            self.whitening
+        )
+        return (whitened[:, None] - features.new_tensor(self.means)).square().sum(2).amin(1)
+
+
+@dataclass(eq=False, repr=False)
+class Mahalanobis(FeatureDetector):
+    """Negative squared Mahalanobis distance of features to the nearest class of training rows.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    relative : bool, default=False
+        Subtract the squared distance to the mean of all training rows, with their covariance, from
+        the distance to the nearest class.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
+
+    Attributes
+    ----------
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    feature_classes_ : array of shape (c,) or None
+        Sorted labels, each of which has a mean; None if there is one mean, because labels are
+        missing or continuous.
+    class_means_ : object
+        Means and covariance of the classes.
+    overall_mean_ : object or None
+        Mean and covariance of all rows, if ``relative``.
+
+    Raises
+    ------
+    ValueError
+        If ``relative`` is set and there are fewer than two classes.
+
+    Notes
+    -----
+    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
+    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
+    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
+    the maximum likelihood estimate. Lee et al. also add scores of several layers and perturb the
+    input, as :class:`LayerwiseMahalanobis` does.
+
+    References
+    ----------
+    Lee, Lee, Lee and Shin, "A simple unified framework for detecting out-of-distribution samples
+    and adversarial attacks", NeurIPS 2018, Eq. 1 and 2. Ren et al., "A simple fix to Mahalanobis
+    distance for improving near-OOD detection", 2021: ``relative``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 200)
+    >>> X = rng.normal(size=(400, 2)) * [1, 3] + 20 * y[:, None]
+    >>> detector = Mahalanobis().fit(X, y, X_calibration=X)
+    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])
+    array([ 1,  1, -1, -1])
+    """
+
+    _: KW_ONLY
+    relative: bool = False
+
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        bounded, _ = scale_into_range(features, _MAX_WHITENABLE)
+        self.feature_classes_, group = _class_indices(train.y, len(bounded))
+        self.class_means_ = _WhitenedMeans.from_groups(bounded, group)
+        self.overall_mean_ = None
+        if self.relative:
+            if group.max() == 0:
+                raise ValueError(
+                    "relative=true compares classes with all rows, and needs labels of at least two"
+                    " classes"
+                )
+            self.overall_mean_ = _WhitenedMeans.from_groups(
+                bounded, np.zeros(len(bounded), dtype=np.intp)
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the threshold and the number of means, for the record."""
+        return {**super().describe(), "means": len(self.class_means_.means)}
+
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        bounded, factor = scale_into_range(features, _MAX_WHITENABLE)
+        distance = self.class_means_.squared_distances(bounded).min(axis=1)
+        if self.overall_mean_ is not None:
+            distance -= self.overall_mean_.squared_distances(bounded)[:, 0]
+        with np.errstate(over="ignore"):
+            return -distance * factor * factor
+
+
+def _class_indices(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return sorted labels or None, and Int[n], the class of each row, 0 for continuous targets."""
+    if y is None or type_of_target(y).startswith("continuous"):
+        return None, np.zeros(n, dtype=np.intp)
+    return np.unique(y, return_inverse=True)
+
+
+MAHALANOBIS_STEP_SIZES = (0.0, 0.0005, 0.001, 0.0014, 0.002, 0.005, 0.01)
+"""Candidates for the step size ε with "auto": those of the published code of Lee et al."""
+# Below this number of held-out rows, the same ones fit the weights and select the step.
+_MIN_ROWS_TO_SPLIT = 20
+
+
+@dataclass(frozen=True)
+class _LayerMeans:
+    """Class means of several layers of a network.
+
+    Attributes
+    ----------
+    network : Network
+        Fitted network.
+    layers : tuple of str
+        Names of L layers.
+    means : tuple of _WhitenedMeans
+        Means and covariance of the classes in each layer.
+    """
+
+    network: Any
+    layers: tuple[str, ...]
+    means: tuple[_WhitenedMeans, ...]
+
+    @classmethod
+    def fit(cls, parent: Any, layers: Sequence[str] | None, rows: Rows) -> _LayerMeans:
+        """Fit the means of all classes on training rows of the parent.
+
+        Raises
+        ------
+        ValueError
+            If no layers are named and the network has no activation functions, or if there is no
+            layer of a name.
+        """
+        access = access_network(parent)
+        names = tuple(access.network.activation_names_ if layers is None else layers)
+        if not names:
+            raise ValueError(
+                "the network has no activation functions to take features from, got layers=null;"
+                " name layers, which layer_names_ lists"
+            )
+        _, group = _class_indices(rows.y, len(rows))
+        features = access.network.pooled_features(access.network_input(rows.X), names)
+        # The order of sums depends on the number of BLAS threads.
+        with threadpool_limits(1, user_api="blas"):
+            means = tuple(
+                _WhitenedMeans.from_groups(each.astype(np.float64), group) for each in features
+            )
+        return cls(access.network, names, means)
+
+    def score(self, inputs: np.ndarray, step: float) -> np.ndarray:
+        """Return the score of each layer after a step of the input, Float64[n, L].
+
+        Parameters
+        ----------
+        inputs : Float[n, d] or Float[n, c, h, w]
+            Rows as the network receives them.
+        step : float
+            Step size in units of the inputs.
+        """
+        return np.stack(
+            [
+                -means.min_squared_distance(each)
+                for means, each in zip(self.means, self._features(inputs, step), strict=True)
+            ],
+            axis=1,
+        )
+
+    def _features(self, inputs: np.ndarray, step: float) -> Iterator[np.ndarray]:
+        """Yield the features of each layer, Float32[n, m]; each has a step of its own."""
+        if not step:
+            yield from self.network.pooled_features(inputs, self.layers)
+            return
+        for layer, means in zip(self.layers, self.means, strict=True):
+            gradient = self.network.input_gradient(
+                inputs,
+                lambda outputs, of=means: of.distance_tensor(self.network.pool(outputs)),
+                layer,
+            )
+            # A gradient that overflows is NaN and has no sign. It becomes 0, so that the number
+            # stays.
+            stepped = inputs - step * np.sign(np.nan_to_num(gradient))
+            yield self.network.pooled_features(stepped, [layer])[0]
+
+
+@dataclass(eq=False, repr=False)
+class LayerwiseMahalanobis(PostHocDetector):
+    """Weighted sum of Mahalanobis scores of several layers of a network, after an input step.
+
+    Parameters
+    ----------
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    layers : sequence of str or None, default=None
+        Names of the layers (``layer_names_`` of the network); None for all activation functions,
+        such as ReLU. Outputs are averaged over the pixels of each channel, as in the paper.
+    epsilon : float or "auto", default="auto"
+        Step ε by which each input of the network goes up or down, in units of the spread of the
+        inputs over training rows. "auto" selects the value of ``epsilons`` with the highest AUROC
+        of held-out rows against adversarial ones, the first in case of ties.
+    epsilons : sequence of float
+        Candidates of "auto".
+    adversarial_step : float, default=0.05
+        Step of the adversarial rows that fit the weights, in the same units; the default is that of
+        the published code.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold. The same held-out rows fit weights and ε.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    layers_ : tuple of str
+        Names of the L layers.
+    weights_ : Float[L]
+        Weights of the layers.
+    intercept_ : float
+        Constant of the score.
+    epsilon_ : float
+        Step.
+    input_scale_ : float
+        Spread of the inputs, the unit of the steps.
+    aurocs_ : list of float or None
+        AUROC for each of ``epsilons``; None if it did not select the step.
+
+    Raises
+    ------
+    ParameterError
+        If ``epsilons`` is empty.
+    ValueError
+        If the network has no activation functions and no layers are named, or no layer of a name.
+
+    Notes
+    -----
+    The score of layer l is M_l(x) = -min_c (φ_l(x̃) - μ_lc)ᵀ Σ_l⁻¹ (φ_l(x̃) - μ_lc), where x̃ = x -
+    ε·sign(∇ₓ (φ_l(x) - μ_lĉ)ᵀ Σ_l⁻¹ (φ_l(x) - μ_lĉ)) is the row after a step towards its nearest
+    class ĉ in that layer. The score of the row is Σ_l α_l M_l + b, whose weights α and constant b
+    are of a logistic regression. The paper fits it on rows out of distribution, or, without any, on
+    rows in distribution against adversarial ones made from them, which is done here: x +
+    δ·sign(∇ₓ L(x)), with the cross-entropy L of the predicted class (Goodfellow et al. 2015). So no
+    row out of distribution is seen. ε is selected on one half of the rows by weights of the other
+    half; then all rows fit the weights. Weights may be negative, so the score need not fall with
+    the distance.
+
+    Σ_l is the shrunk estimate as in :class:`Mahalanobis`. The published code averages distances of
+    the same kind, but its regression keeps only adversarial rows that change the prediction, and
+    adds rows with random noise to those in distribution; here all rows are used. Steps are in the
+    inputs of the network, and pixels are not clipped at 0 and 1.
+
+    References
+    ----------
+    Lee, Lee, Lee and Shin, "A simple unified framework for detecting out-of-distribution samples
+    and adversarial attacks", NeurIPS 2018, Eq. 2 to 4 and Algorithm 1; Section 3.1 for the
+    adversarial rows.
+
+    Examples
+    --------
+    >>> from kdgraph.parents.networks import MultilayerPerceptron
+    >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
+    >>> X = X + np.random.default_rng(0).normal(scale=0.2, size=X.shape)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8, 8), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
+    >>> detector = LayerwiseMahalanobis(network, random_state=0).fit(X, y)
+    >>> len(detector.layers_), detector.weights_.shape
+    (2, (2,))
+    """
+
+    _: KW_ONLY
+    layers: Sequence[str] | None = None
+    epsilon: NonNegative | Literal["auto"] = "auto"
+    epsilons: Sequence[NonNegative] = MAHALANOBIS_STEP_SIZES
+    adversarial_step: Positive = 0.05
+
+    required_partition: ClassVar = "network"
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        if self.epsilon == "auto" and not len(self.epsilons):
+            raise ParameterError("epsilons must have at least one number, got []")
+        self.input_scale_ = input_spread(self.estimator_, train.X)
+        self.layer_means_ = _LayerMeans.fit(self.estimator_, self.layers, train)
+        self.layers_ = self.layer_means_.layers
+        steps = [float(e) for e in (self.epsilons if self.epsilon == "auto" else [self.epsilon])]
+        pairs = self._adversarial_pairs(train, calibration, steps)
+        self.aurocs_ = None
+        if self.epsilon == "auto":
+            self.aurocs_ = [_auroc_of_halves(*pair) for pair in pairs]
+        best = 0 if self.aurocs_ is None else int(np.argmax(self.aurocs_))
+        self.epsilon_ = steps[best]
+        self.weights_, self.intercept_ = _fit_weights(*pairs[best])
+
+    def _adversarial_pairs(
+        self, train: Rows, calibration: Rows, steps: Sequence[float]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return layer scores of held-out rows and of adversarial rows made from them.
+
+        The result has, for each step, two arrays Float64[n, L].
+        """
+        if calibration.unseen is None:
+            folds = [(self.estimator_, self.layer_means_, calibration)]
+        else:
+            # A row that the parent was fitted on is compared with means of the other folds, in the
+            # layers of the parent that was fitted on these.
+            source = unseen_rows(calibration).source
+            fold = source.fold[unseen_rows(calibration).positions]
+            folds = [
+                (
+                    parent,
+                    _LayerMeans.fit(parent, self.layers, train[source.fold != f]),
+                    calibration[fold == f],
+                )
+                for f, parent in enumerate(source.fold_estimators)
+            ]
+        pairs = []
+        for parent, means, rows in folds:
+            access = access_network(parent)
+            inputs = np.asarray(access.network_input(rows.X))
+            gradient = access.network.input_gradient(inputs, _predicted_log_probability)
+            moved = inputs - self.input_scale_ * self.adversarial_step * np.sign(
+                np.nan_to_num(gradient)
+            )
+            pairs.append(
+                [[means.score(X, self.input_scale_ * e) for X in (inputs, moved)] for e in steps]
+            )
+        return [
+            (
+                np.concatenate([of_fold[i][0] for of_fold in pairs]),
+                np.concatenate([of_fold[i][1] for of_fold in pairs]),
+            )
+            for i in range(len(steps))
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the threshold, the step, its unit and the weights of layers, for the record."""
+        return {
+            **super().describe(),
+            "epsilon": self.epsilon_,
+            "unit": self.input_scale_,
+            "weights": dict(zip(self.layers_, self.weights_.tolist(), strict=True)),
+        }
+
+    def _score(self, X: Any) -> np.ndarray:
+        return apply_in_fixed_blocks(X, self._score_block)
+
+    def _score_block(self, X: Any) -> np.ndarray:
+        """Return Float[n], the scores of one block."""
+        inputs = np.asarray(access_network(self.estimator_).network_input(X))
+        scores = self.layer_means_.score(inputs, self.input_scale_ * self.epsilon_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return clip_scores(scores @ self.weights_ + self.intercept_)
+
+
+def _predicted_log_probability(logits: Any) -> Any:
+    """Return the log probability of the predicted class, [n], of logits (a tensor [n, K])."""
+    return logits.log_softmax(dim=1).amax(dim=1)
+
+
+def _fit_weights(inside: np.ndarray, adversarial: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the weights and the constant that separate two arrays of layer scores, Float[n, L]."""
+    scores = np.concatenate([inside, adversarial])
+    is_inside = np.repeat([1, 0], [len(inside), len(adversarial)])
+    scaler = StandardScaler().fit(scores)
+    regression = LogisticRegression(tol=1e-8, max_iter=1000).fit(
+        scaler.transform(scores), is_inside
+    )
+    weights = regression.coef_[0] / scaler.scale_
+    return weights, float(regression.intercept_[0] - weights @ scaler.mean_)
+
+
+def _auroc_of_halves(inside: np.ndarray, adversarial: np.ndarray) -> float:
+    """Return the AUROC on every second row, by weights of the others; layer scores Float[n, L]."""
+    # A row and the adversarial one made from it are in the same half.
+    first, second = (
+        (slice(0, None, 2), slice(1, None, 2))
+        if len(inside) >= _MIN_ROWS_TO_SPLIT
+        else (slice(None), slice(None))
+    )
+    weights, _ = _fit_weights(inside[first], adversarial[first])
+    return auroc(-adversarial[second] @ weights, -inside[second] @ weights)
