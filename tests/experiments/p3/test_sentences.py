@@ -209,6 +209,7 @@ def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame
         for name in attack.NETWORK
         for which in (attack.ATTACKED, attack.ANOTHER)
     }
+    falls |= {(name, which): tood for name in attack.TOOD for which in attack.OWN}
     rows = [
         {
             **shared,
@@ -220,7 +221,7 @@ def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame
         }
         for (name, which), fall in falls.items()
         for seed in SEEDS
-        for step in (-8, -4, -2, 0, 2, 4, 8)
+        for step in ((0, 8) if which in attack.OWN else (-8, -4, -2, 0, 2, 4, 8))
     ]
     return pd.DataFrame(rows).assign(
         value=lambda f: f.value + f.step.ne(0) * f.seed.map(jitter) * f.method.isin(attack.TOOD)

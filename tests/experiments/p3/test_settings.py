@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, saved_claims
@@ -15,6 +16,7 @@ from experiments.p3 import attack, latents, trees
 from experiments.p3.command import asked
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.config import plan
+from kdgraph.detection import aphd
 
 SHAPES = [
     "dataset=shapes",
@@ -84,13 +86,25 @@ def test_images_are_moved_both_ways(monkeypatch) -> None:
         4,
         8,
     ]
-    assert set(frame.network) == {"", attack.ATTACKED, attack.ANOTHER}
+    assert set(frame.network) == {"", *attack.OWN, attack.ATTACKED, attack.ANOTHER}
+    own = frame[frame.network.isin(attack.OWN)]
+    assert set(own.method) == set(attack.TOOD) and set(own.step) == {0, 8}
     msp = (
         frame[(frame.method == "msp") & (frame.network == attack.ATTACKED)].set_index("step").value
     )
     assert msp[-8] <= msp[0] <= msp[8], (
         "what makes the network surer of its class is the attack on its confidence"
     )
+
+
+def test_attack_on_trees_spreads_images_over_leaves() -> None:
+    """Six images in one leaf of each tree, which may go to leaves of their own, or to a full one."""
+    alone = np.arange(6)[:, None] + [1, 1, 1]
+    crowded = np.ones((6, 3), dtype=int)
+    candidates = np.stack([crowded, alone, np.zeros((6, 3), dtype=int)])
+    chosen = attack._fewest_shared(candidates, np.random.default_rng(0))
+    before, after = candidates[-1], candidates[chosen, np.arange(6)]
+    assert aphd(before).mean() == 0 and aphd(after).mean() == 1
 
 
 def test_work_is_timed_by_turns() -> None:
