@@ -15,7 +15,8 @@ What may stand after the colon:
 ``p1 "Figure 1"``
     Published numbers of this table, figure or section beside ours: ``docs/results/cells.csv``.
     Further words choose rows (``method=kdf,kdn``), or turn the list into a table of
-    "published / ours" with ``rows=`` and ``columns=``.
+    "published / ours" with ``rows=`` and ``columns=``. The list has a column for each variant of
+    ours unless ``variants=no``, the table a row for each where ``variants=yes``.
 ``verdicts p1``
     How many numbers of each item match, differ, and so on.
 ``claims p1 id_floor …``
@@ -54,7 +55,8 @@ RECORDS = re.compile(r"^<!-- records: (?P<spec>.+?) -->$", re.MULTILINE)
 SKIPPED = re.compile(
     r"^```.*?^```$|^ {4}\S[^\n]*$|`[^`\n]+`|<!--.*?-->|\]\([^)\s]*\)"
     # Parts of a text and versions are no measurements, nor is the level of an interval.
-    r"|\b(?:Sections?|Appendix|Eqs?\.|Figures?|Tables?|Python)[ \n]+[\dIVX]+(?:\.[\dA-Z]+)*"
+    r"|\b(?:Sections?|Appendix|Eqs?\.|Figures?|Tables?|Python)[ \n]+[\dA-Z]+(?:\.[\dA-Z]+)*"
+    r"(?:(?:,| and| to)[ \n][\dA-Z]+(?:\.[\dA-Z]+)+)*"
     r"|\b95 % (?=confidence|interval)",
     re.MULTILINE | re.DOTALL,
 )
@@ -63,6 +65,8 @@ NUMBER = re.compile(
     r"(?<![\w.,])(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)(?:e(?P<power>[-−]?\d+))?"
     r"(?P<percent>\s?%)?(?![\w])"
 )
+SHOWN = 5
+"""Numbers without a record that a message names."""
 COUNT = re.compile(r"(?<![\w.,])(\d[\d,]*) of (?:the )?(\d[\d,]*)(?![\w]|\.\d|,\d)")
 
 
@@ -227,8 +231,9 @@ def main() -> None:
             elif options.check and rendered(text, path.parent) != text:
                 print(f"{name}: a table is not that of the records; run this without --check")
                 stale += 1
-            for number in unsupported(text, path.parent):
-                print(f"{name}: no record of its section has the number in '{number}'")
+            if missing := unsupported(text, path.parent):
+                more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+                print(f"{name}: no record of its section has {'; '.join(missing[:SHOWN])}{more}")
                 stale += options.check
     except KdgError as error:
         sys.exit(str(error))

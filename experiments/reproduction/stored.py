@@ -107,7 +107,8 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
     shown = [name for name in told if own[name].nunique() > 1] or ["metric"]
     if {"row", "column"} <= {*shown}:
         shown = ["row", "column"]
-    titles = list(dict.fromkeys(rows.variant[rows.variant != ""]))
+    shows_variants = options.get("variants", "yes") == "yes"
+    titles = list(dict.fromkeys(rows.variant[rows.variant != ""])) if shows_variants else []
     lines = head([*shown, "published", "ours", *titles, "verdict"])
     for _, row in own.iterrows():
         same = rows[(rows[_identity(rows)] == row[_identity(rows)]).all(axis=1)]
@@ -126,7 +127,7 @@ def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
     # Groups keep the order of the records, which is that of the paper.
     titles = dict.fromkeys(rows.variant) if options.get("variants") == "yes" else [""]
     columns = list(dict.fromkeys(map(tuple, rows[across].to_numpy())))
-    lines = head([*down, *(", ".join(map(_tidy, filter(None, name))) for name in columns)])
+    lines = head([*down, *(_label(across, name) for name in columns)])
     for key in dict.fromkeys(map(tuple, rows[down].to_numpy())):
         at = rows[(rows[down] == list(key)).all(axis=1)]
         for title in titles:
@@ -146,6 +147,17 @@ def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
             place = [*map(_tidy, key[:-1]), _tidy(key[-1]) + (f", {title}" if title else "")]
             lines.append(line([*place, *cells]))
     return lines
+
+
+def _label(keys: Sequence[str], values: Sequence[str]) -> str:
+    """Name a column: "kdf geodesic, n = 10,000" of a method and a number of rows."""
+    symbols = {"n_train": "n", "radius": "r"}
+    parts = [
+        f"{symbols[key]} = {float(value):,g}" if key in symbols else _tidy(value)
+        for key, value in zip(keys, values, strict=True)
+        if value
+    ]
+    return ", ".join(parts)
 
 
 def _verdicts(paper: str) -> Records:
@@ -174,7 +186,8 @@ def _claims(paper: str, names: Sequence[str]) -> Records:
     rows = every[every.claim.isin(names)]
     lines = head(["claim", "holds", "measured"])
     for _, row in rows.iterrows():
-        lines.append(line([row.text, "yes" if row.holds == "True" else "**no**", row.found]))
+        holds = "yes" if row.holds == "True" else "**no**"
+        lines.append(line([row.text.replace("|", "\\|"), holds, row.found.replace("|", "\\|")]))
     return Records(lines, texts=[*rows.text, *rows.found])
 
 
