@@ -252,7 +252,7 @@ def main() -> None:
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )
-    parser.add_argument("--experiment", default="paper/p4/crime", help="whose runs")
+    parser.add_argument("--experiment", default="paper/p4/crime_long", help="whose runs")
     parser.add_argument(
         "--methods",
         nargs="*",

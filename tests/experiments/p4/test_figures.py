@@ -163,6 +163,6 @@ def test_the_module_draws_what_is_asked(runs, monkeypatch: pytest.MonkeyPatch, c
     )
     figures.main()
     assert drawn == [METHODS]  # all that were run, in the order of the key
-    paths = [folder / "drawn" / f"crime_groups.{kind}" for kind in ("svg", "pdf")]
+    paths = [folder / "drawn" / f"crime_long_groups.{kind}" for kind in ("svg", "pdf")]
     assert capsys.readouterr().out.splitlines() == [str(path) for path in paths]
     assert all(path.stat().st_size > 10_000 for path in paths)
