@@ -153,7 +153,12 @@ def _read_word_vectors(path: str, vocabulary: set[str]) -> dict[str, np.ndarray]
         )
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
         for line_index, line in enumerate(lines):
-            word, *values = line.rstrip().split(" ")
+            # Few of the 400,000 lines of a usual file are of words in the texts, so that a line is
+            # divided into numbers only for these, and the first one for its width.
+            word = line.partition(" ")[0].rstrip()
+            if width is not None and word not in vocabulary:
+                continue
+            values = line.rstrip().split(" ")[1:]
             # The first line of word2vec contains the number of words, and d.
             if line_index == 0 and len(values) == 1:
                 continue
