@@ -4,7 +4,7 @@ p3``: Tables 2 to 6 and Appendix E.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -31,15 +31,20 @@ ENOUGH = 40_000
 """Training images of CIFAR, of 50,000, from which on a number stands for the paper's."""
 FEW_IMAGES = "few images"
 """What stands beside otherwise."""
-SMALL_TEXTS = "topics of few texts"
-"""What stands beside numbers of texts whose word vectors and data are not at hand."""
+SMALL_TEXTS = {
+    text.TOPICS: "topics of few texts",
+    text.WORD_VECTORS: "word vectors of 50 numbers, few texts",
+}
+"""Experiment → what stands beside numbers of texts, whose data are not at hand whole."""
+SENTENCES = "sentences"
+"""What stands beside where sentences are in the place of whole reviews."""
 IMAGES = {"tood_given": ("TOOD", GIVEN), "tood_shuffled": ("TOOD", SHUFFLED), "msp": ("MSP", "")}
 """Name of a run's method → the paper's, and as which variant it stands there."""
 TEXTS = {
-    "tood_given": ("TOOD", SMALL_TEXTS),
-    "tood_shuffled": ("TOOD", f"{SMALL_TEXTS}, {SHUFFLED}"),
-    "msp": ("MSP", SMALL_TEXTS),
-    "oe": ("OE", SMALL_TEXTS),
+    "tood_given": ("TOOD", GIVEN),
+    "tood_shuffled": ("TOOD", SHUFFLED),
+    "msp": ("MSP", ""),
+    "oe": ("OE", ""),
 }
 
 
@@ -55,21 +60,37 @@ def of_images(study: Study, folder: Path) -> pd.DataFrame:
         for r in records
         if r["dataset"]["name"] in images.CIFAR.datasets and r["dataset"]["n_train"] < ENOUGH
     ]
-    beside = {
-        name: (method, ", ".join(filter(None, [FEW_IMAGES, variant])))
-        for name, (method, variant) in IMAGES.items()
-    }
     frames = [
-        _placed([r for r in records if r not in weak], IMAGES, study.stands_for),
-        _placed(weak, beside, study.stands_for),
+        _placed(_numbers([r for r in records if r not in weak], IMAGES), IMAGES, study.stands_for),
+        _placed(_numbers(weak, IMAGES), _beside(IMAGES, FEW_IMAGES), study.stands_for),
         _distances(records),
     ]
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 
 
 def of_texts(folder: Path) -> pd.DataFrame:
-    """The same of texts, as variants: neither word vectors nor all posts are at hand."""
-    return _placed(text.read(folder), TEXTS, text.STANDS_FOR)
+    """Return the same of texts, as variants: neither word vectors of 300 numbers nor all texts are
+    at hand. Reviews of movies and sentences of IMDB both stand for IMDB, as variants of their own.
+    """
+    frames = []
+    for experiment, label in SMALL_TEXTS.items():
+        frame = _numbers(text.read(folder, [experiment]), TEXTS)
+        if len(frame):
+            are_sentences = frame.dataset.isin(text.SENTENCES) | frame.set.isin(text.SENTENCES)
+            for of, variant in (
+                (frame[~are_sentences], label),
+                (frame[are_sentences], f"{SENTENCES}, {label}"),
+            ):
+                frames.append(_placed(of, _beside(TEXTS, variant), text.STANDS_FOR))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _beside(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
+    """Return the methods as variants that have a label before their own."""
+    return {
+        name: (method, ", ".join(filter(None, [label, variant])))
+        for name, (method, variant) in methods.items()
+    }
 
 
 def _distances(records: Sequence[Record]) -> pd.DataFrame:
@@ -109,15 +130,19 @@ def _largest(found: Iterable[Record]) -> list[Record]:
     ]
 
 
-def _placed(
-    records: Sequence[Record], methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]
-) -> pd.DataFrame:
-    """A row for each published number and seed, by the columns of ``published.csv``: one number may
-    be printed in several tables.
-    """
-    frame = images.with_mean_of_medmnist(
+def _numbers(records: Iterable[Record], methods: Collection[str]) -> pd.DataFrame:
+    """Return the numbers of the runs of some methods, and means over MedMNIST."""
+    return images.with_mean_of_medmnist(
         table_of(record for record in records if record["method"] in methods)
     )
+
+
+def _placed(
+    frame: pd.DataFrame, methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return a row for each published number and seed, by the columns of ``published.csv``: one
+    number may be printed in several tables.
+    """
     if frame.empty:
         return frame
     names = {

@@ -129,7 +129,7 @@ def images(folder: Path) -> Iterator[Claim]:
 
 def text(folder: Path) -> Iterator[Claim]:
     """Of texts: ``paper/p3/text``."""
-    frame = measured(of_text.read(folder))
+    frame = measured(of_text.read(folder, [of_text.TOPICS]))
     yield from of_sets(frame, {**of_text.GROUPS, **of_text.OTHERS})
     yield from by_a_large_margin(frame)
 

@@ -19,8 +19,8 @@ from experiments.p3.records import table_of
 PARENTS = {
     "extra_trees_latent": "extremely randomised trees on latents",
     "lenet": "LeNet-5",
-    "extra_trees": "extremely randomised trees on topics",
-    "tabular_mlp": "network on topics",
+    "extra_trees": "extremely randomised trees",
+    "tabular_mlp": "network",
     "tabular_mlp_oe": "network with outlier exposure",
 }
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}

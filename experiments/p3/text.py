@@ -1,5 +1,5 @@
-"""Texts against texts on other things, beside Tables 2 and 6: what ``experiment=paper/p3/text``
-prints.
+"""Texts against texts on other things, beside Tables 2 and 6: what ``experiment=paper/p3/text`` and
+``…/word_vectors`` print.
 
 ``python -m experiments.p3.text outputs`` prints it again, from any subset of its runs.
 """
@@ -19,25 +19,49 @@ GROUPS = {
     "newsgroups_politics": "politics",
 }
 OTHERS = {"movies": "reviews of movies (in place of IMDB's)", "news": "AG News"}
-STANDS_FOR = {"movies": "imdb", "news": "ag_news"}
+SENTENCES = {
+    "sentences_imdb": "sentences of IMDB",
+    "sentences_amazon": "sentences of Amazon",
+    "sentences_yelp": "sentences of Yelp",
+}
+"""A thousand sentences of reviews each, where the paper has whole reviews, and many more."""
+STANDS_FOR = {
+    "movies": "imdb",
+    "news": "ag_news",
+    "sentences_imdb": "imdb",
+    "sentences_amazon": "amazon",
+    "sentences_yelp": "yelp",
+}
+TOPICS, WORD_VECTORS = "paper/p3/text", "paper/p3/word_vectors"
+"""Experiments with topics of hashed words, and with means of word vectors as in the paper."""
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "graph_density": "kernel density graph",
-    "knn": "k-NN on topics",
-    "msp": "MSP of a network on topics",
+    "knn": "k-NN",
+    "msp": "MSP of a network",
     "oe": "MSP of a network with outlier exposure",
 }
-NOTE = """TF-IDF of hashed words and its 100 largest singular vectors stand where the paper has means of GloVe vectors; newsgroups have as
-many posts as the user's copy, without header, quotes and signature. Outlier exposure learns from topics that are permuted among texts, the
-paper's from other texts."""
+_SIZES = "Newsgroups have as many posts as the user's copy, without header, quotes and signature."
+NOTES = {
+    TOPICS: (
+        "TF-IDF of hashed words and its 100 largest singular vectors stand where the paper has"
+        f" means of GloVe vectors. {_SIZES} Outlier exposure learns from topics that are permuted"
+        " among texts, the paper's from other texts."
+    ),
+    WORD_VECTORS: (
+        "Means of GloVe vectors, of as many numbers as the user's file has, which the paper has of"
+        f" 300. {_SIZES} Sentences of reviews stand where the paper has whole reviews."
+    ),
+}
+"""How the texts of an experiment differ from the paper's."""
 
 
-def _study(dataset: str, titles: dict[str, str], table: str) -> Study:
+def _study(experiment: str, dataset: str, titles: dict[str, str], table: str) -> Study:
     return Study(
-        experiment="paper/p3/text",
+        experiment=experiment,
         title=f"{table}, {titles[dataset]} in distribution",
-        note=NOTE,
+        note=NOTES[experiment],
         datasets={dataset: titles[dataset]},
         sets={name: title for name, title in titles.items() if name != dataset},
         methods=METHODS,
@@ -51,25 +75,29 @@ def _study(dataset: str, titles: dict[str, str], table: str) -> Study:
 
 
 STUDIES = [
-    _study(name, titles, table)
-    for titles, table in ((GROUPS, "Table 6"), (OTHERS, "Table 2"))
+    _study(experiment, name, titles, table)
+    for experiment in NOTES
+    for titles, table in ((GROUPS, "Table 6"), ({**OTHERS, **SENTENCES}, "Table 2"))
     for name in titles
 ]
-"""One for each data set in distribution."""
+"""One for each experiment and data set in distribution."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Three tables for each data set among the records of a sweep, published and found;
-    markdown.
+    """Return three tables for each data set and experiment among the records of a sweep, published
+    and found; markdown.
     """
-    frame = measured(records)
-    parts = [part for study in STUDIES for part in tables(study, frame)]
+    frames = {
+        experiment: measured([record for record in records if record["experiment"] == experiment])
+        for experiment in NOTES
+    }
+    parts = [part for study in STUDIES for part in tables(study, frames[study.experiment])]
     return "\n\n".join(parts) if parts else "no run of texts is there"
 
 
-def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
-    return runs_of("paper/p3/text", folder)
+def read(folder: Path, experiments: Sequence[str] = (TOPICS, WORD_VECTORS)) -> list[Record]:
+    """Return the records of runs of its experiments below a folder."""
+    return [record for name in experiments for record in runs_of(name, folder)]
 
 
 if __name__ == "__main__":

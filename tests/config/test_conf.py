@@ -136,7 +136,7 @@ COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in 
 PAPERS = {
     "p1": "simulations posteriors trunk shapes cc18 cc18_far cifar10 cifar10_vit",
     "p2": "mnist phanns phanns_rebuilt phanns_scores records",
-    "p3": "simulated tabular mnist cifar text size_labels",
+    "p3": "simulated tabular mnist cifar text word_vectors size_labels",
     "p4": "crime celeba_hair_color celeba_hair_type cifar10 cifar100",
     "p5": "table1 table2 simulation diamonds",
 }

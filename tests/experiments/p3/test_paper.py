@@ -214,7 +214,13 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
     others = ["newsgroups_sports", "newsgroups_politics"]
     made = [record("newsgroups_computer", m, 0, others, lambda *_: 0.7) for m in cells.TEXTS]
     made.append(record("movies", "tood_given", 0, ["news"], lambda *_: 0.8))
-    monkeypatch.setattr(text, "read", lambda folder: made)
+    vectors = [
+        record("movies", "tood_given", 0, ["news"], lambda *_: 0.75),
+        record("sentences_imdb", "tood_given", 0, ["news"], lambda *_: 0.6),
+        record("news", "msp", 0, ["movies", "sentences_imdb"], lambda *_: 0.5),
+    ]
+    of_experiment = {text.TOPICS: made, text.WORD_VECTORS: vectors}
+    monkeypatch.setattr(text, "read", lambda folder, names: of_experiment[names[0]])
     found = cells.of_texts(tmp_path)
     assert (found.variant != "").all() and set(found["item"]) == {
         "Table 2",
@@ -230,7 +236,10 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
         and c.published["dataset"] == "imdb"
         and c.published["ood"] == "ag_news"
     )
-    assert imdb.variants[cells.SMALL_TEXTS].mean == pytest.approx(80)
+    topics, of_words = (cells.SMALL_TEXTS[name] for name in of_experiment)
+    assert {name: ours.mean for name, ours in imdb.variants.items()} == pytest.approx(
+        {topics: 80, of_words: 75, f"{cells.SENTENCES}, {of_words}": 60}
+    )
 
 
 def test_every_reason_speaks_of_a_number() -> None:
