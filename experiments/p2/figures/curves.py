@@ -80,7 +80,7 @@ def clouds(
         for name in names
     }
     other = (
-        f"those of class {MISSING_CLASS} rebuilt from counts, their lower scores even"
+        f"class {MISSING_CLASS} rebuilt from counts"
         if has_other(study)
         else f"none of class {MISSING_CLASS}"
     )
