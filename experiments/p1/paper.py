@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.p1 import cifar10, training_time
+from experiments.p1 import cifar10, settings, training_time
 from experiments.p1.cc18 import by_table
 from experiments.p1.cc18 import published as cc18
 from experiments.p1.cc18.archive import archive_path
@@ -188,6 +188,16 @@ PAPER = Paper(
                 ),
             },
             measured=cifar10.measured,
+        ),
+        Study(
+            items=(
+                *("Section 5", "Section 5.1.2", "Figure 3, caption", "Section 5.2.1"),
+                *("Appendix C", "Figure 4, caption", "Table 2", "Table 3"),
+            ),
+            sizes=dict.fromkeys(
+                ("workstation", "paper"),
+                Size(computed={"settings": settings.settings}, minutes=0.2),
+            ),
         ),
         Study(
             items=("Section 6",),
