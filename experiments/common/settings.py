@@ -1,15 +1,21 @@
-"""Runs of one experiment with different settings: numbers of rows, and other keys."""
+"""Settings of runs: numbers of rows and other keys in which they differ, and those of presets beside
+the settings that a paper prints.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from experiments.common.markdown import counted_noun
 from experiments.common.runs import Record
+from kdgraph.config import RunConfig, plan
 from kdgraph.data.sizes import SplitSizes
+
+Setting = Callable[[RunConfig], float]
+"""Configuration of a run → one of its settings."""
 
 SIZES = [field.name for field in fields(SplitSizes)]
 """Keys of a data set for numbers of rows."""
@@ -78,6 +84,31 @@ def differing_settings(
         )
         for mine, group in zip(values, alike, strict=True)
     ]
+
+
+def first_config(*words: str) -> RunConfig:
+    """Return the configuration of the first run of a sweep, of seed 0."""
+    return plan([*words, "seed=0"], multirun=True).jobs[0].config
+
+
+def setting_of(group: str, key: str, at: int | None = None, power: int = 1) -> Setting:
+    """Return a function that reads a key of a group of a configuration.
+
+    Parameters
+    ----------
+    group, key : str
+        Place of the value: "parent" and "learning_rate".
+    at : int, optional
+        Position, where the value is a list.
+    power : int, default=1
+        Power that the value is raised to: 2 for the variance of a standard deviation.
+    """
+
+    def read(config: RunConfig) -> float:
+        value: Any = getattr(config, group)[key]
+        return float(value if at is None else value[at]) ** power
+
+    return read
 
 
 def _settings(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:

@@ -4,11 +4,13 @@ figures, which print no number.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from experiments.p2 import phanns_scores
 from experiments.p2.figures import study
 from experiments.p2.mnist import published
+from experiments.p2.settings import settings
 from experiments.reproduction.declared import Paper, Size, Study
 
 _MNIST = f"experiment={published.EXPERIMENT}"
@@ -89,6 +91,22 @@ PAPER = Paper(
                 ),
             },
             measured=published.measured,
+        ),
+        Study(
+            items=(
+                *("Section II", "Appendix, MNIST dataset preparation"),
+                *("Appendix, Ensemble Sampling", "Appendix, MNIST results"),
+            ),
+            sizes={
+                # Ten networks of a seed are an ensemble.
+                "workstation": Size(
+                    computed={"settings": partial(settings, 10 * len(_SEEDS), len(_SEEDS))},
+                    minutes=0.2,
+                ),
+                "paper": Size(
+                    computed={"settings_of_paper": partial(settings, 1000, 100)}, minutes=0.2
+                ),
+            },
         ),
     ],
     about=frozenset({"said"}),

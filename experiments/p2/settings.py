@@ -1,0 +1,53 @@
+"""Settings of ours beside those that Salamon et al. print of MNIST and PhANNs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from experiments.common.settings import first_config, setting_of
+
+N_MNIST = 60_000
+"""Official training rows, of which test set 1 is taken."""
+_MNIST = ("experiment=paper/p2/mnist", "calibrator=none", "parent.learning_rate=0.001")
+_EPOCHS = {"under-trained": (), "fully trained": ("parent.max_epochs=200",)}
+_TRAINING = "Appendix, Network training"
+_DATA = "Appendix, MNIST dataset preparation"
+
+
+def settings(networks: int, ensembles: int) -> pd.DataFrame:
+    """Return a row for each setting, in the terms of ``published.csv``, with one value of ours.
+
+    Parameters
+    ----------
+    networks, ensembles : int
+        Numbers of under-trained networks and of ensembles of them that run.
+    """
+    rows = [
+        *_of_networks(),
+        ("Appendix, Ensemble Sampling", "networks", None, networks),
+        ("Appendix, MNIST results", "ensembles", None, ensembles),
+    ]
+    found = pd.DataFrame(rows, columns=["item", "metric", "method", "value"])
+    return found.assign(dataset="mnist", true_class=None, predicted_class=None, seed=0, variant="")
+
+
+def _of_networks() -> Iterator[tuple[str, str, str | None, float]]:
+    config = first_config(*_MNIST)
+    test_set_1 = config.dataset["n_calibration"]
+    yield _DATA, "training rows", None, N_MNIST - test_set_1
+    yield _DATA, "rows of test set 1", None, test_set_1
+    yield _DATA, "side of an image in pixels", None, config.dataset["shape"][-1]
+    for item in ("Section II", "Appendix, Ensemble Sampling"):
+        metric = "networks in the ensemble" if item == "Section II" else "members of an ensemble"
+        yield item, metric, None, config.parent["members"]
+    yield "Section II", "training rows", None, N_MNIST - test_set_1
+    yield _TRAINING, "rows of a batch", None, config.parent["batch_size"]
+    yield _TRAINING, "units of the first layer", None, setting_of("parent", "hidden", 0)(config)
+    yield _TRAINING, "units of the second layer", None, setting_of("parent", "hidden", 1)(config)
+    yield _TRAINING, "learning rate", None, config.parent["learning_rate"]
+    for recipe, words in _EPOCHS.items():
+        parent = first_config(*_MNIST, *words).parent
+        steps = parent["max_epochs"] * (N_MNIST - test_set_1) / parent["batch_size"]
+        yield _TRAINING, "steps", recipe, steps
