@@ -118,9 +118,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
     ...     def _needs_labels(self):
     ...         return False
     ...
-    ...     def _fit_parent(self, parent, train, calibration, random_state):
-    ...         return None
-    ...
     ...     def _score(self, X):
     ...         return -np.abs(X).max(axis=1)
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
@@ -229,6 +226,14 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def describe(self) -> dict[str, Any]:
         """Return the fitted values for the record."""
         return {"offset": self.offset_}
+
+    def _fit_parent(
+        self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
+    ) -> Any:
+        """Return the fitted parent, or None if there is no parent."""
+        if parent is None:
+            return None
+        return super()._fit_parent(parent, train, calibration, random_state)
 
     def _score(self, X: Any) -> np.ndarray:
         raise NotImplementedError
@@ -363,15 +368,6 @@ class FeatureDetector(PostHocDetector):
 
     def _needs_labels(self) -> bool:
         return self.estimator is not None and super()._needs_labels()
-
-    def _fit_parent(
-        self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
-    ) -> Any:
-        return (
-            None
-            if parent is None
-            else super()._fit_parent(parent, train, calibration, random_state)
-        )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         rng = check_random_state(self.random_state)

@@ -205,15 +205,6 @@ class SetMean(SetStatisticDetector):
     def _requires_training_rows(self) -> bool:
         return True
 
-    def _fit_parent(
-        self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
-    ) -> Any:
-        return (
-            None
-            if parent is None
-            else super()._fit_parent(parent, train, calibration, random_state)
-        )
-
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = None if self.estimator_ is None else FrozenEstimator(self.estimator_)
         detector = seeded_clone(self._row_detector_after(parent), self.random_state)

@@ -79,9 +79,6 @@ class SetDetector(PostHocDetector):
     ...     def _needs_labels(self):
     ...         return False
     ...
-    ...     def _fit_parent(self, parent, train, calibration, random_state):
-    ...         return None
-    ...
     ...     def _represent(self, X):
     ...         return X
     ...

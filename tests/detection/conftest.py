@@ -36,9 +36,6 @@ class DistanceToMean(LeastConfident):
     def _needs_labels(self) -> bool:
         return False
 
-    def _fit_parent(self, *_: Any) -> Any:
-        return None
-
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.mean_ = np.mean(train.X, axis=0)
 

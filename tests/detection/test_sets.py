@@ -38,9 +38,6 @@ class Spread(SetDetector):
     def _needs_labels(self):
         return False
 
-    def _fit_parent(self, *_):
-        return None
-
     def _represent(self, X):
         self.represented = X
         return X
