@@ -13,7 +13,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+from scipy.special import expit
 from sklearn.covariance import LedoitWolf
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -310,6 +312,10 @@ class LayerwiseMahalanobis(PostHocDetector):
         of held-out rows against adversarial ones, the first in case of ties.
     epsilons : sequence of float
         Candidates of "auto".
+    weights : {"signed", "nonnegative"}, default="signed"
+        "signed": any weights of the layers, as in the paper. "nonnegative": weights from 0, so that
+        no row gains by a distance; if all of them would be 0, each layer has the weight 1 in units
+        of its standard deviation.
     adversarial_step : float, default=0.05
         Step of the adversarial rows that fit the weights, in the same units; the default is that of
         the published code.
@@ -358,8 +364,9 @@ class LayerwiseMahalanobis(PostHocDetector):
     rows in distribution against adversarial ones made from them, which is done here: x +
     δ·sign(∇ₓ L(x)), with the cross-entropy L of the predicted class (Goodfellow et al. 2015). So no
     row out of distribution is seen. ε is selected on one half of the rows by weights of the other
-    half; then all rows fit the weights. Weights may be negative, so the score need not fall with
-    the distance.
+    half; then all rows fit the weights. Signed weights may be negative where adversarial rows are
+    nearer to a class than those that they are made from. The score then rises with the distance in
+    that layer, and distant rows may pass.
 
     Σ_l is the shrunk estimate as in :class:`Mahalanobis`. The published code averages distances of
     the same kind, but its regression keeps only adversarial rows that change the prediction, and
@@ -389,6 +396,7 @@ class LayerwiseMahalanobis(PostHocDetector):
     layers: Sequence[str] | None = None
     epsilon: NonNegative | Literal["auto"] = "auto"
     epsilons: Sequence[NonNegative] = MAHALANOBIS_STEP_SIZES
+    weights: Literal["signed", "nonnegative"] = "signed"
     adversarial_step: Positive = 0.05
 
     required_partition: ClassVar = "network"
@@ -403,10 +411,10 @@ class LayerwiseMahalanobis(PostHocDetector):
         pairs = self._adversarial_pairs(train, calibration, steps)
         self.aurocs_ = None
         if self.epsilon == "auto":
-            self.aurocs_ = [_auroc_of_halves(*pair) for pair in pairs]
+            self.aurocs_ = [_auroc_of_halves(*pair, self.weights) for pair in pairs]
         best = 0 if self.aurocs_ is None else int(np.argmax(self.aurocs_))
         self.epsilon_ = steps[best]
-        self.weights_, self.intercept_ = _fit_weights(*pairs[best])
+        self.weights_, self.intercept_ = _fit_weights(*pairs[best], self.weights)
 
     def _adversarial_pairs(
         self, train: Rows, calibration: Rows, steps: Sequence[float]
@@ -474,19 +482,45 @@ def _predicted_log_probability(logits: Any) -> Any:
     return logits.log_softmax(dim=1).amax(dim=1)
 
 
-def _fit_weights(inside: np.ndarray, adversarial: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the weights and the constant that separate two arrays of layer scores, Float[n, L]."""
+def _fit_weights(
+    inside: np.ndarray, adversarial: np.ndarray, signs: str
+) -> tuple[np.ndarray, float]:
+    """Return the weights and the constant that separate two arrays of layer scores, Float[n, L].
+
+    ``signs`` is the parameter ``weights`` of :class:`LayerwiseMahalanobis`.
+    """
     scores = np.concatenate([inside, adversarial])
     is_inside = np.repeat([1, 0], [len(inside), len(adversarial)])
     scaler = StandardScaler().fit(scores)
-    regression = LogisticRegression(tol=1e-8, max_iter=1000).fit(
-        scaler.transform(scores), is_inside
-    )
-    weights = regression.coef_[0] / scaler.scale_
-    return weights, float(regression.intercept_[0] - weights @ scaler.mean_)
+    standardised = scaler.transform(scores)
+    if signs == "signed":
+        regression = LogisticRegression(tol=1e-8, max_iter=1000).fit(standardised, is_inside)
+        weights, constant = regression.coef_[0], float(regression.intercept_[0])
+    else:
+        weights, constant = _fit_nonnegative(standardised, is_inside)
+    weights = weights / scaler.scale_
+    return weights, float(constant - weights @ scaler.mean_)
 
 
-def _auroc_of_halves(inside: np.ndarray, adversarial: np.ndarray) -> float:
+def _fit_nonnegative(scores: np.ndarray, is_inside: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return weights from 0 and the constant of a logistic regression, of scores Float[n, L]."""
+    sign = np.where(is_inside, 1.0, -1.0)
+
+    # The loss of scikit-learn's regression, with its default penalty, and its gradient.
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        weights, margin = parameters[:-1], sign * (scores @ parameters[:-1] + parameters[-1])
+        slope = -sign * expit(-margin)
+        gradient = np.append(slope @ scores + weights, slope.sum())
+        return float(np.logaddexp(0, -margin).sum() + weights @ weights / 2), gradient
+
+    n_layers = scores.shape[1]
+    bounds = [(0, None)] * n_layers + [(None, None)]
+    solution = minimize(loss, np.zeros(n_layers + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    weights = solution[:-1] if solution[:-1].any() else np.ones(n_layers)
+    return weights, float(solution[-1])
+
+
+def _auroc_of_halves(inside: np.ndarray, adversarial: np.ndarray, signs: str) -> float:
     """Return the AUROC on every second row, by weights of the others; layer scores Float[n, L]."""
     # A row and the adversarial one made from it are in the same half.
     first, second = (
@@ -494,5 +528,5 @@ def _auroc_of_halves(inside: np.ndarray, adversarial: np.ndarray) -> float:
         if len(inside) >= _MIN_ROWS_TO_SPLIT
         else (slice(None), slice(None))
     )
-    weights, _ = _fit_weights(inside[first], adversarial[first])
+    weights, _ = _fit_weights(inside[first], adversarial[first], signs)
     return auroc(-adversarial[second] @ weights, -inside[second] @ weights)

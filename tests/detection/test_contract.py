@@ -62,6 +62,7 @@ def make_detector(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
         "repeats": 4,
         "detector": LocalOutlierFactor(3),
         "classifier": "logistic",
+        "layers": ["1", "2", "3"],
     }
     return cls(
         minimal_parent(cls), **{"random_state": 0, **supported_parameters(cls, quick), **parameters}
@@ -222,6 +223,7 @@ ALTERNATIVES = {
     "set_size": 20,
     "target_fpr": 0.3,
     "temperature": 2.0,
+    "weights": "nonnegative",
 }
 """Value of each parameter that differs from its value in these tests."""
 CLASS_ALTERNATIVES = {("TreeHamming", "labels"): "given"}

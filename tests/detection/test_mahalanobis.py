@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kdgraph.base.network_access import input_spread
 from kdgraph.detection import LayerwiseMahalanobis, Mahalanobis
-from kdgraph.detection.mahalanobis import _LayerMeans
+from kdgraph.detection.mahalanobis import _fit_weights, _LayerMeans
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
@@ -301,6 +301,23 @@ def test_weights_are_those_of_a_regression_on_adversarial_rows(network, blobs):
     )
     assert detector.layers_ == tuple(network.activation_names_)
     assert detector.describe()["weights"].keys() == set(detector.layers_)
+
+
+def test_nonnegative_weights_are_those_of_a_bounded_regression(network, blobs):
+    """Compare with the signed regression on the layers whose weights are not 0."""
+    detector = fit_layerwise(network, blobs, epsilon=0.0, weights="nonnegative")
+    assert (detector.weights_ >= 0).all() and detector.weights_.any()
+    kept = [layer for layer, w in zip(detector.layers_, detector.weights_, strict=True) if w]
+    signed = fit_layerwise(network, blobs, epsilon=0.0, layers=kept)
+    # The tolerance is that of the two optimisations.
+    np.testing.assert_allclose(
+        signed.weights_, detector.weights_[detector.weights_ > 0], rtol=1e-3, atol=1e-9
+    )
+    scores = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0], [3.0, 2.0]])
+    weights, _ = _fit_weights(scores[:2], scores[2:], "nonnegative")
+    np.testing.assert_allclose(weights, 1 / scores.std(axis=0))  # rows inside are farther out
+    weights, _ = _fit_weights(scores[2:], scores[:2], "nonnegative")
+    assert (weights > 0).all()
 
 
 def test_auto_selects_the_step_with_the_highest_auroc(network, blobs):
