@@ -77,7 +77,9 @@ CIFAR = Study(
         " make networks that are far weaker than those of its table; sets may be subsets with"
         " another split (see the record). The autoencoder sees no test image, where the paper's is"
         " trained on those of every set, out of distribution too. The paper's AUPR of other methods"
-        " is of five rows in distribution for each that is out of it."
+        " is of five rows in distribution for each that is out of it. The outliers of exposure are"
+        " images of the first half of the other CIFAR's classes, or permuted pixels, which the"
+        " paper does not say; its second half is the set."
     ),
     datasets={"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"},
     sets={
@@ -93,10 +95,14 @@ CIFAR = Study(
         "knn": "k-NN on latents",
         "msp": "MSP of LeNet-5",
         "odin": "ODIN of LeNet-5",
-        "mahalanobis": "Mahalanobis of LeNet-5",
+        "mahalanobis_layers": "Mahalanobis of all layers of LeNet-5",
+        "mahalanobis_nonnegative": "Mahalanobis, nonnegative weights",
+        "mahalanobis": "Mahalanobis of the last layer",
         "energy": "energy of LeNet-5",
         "oe": "MSP of LeNet-5 with outlier exposure",
         "energy_fine_tuning": "energy of LeNet-5, fine-tuned",
+        "oe_permuted": "outlier exposure to permuted pixels",
+        "energy_fine_tuning_permuted": "energy, fine-tuned on permuted pixels",
     },
     published={
         "TOOD, published": ("TOOD", ["Table 5", f"{_APPENDIX}6", f"{_APPENDIX}7"]),

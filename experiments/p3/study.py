@@ -19,6 +19,8 @@ from experiments.p3.records import table_of
 PARENTS = {
     "extra_trees_latent": "extremely randomised trees on latents",
     "lenet": "LeNet-5",
+    "lenet_oe": "LeNet-5 with outlier exposure",
+    "lenet_energy_fine_tuning": "LeNet-5, fine-tuned by energies",
     "extra_trees": "extremely randomised trees",
     "tabular_mlp": "network",
     "tabular_mlp_oe": "network with outlier exposure",
@@ -97,7 +99,7 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
         for dataset in (name for name in study.datasets if name in set(same.dataset)):
             of = same[same.dataset == dataset]
             parts += [table(of, study, dataset, metric) for metric in study.metrics]
-            parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of)}.")
+            parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of, study)}.")
     return parts
 
 
@@ -135,11 +137,18 @@ def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: st
     return next((cell(of[of.item == item], 1) for item in items if (of.item == item).any()), "–")
 
 
-def _errors(frame: pd.DataFrame) -> str:
-    """Of each parent, once for each seed."""
+def _errors(frame: pd.DataFrame, study: Study) -> str:
+    """Of each parent, once for each seed. Parents that are trained with different outliers are told
+    apart by the titles of their methods: a source of outliers is a long setting.
+    """
     of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
+
+    def told(setting: str, each: pd.DataFrame) -> str:
+        titles = (study.methods[name] for name in each.method.unique())
+        return " and ".join(titles) if "parent.exposure." in setting else setting
+
     return ", ".join(
-        f"{PARENTS.get(name, name)}{f' ({setting})' if setting else ''}"
+        f"{PARENTS.get(name, name)}{f' ({told(setting, each)})' if setting else ''}"
         f" {spread(each.value, 100, 1)}"
         for (name, setting), each in of.groupby(["parent", "parent_setting"], sort=False)
     )

@@ -221,3 +221,14 @@ def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
         "Error on CIFAR-10 in percent: forest 90.5 ± 0.7, forest (parent.max_epochs=3) 91.0."
         in second
     )
+
+
+def test_networks_with_different_outliers_are_told_apart_by_their_methods():
+    made = runs("cifar10", ["oe", "oe_permuted"], range(1))
+    for run, outliers in zip(made, ("other images", "permuted"), strict=True):
+        run["config"]["parent"] = {"name": "lenet_oe", "exposure": {"outliers": outliers}}
+    said = images.compare_with_published(made)
+    assert (
+        "LeNet-5 with outlier exposure (MSP of LeNet-5 with outlier exposure) 90.0, LeNet-5 with"
+        " outlier exposure (outlier exposure to permuted pixels) 90.0."
+    ) in said

@@ -120,7 +120,10 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     ]
     small = record("mnist", "tood_given", 0, sets, lambda *_: 0.0)
     small["dataset"] = {**small["dataset"], "n_train": 1}
-    photographs = [record("cifar10", "tood_given", 0, ["svhn"], lambda *_: 0.9)]
+    photographs = [
+        record("cifar10", method, 0, ["svhn"], lambda *_: 0.9)
+        for method in ("tood_given", "oe", "oe_permuted")
+    ]
     monkeypatch.setattr(images, "read", lambda folder: [*made, small, *photographs])
     found = cells.of_images(images.MNIST, tmp_path)
     of = found[
@@ -155,7 +158,13 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
         of.value, 0.9 - 1.0, rtol=1e-12
     )  # the threshold less the mean score, the same of both data sets
     of = cells.of_images(images.CIFAR, tmp_path)
-    scores = of[of.metric == "AUROC"]
+    table_5 = of[(of["item"] == "Table 5") & (of.metric == "AUROC")]
+    assert set(zip(table_5.method, table_5.variant, strict=True)) == {
+        ("TOOD", "SVHN alone, few images"),
+        ("OE", "SVHN alone, few images"),
+        ("OE", "SVHN alone, few images, permuted pixels"),
+    }
+    scores = of[(of.metric == "AUROC") & (of["item"] != "Table 5")]
     assert set(scores.variant) == {cells.FEW_IMAGES} and set(scores["item"]) == {
         f"Appendix E, table {i}" for i in (6, 8, 10)
     }
