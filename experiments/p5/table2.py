@@ -122,10 +122,23 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 def by_share(records: Sequence[Record]) -> pd.DataFrame:
     """Methods without their share of dropout, which has a column."""
-    frame = frame_of(records, PARENTS)
+    frame = frame_of(map(named, records), PARENTS)
     return frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(
         ["method", "seed", "dropout", "metric"]
     )
+
+
+def named(record: Record) -> Record:
+    """Return the record with the name of its preset as that of its method.
+
+    A run with another size than its preset's has a label of its components, which no row has.
+    """
+    presets = [
+        word.partition("=")[2].rpartition("/")[2]
+        for word in record.get("overrides", ())
+        if word.startswith("method=")
+    ]
+    return record | {"method": presets[-1]} if presets else record
 
 
 def table(frame: pd.DataFrame) -> str:
@@ -248,7 +261,7 @@ def measured(folder: Path) -> pd.DataFrame:
         }
         parts.append(in_published_terms(here, "Table 2", "rosenbrock", rows, shown))
         if not at:
-            parts.append(settings_of(some, "Section 4.2", "rosenbrock", SETTINGS))
+            parts.append(settings_of(map(named, some), "Section 4.2", "rosenbrock", SETTINGS))
     return joined(parts)
 
 
