@@ -85,8 +85,8 @@ def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
 
     ``frame``: of :func:`numbers`; None: computed.
     """
-    frame = numbers() if frame is None else frame
-    means = frame.groupby(["method", "metric", "division"], as_index=False).value.mean()
+    found = numbers() if frame is None else frame
+    means = found.groupby(["method", "metric", "division"], as_index=False).value.mean()
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
     one = replace(crime.SETTING, methods=methods, titles={}, ours={})
     return setting.measured(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments.p5 import diamonds, line, memory, table1, table2
+from experiments.p5 import diamonds, line, memory, simulation, table1, table2
 from experiments.reproduction.declared import SCALES, Paper, Size, Study
 
 _T1 = "experiment=paper/p5/table1"
@@ -79,6 +79,7 @@ PAPER = Paper(
                 )
                 for scale in SCALES
             },
+            measured=simulation.settings,
         ),
         Study(
             items=("Table 1",),

@@ -20,6 +20,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import counted_noun, head, line, number, signed
 from experiments.common.runs import Record, runs_of
+from experiments.p5.records import ROLES, joined
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
 EXPERIMENTS = {
@@ -419,6 +420,77 @@ def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.Dat
     return of.assign(kind=kind).pivot_table(
         index=["size", "seed"], columns="kind", values="value", aggfunc="mean"
     )
+
+
+_BOTH, _SEARCH = "small and big network", "local_pit and k-NN regression"
+_SIZES = {rows: f"rows, size {i} of 4" for i, rows in enumerate((*SIZES, 1_000_000), start=1)}
+_KS = {k: f"neighbours, {i} of 3" for i, k in enumerate((100, 500, 1000), start=1)}
+_EPS = {
+    eps: f"approximation of the search, {i} of 3" for i, eps in enumerate((0.0, 0.5, 1.0), start=1)
+}
+"""Value → the setting of Section 4.3 that it is, if a run has it."""
+
+
+def settings(folder: Path) -> pd.DataFrame:
+    """How its runs were done, in the terms of the settings that Section 4.3 prints, as
+    :func:`experiments.p5.records.in_published_terms`: a row for each setting and seed.
+
+    A size, a number of neighbours or an approximation without a run has none. The learning rates
+    are those of our two networks, where the paper prints the range of a search.
+    """
+    rows = [
+        {"item": "Section 4.3", "dataset": "tran20", "metric": metric, "method": method}
+        | {"level": np.nan, "seed": record["seed"], "variant": "", "value": float(value)}
+        for record in read(folder)
+        for metric, method, value in _settings(record)
+    ]
+    if not rows:
+        return pd.DataFrame()
+    frame = pd.DataFrame(rows).drop_duplicates()
+    rates = frame[frame.metric == "learning rate"].groupby("seed").value
+    extremes = [("smallest learning rate", rates.min()), ("largest learning rate", rates.max())]
+    parts = [
+        each.reset_index().assign(
+            item="Section 4.3",
+            dataset="tran20",
+            metric=name,
+            method=_BOTH,
+            level=np.nan,
+            variant="",
+        )
+        for name, each in extremes
+    ]
+    return joined([frame[frame.metric != "learning rate"], *parts])
+
+
+def _settings(record: Record) -> Iterator[tuple[str, str | None, float]]:
+    """Metric and method of each setting that a record has, and its value."""
+    for (metric, method), value_of in ROLES.items():
+        value = value_of(record)
+        if metric == "rows":
+            if value in _SIZES:
+                yield _SIZES[int(value)], None, value
+        elif value is not None:
+            yield metric, method, value
+    parent, after = record["config"]["parent"], record["config"]["recalibrator"]
+    hidden = parent.get("hidden")
+    if hidden:
+        yield "inputs", _BOTH, record["dataset"]["n_features"]
+        yield "hidden layers", _BOTH, len(hidden)
+        yield "learning rate", _BOTH, parent["learning_rate"]
+        if len(set(hidden)) == 1:
+            yield "units of each hidden layer", "small network", hidden[0]
+        else:
+            yield "units of each of the first three hidden layers", "big network", hidden[0]
+            yield "units of the last hidden layer", "big network", hidden[-1]
+    if after.get("name") == "local_pit":
+        if after["k"] in _KS:
+            yield _KS[after["k"]], _SEARCH, after["k"]
+        yield _EPS[after["eps"]], _SEARCH, after["eps"]
+    if after.get("name") == "density_pit":
+        held_out = 100 * after["validation_fraction"]
+        yield "validation rows that it learns from (%)", "density_pit", 100 - held_out
+        yield "validation rows that validate it (%)", "density_pit", held_out
 
 
 def read(folder: Path) -> list[Record]:

@@ -246,3 +246,45 @@ def test_every_reason_speaks_of_a_number() -> None:
         assert set(reason.of) <= set(KEYS) and any(reason.is_of(row) for row in published), reason
     assert set(PAPER.better) <= {row["metric"] for row in published}
     assert setting.CORRELATION not in PAPER.better  # that one is larger is worth nothing in itself
+
+
+def test_settings_are_those_of_the_main_columns_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    config = {
+        "dataset": {"group": ["a", "b", "c", "d"]},
+        "parent": {
+            "hidden": [100, 50],
+            "dropout": [0.1, 0.4],
+            "batch_size": 64,
+            "learning_rate": 0.001,
+        },
+        "metrics": {
+            "test": {"ece": {"bins": 7}},
+            "spaces": {"pca": {"dimensions": 20}, "tsne": {"dimensions": 2}},
+        },
+        "calibrator": {"bandwidth": 0.3},
+    }
+    methods = ["none", "lore_pca_spread", "lore_tsne_spread-as_in_paper", "lore_pca"]
+    made = [record(method, seed) for method in methods for seed in range(3)]
+    made.append(record("mmce", 0))
+    for each in made:
+        each["config"] = config | {"parent": config["parent"] | {"loss": "cross_entropy"}}
+        each["dataset"]["classes"] = ["no", "yes"]
+    made[-1]["config"] = config | {"parent": {"loss": "mmce", "hidden": [3]}}
+    monkeypatch.setattr(crime, "runs_of", lambda name, folder: made)
+    ours = crime.settings(tmp_path)
+    published = read_published(PAPER.folder)
+    settings = published[published.kind == "setting"]
+    known = set(settings[KEYS].fillna("").itertuples(index=False, name=None))
+    assert set(ours[KEYS].fillna("").itertuples(index=False, name=None)) <= known
+    assert not ours.duplicated([*KEYS, "seed"]).any()
+    means = ours.groupby(["item", "metric"]).value.mean()
+    assert means["Section 5.1", "training rows"] == 994 and means["Section 5.3", "seeds"] == 3
+    assert means["Section 5.3", "groups"] == 4 and means["Section 5.3", "classes"] == 2
+    assert means["Appendix A", "bins"] == 7 and means["Appendix A.2", "units of a layer"] == 75
+    dropout = means["Appendix A.2", "dropout after the last hidden layer"]
+    assert dropout == pytest.approx(0.4, rel=1e-12)
+    assert means["Section 4", "bandwidth of LoRe"] == pytest.approx(0.3, rel=1e-12)
+    cells = cells_of(PAPER, published, ours)
+    assert {cell.verdict for cell in cells if cell.ours is not None} == {"a setting"}

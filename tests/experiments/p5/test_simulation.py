@@ -7,11 +7,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from experiments.common.published import read_published
 from experiments.p5 import figures, simulation
 from experiments.p5.simulation import (
     by_eps,
@@ -276,3 +278,33 @@ def test_figures_of_runs(tmp_path, monkeypatch):
     ]
     assert len(two.axes) == len(three.axes) == 2
     assert np.isclose(sum(step.get_data().values.sum() for step in one.axes[0].patches), 2 * 20)
+
+
+def test_settings_are_those_that_a_run_has(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """A size, a number of neighbours and an approximation without a run are left out."""
+    runs = [
+        record(10_000, "small", "input", 0, 1.0, k=100),
+        record(10_000, "big", "input", 0, 1.0, k=250, eps=0.5),
+        record(10_000, "big", "input", 1, 1.0, k=250, eps=0.5),
+    ]
+    for made, rate in zip(runs, (0.01, 0.003, 0.003), strict=True):
+        parent = made["config"]["parent"] | {"learning_rate": rate}
+        made["config"] = made["config"] | {"parent": parent}
+        made["config"]["recalibrator"] = made["config"]["recalibrator"] | {"name": "local_pit"}
+        rows = {"n_train": 8000, "n_calibration": 1000, "n_test": 1000}
+        made["dataset"] = made["dataset"] | rows | {"n_features": 20}
+    monkeypatch.setattr(simulation, "read", lambda folder: runs)
+    ours = simulation.settings(tmp_path)
+    keys = ["item", "dataset", "metric", "method"]
+    published = read_published(Path(simulation.__file__).parent)
+    known = set(published[keys].fillna("").itertuples(index=False, name=None))
+    assert set(ours[keys].fillna("").itertuples(index=False, name=None)) <= known
+    assert not ours.duplicated([*keys, "seed"]).any()
+    values = ours[ours.seed == 0].set_index("metric").value
+    assert "rows, size 1 of 4" not in values and values["rows, size 2 of 4"] == 10_000
+    assert values["neighbours, 1 of 3"] == 100 and "neighbours, 2 of 3" not in values
+    assert values["approximation of the search, 2 of 3"] == 0.5
+    assert (values["smallest learning rate"], values["largest learning rate"]) == (0.003, 0.01)
+    assert values["units of the last hidden layer"] == 5
+    monkeypatch.setattr(simulation, "read", lambda folder: [])
+    assert simulation.settings(tmp_path).empty
