@@ -96,11 +96,12 @@ PAPER = Paper(
                 "workstation": Size(
                     [_TEXTS, _VECTORS],
                     differs=(
-                        "means of GloVe vectors of 50 numbers, which the paper has of 300, or TF-IDF"
-                        " of hashed words and its 100 largest singular vectors; 100 posts of a"
-                        " newsgroup in place of a thousand; a thousand sentences, or reviews of"
-                        " other movies, in place of whole reviews; so ours stands beside and is not"
-                        f" judged; three seeds of ten; {_FILES}"
+                        "TF-IDF of hashed words and its 100 largest singular vectors in place of"
+                        " means of word vectors of 300 numbers, and beside it, where the user has"
+                        " the file, means of GloVe vectors of 50 numbers; 100 posts of a newsgroup"
+                        " in place of a thousand; reviews of other movies, or with word vectors a"
+                        " thousand sentences, in place of whole reviews; so ours stands beside and"
+                        f" is not judged; three seeds of ten; {_FILES}"
                     ),
                     minutes=16,
                 ),
