@@ -231,6 +231,8 @@ def _found(found: Measurement | None, digits: int) -> str:
 
 
 def _number(value: float, digits: int) -> str:
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
     return "–" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 

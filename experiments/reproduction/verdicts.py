@@ -76,7 +76,7 @@ class Measurement:
         Mean over seeds, or their median where the paper has medians; or a statistic of many tables
         of which means over seeds were taken first.
     sd : float
-        Standard deviation over seeds, NaN for one. Of a statistic of many tables: √n times its
+        Standard deviation over seeds, NaN for one, infinity where a value is. Of a statistic of many tables: √n times its
         standard error, by leaving out one seed at a time.
     n : int
         Number of seeds.
@@ -111,6 +111,8 @@ class Measurement:
             mean = float(rows.value[of_all].astype(float).iloc[0])
             return cls(mean, float(sd), n, comparable=comparable)
         mean = float(np.median(values) if joined == "median" else np.mean(values))
+        if np.isinf(values).any():  # of a median, as a radius that is never reached
+            return cls(mean, float("inf"), n, comparable=comparable)
         sd = float(np.std(values, ddof=1)) if n > 1 else float("nan")
         return cls(mean, sd, n, comparable=comparable)
 
@@ -284,6 +286,8 @@ def interval_of(ours: Measurement, row: Mapping[str, Any], study: Any = None) ->
     spread = float(row.get("spread", np.nan))
     is_se = row.get("spread_is") == "se"
     their_sd = spread * np.sqrt(repeats) if is_se else spread
+    if np.isinf(ours.sd):
+        return float("inf")
     if not (np.isfinite(ours.sd) or np.isfinite(their_sd)):
         return float("nan")
     own = ours.sd if np.isfinite(ours.sd) else their_sd

@@ -37,7 +37,12 @@ def record_of(config, error: float) -> dict:
         "overrides": list(config.origin.overrides),
         "experiment": config.origin.experiment,
         "config": config.science(),
-        "dataset": {"name": config.dataset["name"], "n_features": 2, "prior": [0.5, 0.5]},
+        "dataset": {
+            "name": config.dataset["name"],
+            "n_features": 2,
+            "n_train": config.dataset["n_train"],
+            "prior": [0.5, 0.5],
+        },
         "parent": config.parent["name"],
         "calibrator": config.calibrator["name"],
         "gate": config.gate["name"],

@@ -44,7 +44,9 @@ def _row(record: Record, entry: Record) -> dict[str, Any]:
     (param, at), *_ = [*entry["params"].items(), (None, np.nan)]
     return {
         "dataset": record["dataset"]["name"],
-        "n_train": record["config"]["dataset"]["n_train"],
+        # Rows that fit. Out of bag these are those that would calibrate too, so that a parent fitted
+        # to them does not count as that of another method's fewer rows.
+        "n_train": record["dataset"]["n_train"],
         "n_dims": record["dataset"]["n_features"],
         "parent": record["parent"],
         "variant": "" if of_parent else calibrator.get("variant"),

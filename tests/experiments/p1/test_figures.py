@@ -29,6 +29,20 @@ def test_the_parent_of_several_runs_counts_once(configs) -> None:
     assert len(errors) == 4 + 16
 
 
+def test_a_parent_fitted_to_more_rows_is_not_that_of_fewer(configs) -> None:
+    """Out of bag the forest is fitted to the calibration rows too."""
+    records = [record_of(config, 0.1) for config in configs]
+    for record in records:
+        if record["config"]["calibrator"]["variant"] == "kdgraph":
+            record["dataset"]["n_train"] = 1430
+            record["metrics"][0]["value"] = 0.2
+    parents = frame(records).query("metric == 'error' and model == 'parent'")
+    assert parents.groupby("n_train").value.unique().map(list).to_dict() == {
+        1000: [0.25],
+        1430: [0.2],
+    }
+
+
 def test_the_table_has_published_theirs_and_ours(configs) -> None:
     errors = {"figure1": 0.2, "kdgraph": 0.1}
     plane = frame(record_of(c, errors[c.calibrator["variant"]] + 0.02 * c.seed) for c in configs)

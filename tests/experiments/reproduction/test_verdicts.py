@@ -208,6 +208,17 @@ def test_seeds_are_joined_as_the_paper_joins_them() -> None:
     assert middles == [2.0, 1.0]
 
 
+def test_a_seed_at_infinity_leaves_a_median_inconclusive() -> None:
+    """A radius that one seed never reaches: the interval of the median is unbounded."""
+    study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, joined="median")
+    rows = found(("error", "a", [4.0, 3.5, 4.0, np.inf, 4.0]))
+    (cell,) = cells_of(
+        Paper("p0", "A paper", Path(), [study], {}), published([("error", "a", 4.0)]), rows
+    )
+    assert cell.ours is not None and cell.ours.mean == 4.0
+    assert cell.verdict == "inconclusive" and np.isinf(cell.tolerance)
+
+
 def test_one_run_is_judged_by_the_published_spread() -> None:
     said = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
     assert [
