@@ -158,11 +158,9 @@ def test_images_with_several_labels_serve_as_test_rows_only(tmp_path):
     images = slope_images(6, (1, 4, 4))[:, 0]
     indicators = np.zeros((6, 14), dtype=np.uint8)
     indicators[1, [2, 5]] = 1
-    np.savez(
-        tmp_path / "chestmnist.npz",
-        **{f"{part}_images": images[rows] for part, rows in _PARTS.items()},
-        **{f"{part}_labels": indicators[rows] for part, rows in _PARTS.items()},
-    )  # pyright: ignore[reportCallIssue]
+    arrays = {f"{part}_images": images[rows] for part, rows in _PARTS.items()}
+    arrays |= {f"{part}_labels": indicators[rows] for part, rows in _PARTS.items()}
+    np.savez(tmp_path / "chestmnist.npz", **arrays)  # pyright: ignore[reportArgumentType]
     with pytest.warns(UserWarning, match="several of 14 labels; they are left out"):
         dataset = ImageFiles(str(tmp_path / "chestmnist.npz")).load()
     assert dataset.classes.tolist() == ["none"]
