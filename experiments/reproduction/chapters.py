@@ -16,7 +16,7 @@ from experiments.common.published import read_published
 from experiments.reproduction.declared import Paper, Scale
 from experiments.reproduction.kept import Kept
 from experiments.reproduction.reasons import DIFFERS, MISSING, NOT_RUN, Reason, reasons_of
-from experiments.reproduction.verdicts import NOT_ASKED, REACHED, Cell, cells_of
+from experiments.reproduction.verdicts import NOT_ASKED, NOT_JUDGED, REACHED, Cell, cells_of
 from experiments.reproduction.work import Task
 
 
@@ -47,9 +47,19 @@ class Count:
         return sum(self.of.get(verdict, 0) for verdict in REACHED)
 
     @property
+    def judged(self) -> int:
+        """Of those that can be run, what has run with more than one seed, or needs no other."""
+        return sum(n for verdict, n in self.of.items() if verdict not in NOT_JUDGED)
+
+    @property
     def share(self) -> float:
         """Reached of those that can be run; NaN of none."""
         return self.reached / self.asked if self.asked else float("nan")
+
+    @property
+    def share_of_judged(self) -> float:
+        """Reached of those that are judged; NaN of none."""
+        return self.reached / self.judged if self.judged else float("nan")
 
 
 def count(cells: Iterable[Cell]) -> Count:

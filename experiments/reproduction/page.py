@@ -28,8 +28,8 @@ from kdgraph.runner.record import git_state
 
 HERE = Path(__file__).parent
 GOAL = 0.75
-"""Fraction of the numbers that can be run that is to match or be better."""
-CAPTION = "match or better, of what can be run"
+"""Fraction of the numbers that are judged that is to match or be better."""
+CAPTIONS = ("match or better, of what is judged", "of what can be run")
 
 
 def write(
@@ -104,7 +104,8 @@ def _write_html(path: Path, shown: dict[str, Any]) -> None:
         place=_place,
         settings=_settings,
         absent=_absent,
-        share=_share,
+        shares=_shares,
+        captions=CAPTIONS,
         published=_published,
         verdict=_verdict,
     )
@@ -236,8 +237,12 @@ def _number(value: float, digits: int) -> str:
     return "–" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _share(of: Count) -> str:
-    return "–" if np.isnan(of.share) else f"{100 * of.share:.3g} %"
+def _shares(of: Count) -> list[str]:
+    """Return what was reached of what is judged, and of what can be run."""
+    return [
+        "–" if np.isnan(share) else f"{100 * share:.3g} %"
+        for share in (of.share_of_judged, of.share)
+    ]
 
 
 def _summary(chapters: Sequence[Chapter]) -> list[str]:
@@ -245,9 +250,9 @@ def _summary(chapters: Sequence[Chapter]) -> list[str]:
     rows = {each.paper.name: each.count for each in chapters}
     if len(chapters) > 1:
         rows["all"] = count(cell for each in chapters for cell in each.cells)
-    lines = head(["paper", "cells", *VERDICTS, CAPTION])
+    lines = head(["paper", "cells", *VERDICTS, *CAPTIONS])
     return lines + [
-        line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), _share(of)])
+        line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), *_shares(of)])
         for name, of in rows.items()
     ]
 
@@ -259,10 +264,13 @@ def _told(chapters: Sequence[Chapter]) -> list[str]:
     if not whole.asked:
         return ["Nothing of it can be run here."]
     weak = sum(cell.weak and cell.verdict in REACHED for cell in cells)
-    of = f"Of the {whole.asked:,} published numbers that can be run here"
+    of_judged, of_asked = _shares(whole)
     sentences = [
-        f"{of} {whole.of.get('match', 0):,} match and {whole.of.get('better', 0):,} are better"
-        f" ({_share(whole)}); {whole.of.get('different parent', 0):,} stand on a different parent,"
+        f"Of the {whole.asked:,} published numbers that can be run here {whole.judged:,} are judged;"
+        f" {whole.of.get('not run', 0):,} have not been run, and {whole.of.get('one run', 0):,} have"
+        f" one run, which has no measure of its noise. {whole.of.get('match', 0):,} match and"
+        f" {whole.of.get('better', 0):,} are better, {of_judged} of what is judged and {of_asked} of"
+        f" what can be run; {whole.of.get('different parent', 0):,} stand on a different parent,"
         f" {whole.of.get('inconclusive', 0):,} are inconclusive and"
         f" {whole.of.get('differs', 0):,} differ. {whole.cells - whole.asked:,} more cannot be run,"
         " are settings, or repeat a number that is judged elsewhere."
@@ -272,7 +280,7 @@ def _told(chapters: Sequence[Chapter]) -> list[str]:
             f"{weak:,} of the matches are weak: the number is printed so coarsely, or is a bound,"
             " that little could miss it."
         )
-    if whole.share < GOAL:
+    if whole.share_of_judged < GOAL:
         sentences.append(
             f"That is below the {100 * GOAL:.0f} % that were aimed at; the reasons stand beside the"
             " numbers."

@@ -46,6 +46,8 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
 NOT_ASKED = ("not runnable here", "lost in the text", "a setting", "a repeat")
 """Verdicts of numbers that no run can be judged by, or is judged by in another place."""
+NOT_JUDGED = (*NOT_ASKED, "one run", "not run")
+"""Verdicts of numbers that nothing is concluded from: one run has no measure of its noise."""
 CONFIDENCE = 0.95
 """Level of the interval of a difference."""
 MOST_OF_EFFECT = 0.5

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from experiments.reproduction.chapters import Count
 from experiments.reproduction.declared import Paper, Size, Study
 from experiments.reproduction.page import write
 from experiments.reproduction.papers import NAMES, chosen, items_of, paper
@@ -62,7 +63,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 0 | 50 % |" in told
+    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 0 | 50 % | 50 % |" in told
     text = (tmp_path / "page" / "page.md").read_text()
     assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.00 (n = 2) | 0.00 | 0.02 | – |" in text
     assert (
@@ -76,8 +77,10 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
         and "1. photos can be had from nobody" in text
     )
     assert (
-        "Of the 2 published numbers that can be run here 1 match and 0 are better (50 %); 0 stand on"
-        " a different parent, 0 are inconclusive and 1 differ."
+        "Of the 2 published numbers that can be run here 2 are judged; 0 have not been run, and 0"
+        " have one run, which has no measure of its noise. 1 match and 0 are better, 50 % of what is"
+        " judged and 50 % of what can be run; 0 stand on a different parent, 0 are inconclusive and"
+        " 1 differ."
         in text
         and "That is below the 75 %" in text
     )
@@ -238,6 +241,12 @@ def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
     told = capsys.readouterr().out
     assert re.search(r"p5 Table 1 +6 +0 +a minute", told) and "about a minute on two cores" in told
     assert not (tmp_path / "smoke" / "page.html").exists()
+
+
+def test_what_has_one_run_or_none_is_not_judged() -> None:
+    of = Count({"match": 3, "better": 1, "differs": 1, "one run": 2, "not run": 3, "a setting": 9})
+    assert (of.cells, of.asked, of.judged, of.reached) == (19, 10, 5, 4)
+    assert (of.share_of_judged, of.share) == (0.8, 0.4)
 
 
 def test_where_nothing_can_be_run_no_share_is_told(tmp_path, capsys) -> None:
