@@ -22,11 +22,6 @@ from experiments.reproduction.readme import (
 from experiments.reproduction.stored import ROOT, Records, read_measured, record, records_of
 from kdgraph.errors import UsageError
 
-NOT_YET = ["p3"]
-"""Folders whose READMEs still hold tables that were written by hand; the list is to shrink."""
-COVERED = [
-    path for path in readmes() if path.parent.relative_to(EXPERIMENTS).as_posix() not in {*NOT_YET}
-]
 TABLE = "| data | method | error | NLL | n |\n|---|---|---|---|---|\n"
 
 
@@ -52,7 +47,7 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("path", COVERED, ids=name_of)
+@pytest.mark.parametrize("path", readmes(), ids=name_of)
 def test_tables_are_those_of_the_records(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert rendered(text, path.parent) == text, (
@@ -60,7 +55,7 @@ def test_tables_are_those_of_the_records(path) -> None:
     )
 
 
-@pytest.mark.parametrize("path", COVERED, ids=name_of)
+@pytest.mark.parametrize("path", readmes(), ids=name_of)
 def test_numbers_of_the_prose_are_in_the_records_of_their_section(path) -> None:
     """Up to half a unit of the last printed digit, which is the error of rounding; a percentage may
     be a fraction in the records. Signs are left out, because prose has them in words.
@@ -74,7 +69,7 @@ def test_most_changed_digits_of_the_prose_are_noticed() -> None:
     to be noticed, or the check would let most mistakes pass.
     """
     noticed = []
-    for path in COVERED:
+    for path in readmes():
         for _, pool, prose in sections(path.read_text(encoding="utf-8"), path.parent):
             for match in numbers(prose):
                 digits = match["digits"]
@@ -83,14 +78,6 @@ def test_most_changed_digits_of_the_prose_are_noticed() -> None:
                     (changed,) = numbers(match[0].replace(digits, other, 1))
                     noticed.append(not pool.has(changed))
     assert sum(noticed) > 0.5 * len(noticed)
-
-
-def test_readmes_that_are_not_covered_exist_and_need_it() -> None:
-    """A README that agrees with its records has to leave the list."""
-    for name in NOT_YET:
-        path = EXPERIMENTS / name / "README.md"
-        text = path.read_text(encoding="utf-8")
-        assert unsupported(text, path.parent), f"take {name} out of NOT_YET"
 
 
 @pytest.mark.parametrize("paper", ["p1", "p2", "p3", "p4", "p5"])
