@@ -1,5 +1,5 @@
-"""Settings of runs: numbers of rows and other keys in which they differ, and those of presets beside
-the settings that a paper prints.
+"""Settings of runs: numbers of rows and other keys in which they differ, and those of presets
+beside the settings that a paper prints.
 """
 
 from __future__ import annotations

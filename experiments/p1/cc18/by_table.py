@@ -14,9 +14,8 @@ computed beside (:func:`shares_of_random_splits`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,15 +138,17 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
     else:
         at_end = numbers.metric.isin(["error", "ece_by_edges"]) & numbers["at"].isna()
     ends = numbers[at_end & alike & (numbers.learn == largest)]
-    called = dict(_called(version))
+    called = _called(version)
     named = [called.get(key) for key in zip(ends.parent, ends.method, strict=True)]
     ends = ends.assign(method=named, radius=ends["at"]).dropna(subset="method")
     return ends[[*_KEYS, "seed", "value"]]
 
 
-def _called(version: str) -> Iterator[tuple[Any, str]]:
-    """Yield parent and method of our records, and what ``published.csv`` calls that method."""
-    for parent in NAMES:
-        for name, ours in methods_of(parent, version):
-            if ours == "parent" or ours.startswith(("kdf", "kdn")):
-                yield (parent, ours), name
+def _called(version: str) -> dict[tuple[str, str], str]:
+    """Return parent and method of our records → what ``published.csv`` calls that method."""
+    return {
+        (parent, ours): name
+        for parent in NAMES
+        for name, ours in methods_of(parent, version)
+        if ours == "parent" or ours.startswith(("kdf", "kdn"))
+    }

@@ -241,10 +241,11 @@ def _is_of_kernel(metric: str, method: str) -> bool:
 def _jackknifed(
     numbers: pd.DataFrame, version: str, wanted: Callable[[str, str], bool]
 ) -> pd.DataFrame:
-    """Return the statistics of all complete seeds, and without each of them, beside the stored ones.
+    """Return the statistics of all complete seeds, and without each of them, beside the stored
+    ones.
 
-    A curve is of the seeds that are complete at all sizes, and its end of those that are complete at
-    the largest sample of each table.
+    A curve is of the seeds that are complete at all sizes, and its end of those that are complete
+    at the largest sample of each table.
     """
     curves = with_complete_seeds(numbers)
     ends = with_complete_seeds(at_largest(numbers))
@@ -294,7 +295,8 @@ def on_tables_of(
     distance: str = "geodesic",
     priors: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """Return the stored numbers of the tables that ran behind a parent, without sizes that ours do not count.
+    """Return the stored numbers of the tables that ran behind a parent, without sizes that ours do
+    not count.
 
     ``distance`` and ``priors`` are as in :func:`published_numbers`.
 
