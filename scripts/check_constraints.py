@@ -37,7 +37,7 @@ def main() -> int:
     """Resolve for each Python and print one line for it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = project["dependencies"] + extras["dev"] + extras["peers"]
+    wanted = project["dependencies"] + required_by("dev", extras) + required_by("peers", extras)
     pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
     failed = False
     with tempfile.TemporaryDirectory() as wheels:
@@ -53,6 +53,16 @@ def main() -> int:
             failed |= bool(problem)
             print(f"Python {version}: {problem or f'{count} packages, all pinned'}")
     return int(failed)
+
+
+def required_by(extra: str, extras: dict[str, list[str]]) -> list[str]:
+    """Requirements of an extra, with those of the project's other extras that it names."""
+    wanted = []
+    for line in extras[extra]:
+        others = re.fullmatch(r"kdgraph\[(.+)\]", line)
+        names = others[1].split(",") if others else []
+        wanted += [line] if not others else [r for name in names for r in required_by(name, extras)]
+    return wanted
 
 
 def pythons(classifiers: list[str]) -> list[str]:
