@@ -13,7 +13,7 @@ import inspect
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -64,7 +64,7 @@ from kdgraph.base.rows import (
     select_rows,
     warn_precision_loss,
 )
-from kdgraph.parameters import CalibrationMode, OpenFraction
+from kdgraph.parameters import CalibrationMode, OpenFraction, RequiredPartition
 
 
 @dataclass(eq=False, repr=False)
@@ -157,7 +157,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
 
     required_method: ClassVar[str | None] = None
     """Method that the parent must have, if any."""
-    required_partition: ClassVar[Literal["forest", "network"] | None] = None
+    required_partition: ClassVar[RequiredPartition | None] = None
     """Kind of partition that the parent must have, if not every one is suitable."""
     _numeric_targets: ClassVar[bool] = False
 

@@ -231,9 +231,16 @@ def accepts_dataframe(estimator: Any) -> bool:
 def accepts_categories(estimator: Any) -> bool:
     """Return whether the estimator takes columns of pandas' category type from a data frame.
 
-    The histogram gradient boosting models of scikit-learn do.
+    The histogram gradient boosting models of scikit-learn do, LightGBM, XGBoost if
+    ``enable_categorical``, and CatBoost if its ``cat_features`` are named.
     """
-    categorical_features = getattr(unwrap_frozen(estimator), "categorical_features", None)
+    inner = unwrap_frozen(estimator)
+    library = type(inner).__module__.partition(".")[0]
+    if library in ("lightgbm", "xgboost", "catboost"):
+        options = inner.get_params() if hasattr(inner, "get_params") else {}
+        key = {"xgboost": "enable_categorical", "catboost": "cat_features"}.get(library)
+        return key is None or bool(options.get(key))
+    categorical_features = getattr(inner, "categorical_features", None)
     return isinstance(categorical_features, str) and categorical_features == "from_dtype"
 
 

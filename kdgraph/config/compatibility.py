@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 Task = Literal["classification", "regression"]
 _RESULT_OF = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
 """Method of a parent → its result, in words."""
-_PARENT_WITH = {"forest": "parent=random_forest", "network": "parent=mlp"}
+_PARENT_WITH = {
+    "forest": "parent=random_forest",
+    "network": "parent=mlp",
+    "trees": "parent=random_forest or parent=hist_gradient_boosting",
+}
+_KINDS_OF_TREES = ("forest", "boosted")
 """Kind of a partition → override that chooses a parent with it."""
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
@@ -333,7 +338,7 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
     upstream : what it is fitted on.
     choice : override that chose it, ``parent=mlp``.
     """
-    from kdgraph.geometry import partition_kind
+    from kdgraph.geometry import KIND_NAMES, partition_kind
 
     needed = getattr(component, "required_method", None)
     if needed == "predict_proba" and getattr(upstream, "takes_groups", False):
@@ -358,8 +363,10 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
             f" {group}=none{way_out}"
         )
     required, kind = getattr(component, "required_partition", None), partition_kind(upstream)
-    if required is not None and kind is not None and required != kind:
+    suitable = _KINDS_OF_TREES if required == "trees" else (required,)
+    if required is not None and kind is not None and kind not in suitable:
+        needed = "trees" if required == "trees" else f"a {required}"
         raise ConfigError(
-            f"{group}={node['name']} needs the partition of a {required}, and {choice} is a"
-            f" {kind}; choose {_PARENT_WITH[required]}"
+            f"{group}={node['name']} needs the partition of {needed}, and {choice} is"
+            f" {KIND_NAMES[kind]}; choose {_PARENT_WITH[required]}"
         )

@@ -46,7 +46,7 @@ from kdgraph.density.variants import (
     VariantName,
 )
 from kdgraph.errors import ParameterError
-from kdgraph.geometry import Partition, partition_kind
+from kdgraph.geometry import Partition, finite_space_of, partition_kind
 from kdgraph.parameters import CalibrationMode, Count, OpenFraction, Positive, Share
 
 
@@ -78,7 +78,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
 
     def _distance_estimator(self) -> Any:
         """Return the estimator in whose space distances are measured."""
-        return self._default_estimator()
+        return finite_space_of(self._default_estimator())
 
     def _partition(self) -> Partition:
         """Return the partition of the fitted parent."""
@@ -222,7 +222,7 @@ class KernelDensityForest(KernelDensityClassifier):
     Parameters
     ----------
     estimator : estimator, default=None
-        A forest or tree of scikit-learn, or a pipeline that ends in one. It is cloned and fitted;
+        A forest, a tree or boosted trees, or a pipeline that ends in them. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for a random forest of 500 fully
         grown trees (Table 2).
     variant : {"kdgraph", "paper", "reference", "figure1"}, default="kdgraph"
@@ -426,10 +426,10 @@ class KernelDensityNetwork(KernelDensityClassifier):
     def _check_parent(self) -> Any:
         """Return the parent, and raise an error if it is not a network."""
         parent = super()._check_parent()
-        if partition_kind(parent) == "forest":
+        if partition_kind(parent) in ("forest", "boosted"):
             name = type(unwrap_frozen(parent)).__name__
             raise TypeError(
-                f"KernelDensityNetwork needs a network, got {name}, a forest; use"
+                f"KernelDensityNetwork needs a network, got {name}, which consists of trees; use"
                 " KernelDensityForest instead"
             )
         return parent

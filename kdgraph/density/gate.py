@@ -24,6 +24,7 @@ from kdgraph.density.floor import (
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.errors import DataError
+from kdgraph.geometry import finite_space_of
 from kdgraph.parameters import OpenFraction
 
 
@@ -130,7 +131,7 @@ class DensityGate(DensityFloorClassifier):
 
     def _distance_estimator(self) -> Any:
         """Return the estimator in whose space distances are measured."""
-        return self._partition_estimator()
+        return finite_space_of(self._partition_estimator())
 
     def _needs_unseen_rows(self) -> bool:
         """Return True if the estimator must not be fitted on the held-out rows."""

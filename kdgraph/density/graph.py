@@ -29,7 +29,15 @@ from kdgraph.density.gaussians import (
 )
 from kdgraph.density.left_out import leave_one_out as leave_one_out_densities
 from kdgraph.density.left_out import left_out_positions, log_density_by_folds
-from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of, take_rows
+from kdgraph.geometry import (
+    BoostedPartition,
+    Locations,
+    Partition,
+    Polytopes,
+    polytopes_of,
+    take_rows,
+    tree_partition_of,
+)
 from kdgraph.geometry.partition import PolytopeIndex
 
 PolytopeDistance = Literal["geodesic", "euclidean", "scaled", "whitened"]
@@ -108,6 +116,8 @@ class KernelDensityGraph:
     floor_log_density : Float[m]
         Log densities of training rows without themselves, with ``leave_one_out``: of all, or of
         about 10,000 of more than twice as many.
+    fill_values : Float[d] or None
+        Medians of the training rows, which replace missing values where the partition keeps them.
     spacing : Float[d] or None
         Mean squared difference between neighbouring means, by coordinate of the Gaussians, if it is
         the unit of ``distance``.
@@ -146,16 +156,18 @@ class KernelDensityGraph:
         # nearest. The others only add class mass to their neighbours.
         self.partition = partition
         n_train = len(locations) if n_train is None else n_train
+        self.fill_values = _fill_values(partition, locations.points[:n_train])
+        all_points = self._fill_missing(locations.points)
         all_polytopes = merge_polytopes(
-            polytopes_of(locations.codes), locations.points, n_train, max_polytopes
+            polytopes_of(locations.codes), all_points, n_train, max_polytopes
         )
         self.polytopes = all_polytopes.head(n_train)
-        points = locations.points[: len(self.polytopes.polytope_of_row)]
+        points = all_points[: len(self.polytopes.polytope_of_row)]
         self.whitening = neighbour_whitening(points) if distance == "whitened" else None
         moments = polytope_moments(
-            self.whiten(points),
+            self.to_coordinates(points),
             self.polytopes,
-            None if held_out is None else self.whiten(held_out),
+            None if held_out is None else self.to_coordinates(held_out),
         )
         self.floor_log_density = np.empty(0)
         if leave_one_out and distance == "scaled":
@@ -233,7 +245,7 @@ class KernelDensityGraph:
             Masses, nearest polytopes and log densities.
         """
         masses, polytope = self.query_codes(locations.codes, exponents)
-        points = self.whiten(locations.points)
+        points = self.to_coordinates(locations.points)
         if self._nearest_mean:
             polytope = self._nearest_mean(points)
         return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
@@ -253,7 +265,7 @@ class KernelDensityGraph:
         """
         if self._nearest_mean is None:
             return self.query(self.partition.locate(X), np.empty(0)).log_density
-        points = self.whiten(self.partition.embed(X))
+        points = self.to_coordinates(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 
     def left_out_log_density(self, rows: np.ndarray) -> np.ndarray:
@@ -274,9 +286,19 @@ class KernelDensityGraph:
         log_density[left_out_positions(len(log_density))] = self.floor_log_density
         return log_density[rows]
 
-    def whiten(self, points: np.ndarray) -> np.ndarray:
-        """Return points of the embedding in the coordinates of the Gaussians, Float[n, d]."""
+    def to_coordinates(self, points: np.ndarray) -> np.ndarray:
+        """Return points of the embedding in the coordinates of the Gaussians, Float[n, d].
+
+        Missing values, which boosted trees take, are replaced by the median of the training rows.
+        """
+        points = self._fill_missing(points)
         return points if self.whitening is None else self.whitening(points)
+
+    def _fill_missing(self, points: np.ndarray) -> np.ndarray:
+        """Return points without missing values, Float[n, d]."""
+        if self.fill_values is None:
+            return points
+        return np.where(np.isnan(points), self.fill_values, points)
 
     @property
     def log_unit_volume(self) -> float:
@@ -344,6 +366,20 @@ class KernelDensityGraph:
         """
         index = self.partition.index(self._codes, values, rows=self.polytopes.representatives)
         return index.query(self.codes, np.array([exponent]))[0][:, :, 0]
+
+
+def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:
+    """Return the median of each feature, 0 if it is missing everywhere.
+
+    The result is None for the partition of any model but boosted trees: others take no missing
+    values, so that there are none to replace.
+    """
+    if not isinstance(tree_partition_of(partition), BoostedPartition):
+        return None
+    has_value = ~np.isnan(points).all(axis=0)
+    medians = np.zeros(points.shape[1])
+    medians[has_value] = np.nanmedian(points[:, has_value], axis=0)
+    return medians
 
 
 def merge_polytopes(

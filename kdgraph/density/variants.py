@@ -249,7 +249,7 @@ def _fit_figure1(
     )
     locations = partition.locate(train.X)
     graph = _geodesic_graph(partition, locations, train, prior, options, published_variances)
-    graph.gaussians = weighted_gaussians(graph, graph.whiten(locations.points), exponent)
+    graph.gaussians = weighted_gaussians(graph, graph.to_coordinates(locations.points), exponent)
     posterior, log_density = search_nearest_posterior(
         graph, partition.locate(held_out.X), held_out, prior, [lambda _: np.array([exponent])]
     )

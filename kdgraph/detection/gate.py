@@ -8,7 +8,7 @@ of any detector, by default that of an ensemble that also finds such rows. Origi
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -22,7 +22,7 @@ from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
 from kdgraph.detection.sets import SetDetector
-from kdgraph.parameters import OpenFraction, Share
+from kdgraph.parameters import OpenFraction, RequiredPartition, Share
 
 
 @dataclass(eq=False, repr=False)
@@ -114,7 +114,7 @@ class ScoreGate(PostHocClassifier):
     n_jobs: int | None = None
 
     @property
-    def required_partition(self) -> Literal["forest", "network"] | None:  # type: ignore[override]
+    def required_partition(self) -> RequiredPartition | None:  # type: ignore[override]
         """Kind of partition that the detector needs of the parent, if it needs one of it."""
         detector = ForestScoreEnsemble if self.detector is None else self.detector
         has_own = getattr(self.detector, "estimator", None) is not None

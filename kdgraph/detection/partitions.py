@@ -25,10 +25,11 @@ from kdgraph.geometry import (
     LeafBoxes,
     OutsideMeasure,
     Partition,
-    forest_partition_of,
+    finite_space_of,
     partition_of,
     polytopes_of,
     take_rows,
+    tree_partition_of,
 )
 from kdgraph.geometry.partition import PolytopeIndex
 from kdgraph.parameters import Count
@@ -51,7 +52,7 @@ class PartitionDetector(PostHocDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, or another estimator with a partition, default=None
+    estimator : estimator with a partition, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels.
     labels : {"given", "shuffled", "none"}, default="given"
@@ -77,8 +78,8 @@ class PartitionDetector(PostHocDetector):
 
     def _partition_of(self, parent: Any) -> Partition:
         partition = partition_of(parent, n_jobs=self.n_jobs)
-        if self.required_partition == "forest" and forest_partition_of(partition) is None:
-            required = "a forest or tree of scikit-learn, or a pipeline that ends in one"
+        if self.required_partition == "trees" and tree_partition_of(partition) is None:
+            required = "a forest, a tree or boosted trees, or a pipeline that ends in them"
             raise TypeError(f"{type(self).__name__} needs {required}, got a network")
         return partition
 
@@ -130,7 +131,7 @@ class LeafOccupancy(PartitionDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the counted rows are those passed to ``fit``.
     scale : {"fraction", "log"}, default="fraction"
@@ -180,7 +181,7 @@ class LeafOccupancy(PartitionDetector):
     _: KW_ONLY
     scale: Literal["fraction", "log"] = "fraction"
 
-    required_partition: ClassVar = "forest"
+    required_partition: ClassVar = "trees"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._n_train = len(train)
@@ -188,9 +189,9 @@ class LeafOccupancy(PartitionDetector):
         self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
 
     def _leaf_starts(self) -> np.ndarray:
-        forest = forest_partition_of(self._partition())
-        assert forest is not None  # _partition raises an error for other partitions
-        return forest.leaf_starts
+        trees = tree_partition_of(self._partition())
+        assert trees is not None  # _partition raises an error for other partitions
+        return trees.leaf_starts
 
     def _leaf_nodes(self, X: Any) -> np.ndarray:
         """Return Int[n, T], the leaf of each row in each tree, numbered over all trees."""
@@ -219,7 +220,7 @@ class LeafBox(PartitionDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the boxes are those of the rows passed to ``fit``.
         Boxes of a pipeline are in the transformed space.
@@ -286,7 +287,7 @@ class LeafBox(PartitionDetector):
     measure: OutsideMeasure = "fraction"
     min_samples: Count = 5
 
-    required_partition: ClassVar = "forest"
+    required_partition: ClassVar = "trees"
 
     def explain(self, X) -> np.ndarray:
         """Return Float[n, d], the outside measure of each feature as a mean over trees.
@@ -342,7 +343,7 @@ class GeodesicDistance(PartitionDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+    estimator : forest, tree, boosted trees, network, or pipeline of one, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the training rows are those passed to ``fit``.
     neighbor : int, default=1
@@ -457,7 +458,7 @@ class GraphDensity(PartitionDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+    estimator : forest, tree, boosted trees, network, or pipeline of one, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the Gaussians are those of the rows passed to
         ``fit``. Gaussians of a pipeline are in the transformed space.
@@ -516,7 +517,7 @@ class GraphDensity(PartitionDetector):
     distance: PolytopeDistance = "whitened"
 
     def _distance_estimator(self) -> Any:
-        return self._default_estimator()
+        return finite_space_of(self._default_estimator())
 
     def describe(self) -> dict[str, Any]:
         """Return number of polytopes, fraction with one row, distance and threshold."""

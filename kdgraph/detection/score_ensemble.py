@@ -30,7 +30,7 @@ from kdgraph.detection.forest_scores import (
     ForestScores,
     in_bag_rows,
 )
-from kdgraph.geometry import forest_partition_of, partition_of
+from kdgraph.geometry import KIND_NAMES, forest_partition_of, partition_kind, partition_of
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations
 from kdgraph.parameters import Range
@@ -242,7 +242,7 @@ default=None
         if partition is None:
             raise TypeError(
                 f"{type(self).__name__} needs a forest or tree of scikit-learn, or a pipeline that"
-                " ends in one, got a network"
+                f" ends in one, got {KIND_NAMES[partition_kind(self.estimator_) or 'network']}"
             )
         return partition
 

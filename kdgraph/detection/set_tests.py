@@ -29,7 +29,7 @@ from kdgraph.detection.base import FeatureDetector, PostHocDetector, apply_in_fi
 from kdgraph.detection.outputs import MaxProbability
 from kdgraph.detection.sets import ScoreLevel, SetDetector
 from kdgraph.metrics import holm
-from kdgraph.parameters import Count, Positive, Range
+from kdgraph.parameters import Count, Positive, Range, RequiredPartition
 
 # Relative to the largest number. A smaller spread is the rounding error of a constant statistic.
 _MIN_RELATIVE_SPREAD = 1e-12
@@ -166,7 +166,7 @@ class SetMean(SetStatisticDetector):
         return self._row_detector_class().required_method
 
     @property
-    def required_partition(self) -> Literal["forest", "network"] | None:  # type: ignore[override]
+    def required_partition(self) -> RequiredPartition | None:  # type: ignore[override]
         """Kind of partition that the row detector needs of the parent, if it needs one of it."""
         return self._row_detector_class().required_partition
 

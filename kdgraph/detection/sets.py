@@ -258,7 +258,7 @@ class TreeHamming(PartitionDetector, SetDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels.
     labels : {"given", "shuffled", "none"}, default="shuffled"
@@ -332,7 +332,7 @@ class TreeHamming(PartitionDetector, SetDetector):
 
     labels: TrainingLabels = "shuffled"
 
-    required_partition: ClassVar = "forest"
+    required_partition: ClassVar = "trees"
 
     def _represent(self, X: Any) -> np.ndarray:
         return self._partition().encode(X)

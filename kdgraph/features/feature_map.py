@@ -20,8 +20,7 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base.network_access import access_network
 from kdgraph.features.reductions import ReductionName, make_reduction, to_dense
-from kdgraph.geometry import partition_kind, partition_of
-from kdgraph.geometry.kinds import PipelinePartition
+from kdgraph.geometry import partition_kind, partition_of, tree_partition_of
 from kdgraph.parameters import Count, check_parameters
 from kdgraph.parents import PrecomputedScores
 from kdgraph.smoothing import rms_of
@@ -33,8 +32,8 @@ FeatureSource = Literal["auto", "rows", "layer", "logits", "leaves"]
 - layer: the outputs of a layer of a network. Features that come with precomputed scores
   (``dataset.features``) are layers of these.
 - logits: the logits of a network.
-- leaves: for each tree of a forest, the leaf that contains the row.
-- auto: layer for a network, leaves for a forest, rows for any other parent.
+- leaves: for each tree of a forest or of boosted trees, the leaf that contains the row.
+- auto: layer for a network, leaves for trees, rows for any other parent.
 """
 
 # If the spread of the features, relative to the largest one, is below this, all rows are alike and
@@ -69,7 +68,7 @@ def features_of(
     Raises
     ------
     TypeError
-        If a layer is requested of a parent without a network, or leaves of one without a forest.
+        If a layer is requested of a parent without a network, or leaves of one without trees.
     ValueError
         If the layer does not exist, or if rows are not finite numbers.
 
@@ -104,7 +103,11 @@ def _default_source(parent: Any) -> FeatureSource:
     scores = _precomputed_scores(parent)
     if scores is not None and scores.layer_widths:
         return "layer"
-    sources: dict[str | None, FeatureSource] = {"network": "layer", "forest": "leaves"}
+    sources: dict[str | None, FeatureSource] = {
+        "network": "layer",
+        "forest": "leaves",
+        "boosted": "leaves",
+    }
     return sources.get(partition_kind(_innermost_estimator(parent)), "rows")
 
 
@@ -134,23 +137,15 @@ def _precomputed_scores(parent: Any) -> PrecomputedScores | None:
 
 
 def _leaf_features(parent: Any, X: Any) -> csr_array:
-    """Return the leaves of a forest as a sparse array, Float64[n, leaves]."""
+    """Return the leaves of an ensemble of trees as a sparse array, Float64[n, leaves]."""
     partition = partition_of(parent)
-    inner: Any = partition
-    while isinstance(inner, PipelinePartition):
-        inner = inner.inner
-    starts = getattr(inner, "leaf_starts", None)
-    if starts is None:
+    trees = tree_partition_of(partition)
+    if trees is None:
         raise TypeError(
-            "leaves are those of a forest or tree, got"
+            "leaves are those of trees, got"
             f" {type(_innermost_estimator(parent)).__name__}; use layer or rows"
         )
-    is_leaf = np.concatenate(
-        [
-            tree.tree_.children_left == -1
-            for tree in getattr(inner.forest, "estimators_", [inner.forest])
-        ]
-    )
+    starts, is_leaf = trees.leaf_starts, trees.is_leaf
     # A code is the number of a node in its tree, and ``starts`` its offset among the nodes of all
     # trees. The cumulative sum renumbers the nodes so that only leaves count.
     leaves = (np.cumsum(is_leaf) - 1)[partition.encode(X) + starts[:-1]]

@@ -23,7 +23,8 @@ from sklearn.tree import BaseDecisionTree
 from kdgraph.base import PostHoc
 from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
 from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
-from kdgraph.geometry.forest import ForestPartition
+from kdgraph.geometry.boosting import boosted_partition_class
+from kdgraph.geometry.forest import ForestPartition, TreePartition
 from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
 
 
@@ -41,7 +42,7 @@ class NoPartitionError(TypeError):
     """
 
     def __init__(self, parent: Any) -> None:
-        accepted = "a fitted forest or tree of scikit-learn, or a network of torch"
+        accepted = "a fitted forest, tree or boosted trees, or a network of torch"
         super().__init__(f"{type(parent).__name__} has no partition to read; pass {accepted}")
         self.name = type(parent).__name__
 
@@ -53,8 +54,9 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
     Parameters
     ----------
     parent : estimator or torch module
-        A forest or tree of scikit-learn, a torch module, or an estimator with a torch module as
-        ``module_``; also at the end of a pipeline, frozen, calibrated or tuned.
+        A forest or tree of scikit-learn; boosted trees of scikit-learn, XGBoost, LightGBM or
+        CatBoost; a torch module, or an estimator with a torch module as ``module_``. Also at the
+        end of a pipeline, frozen, calibrated or tuned.
     n_jobs : int, default=None
         Number of threads. Results do not depend on it.
     **network_options
@@ -70,7 +72,7 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
     NoPartitionError
         If ``parent`` has no partition into polytopes that kdgraph can read.
     TypeError
-        If ``network_options`` are passed for a forest.
+        If ``network_options`` are passed for trees.
 
     Examples
     --------
@@ -85,6 +87,10 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
         from kdgraph.geometry.activations import ActivationPartition
 
         return ActivationPartition(parent, n_jobs, **network_options)
+    boosted_partition = boosted_partition_class(parent)
+    if boosted_partition is not None:
+        _refuse_network_options(parent, network_options)
+        return boosted_partition(parent, n_jobs)
     # A meta-estimator has the partition of its ``estimator_`` if that is the only one, fitted on
     # all features.
     inner = getattr(parent, "estimator_", None)
@@ -97,12 +103,17 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
 @partition_of.register(FOREST_BASE)
 @partition_of.register(BaseDecisionTree)
 def _(parent: Any, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
+    _refuse_network_options(parent, network_options)
+    return ForestPartition(parent, n_jobs)
+
+
+def _refuse_network_options(parent: Any, network_options: dict[str, Any]) -> None:
+    """Raise TypeError if there are options that trees do not have."""
     if network_options:
         raise TypeError(
             f"{', '.join(network_options)} can be set for networks only, got"
             f" {type(parent).__name__}"
         )
-    return ForestPartition(parent, n_jobs)
 
 
 @partition_of.register
@@ -130,7 +141,11 @@ def _(parent: Pipeline, *, n_jobs: int | None = None, **network_options: Any) ->
     return PipelinePartition(parent, n_jobs, **network_options)
 
 
-def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
+PartitionKind = Literal["forest", "boosted", "network"]
+"""Kind of a partition: of independent trees, of boosted trees, or of a network."""
+
+
+def partition_kind(parent: Any) -> PartitionKind | None:
     """Return the kind of a parent's partition, or None if its class has none.
 
     Parameters
@@ -140,7 +155,7 @@ def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
 
     Returns
     -------
-    {"forest", "network"} or None
+    {"forest", "boosted", "network"} or None
         The kind. Parents that are not fitted may have no torch module yet: every class that creates
         one counts as a network.
 
@@ -163,7 +178,34 @@ def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
         return partition_kind(parent.estimator)
     if isinstance(parent, FOREST_BASE | BaseDecisionTree):
         return "forest"
+    if boosted_partition_class(parent) is not None:
+        return "boosted"
     return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
+
+
+KIND_NAMES = {"forest": "a forest", "boosted": "boosted trees", "network": "a network"}
+"""Names of the kinds of partitions in messages."""
+
+
+def finite_space_of(parent: Any) -> Any:
+    """Return the estimator in whose feature space features must be finite to measure distances.
+
+    Parameters
+    ----------
+    parent : object
+        Estimator with a partition, fitted or not.
+
+    Returns
+    -------
+    object or None
+        The parent. None for boosted trees, which take missing values: the graph replaces them where
+        it measures distances.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
+    return None if partition_kind(parent) == "boosted" else parent
 
 
 def check_has_partition(parent: Any) -> None:
@@ -181,7 +223,7 @@ def check_has_partition(parent: Any) -> None:
     ------
     NoPartitionError
         If ``parent``, alone or at the end of a pipeline, is an estimator of scikit-learn and
-        neither a forest or tree nor a meta-estimator.
+        neither made of trees nor a meta-estimator.
 
     Notes
     -----
@@ -312,6 +354,31 @@ class PipelinePartition:
         return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
 
 
+def tree_partition_of(partition: Partition) -> TreePartition | None:
+    """Return the partition of the trees themselves, behind any transformers of a pipeline.
+
+    Parameters
+    ----------
+    partition : Partition
+        A partition.
+
+    Returns
+    -------
+    TreePartition or None
+        None if the partition is that of a network.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> model = GradientBoostingClassifier(n_estimators=3).fit([[1.0], [3.0]], [0, 1])
+    >>> tree_partition_of(partition_of(model)).n_trees
+    3
+    """
+    while isinstance(partition, PipelinePartition):
+        partition = partition.inner
+    return partition if isinstance(partition, TreePartition) else None
+
+
 def forest_partition_of(partition: Partition) -> ForestPartition | None:
     """Return the partition of the forest itself, behind any transformers of a pipeline.
 
@@ -323,7 +390,7 @@ def forest_partition_of(partition: Partition) -> ForestPartition | None:
     Returns
     -------
     ForestPartition or None
-        None if the partition is that of a network.
+        None if the partition is not that of a forest or tree of scikit-learn.
 
     Examples
     --------
@@ -335,6 +402,5 @@ def forest_partition_of(partition: Partition) -> ForestPartition | None:
     >>> type(partition).__name__, type(forest_partition_of(partition)).__name__
     ('PipelinePartition', 'ForestPartition')
     """
-    while isinstance(partition, PipelinePartition):
-        partition = partition.inner
-    return partition if isinstance(partition, ForestPartition) else None
+    trees = tree_partition_of(partition)
+    return trees if isinstance(trees, ForestPartition) else None

@@ -1,6 +1,6 @@
-"""Bounding boxes of the training rows in the leaves of a forest.
+"""Bounding boxes of the training rows in the leaves of trees.
 
-A leaf of a forest is unbounded along the features that its path does not split on, so that rows far
+A leaf of a tree is unbounded along the features that its path does not split on, so that rows far
 from the data may fall into a leaf of training rows. The tight box of these training rows is
 bounded. :class:`LeafBoxes` measures how often, or how far, a row lies outside of the box of its
 leaf.
@@ -9,12 +9,12 @@ leaf.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba import njit
 
-from kdgraph.geometry.kinds import forest_partition_of
+from kdgraph.geometry.kinds import tree_partition_of
 from kdgraph.geometry.partition import Locations, Partition, map_blocks
 
 OutsideMeasure = Literal["fraction", "distance"]
@@ -31,12 +31,13 @@ _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
 class LeafBoxes:
-    """Tight boxes [min, max] of the training rows in each leaf of a forest, by feature.
+    """Tight boxes [min, max] of the training rows in each leaf of a tree ensemble, by feature.
 
     Parameters
     ----------
     partition : Partition
-        Partition of a forest or of one tree, also behind the transformers of a pipeline.
+        Partition of a forest, of one tree or of boosted trees, also behind the transformers of a
+        pipeline.
     locations : Locations
         The training rows on this partition.
     min_samples : int, default=1
@@ -87,26 +88,22 @@ class LeafBoxes:
         min_samples: int = 1,
         in_bag: np.ndarray | None = None,
     ):
-        forest_partition = forest_partition_of(partition)
-        if forest_partition is None:
-            raise TypeError(
-                "boxes need the leaves of a forest or tree, got a partition without leaves"
-            )
+        trees = tree_partition_of(partition)
+        if trees is None:
+            raise TypeError("boxes need the leaves of trees, got a partition without leaves")
         points, self.n_jobs, self.n_trees = (
             _to_float32(locations.points),
-            forest_partition.n_jobs,
-            forest_partition.n_trees,
+            trees.n_jobs,
+            trees.n_trees,
         )
         self.feature_range = _feature_ranges(points)
-        self._starts = forest_partition.leaf_starts[:-1]
-        self.node_box = np.full(forest_partition.leaf_starts[-1], -1, dtype=np.int32)
+        self._starts = trees.leaf_starts[:-1]
+        self.node_box = np.full(trees.leaf_starts[-1], -1, dtype=np.int32)
         leaf_boxes, n_boxes = [], 0
-        for t, (start, tree, nodes) in enumerate(
-            zip(self._starts, forest_partition.trees, locations.codes.T, strict=True)
-        ):
-            rows = slice(None) if in_bag is None else in_bag[:, t]
-            boxes, box_node = _boxes_of_nodes(tree, nodes[rows], points[rows], min_samples)
-            leaves = np.flatnonzero(tree.children_left < 0)
+        for t, (start, nodes) in enumerate(zip(self._starts, locations.codes.T, strict=True)):
+            rows, parents = slice(None) if in_bag is None else in_bag[:, t], trees.node_parents(t)
+            boxes, box_node = _boxes_of_nodes(parents, nodes[rows], points[rows], min_samples)
+            leaves = np.flatnonzero(trees.is_leaf[start : start + len(parents)])
             used_nodes, number = np.unique(box_node[leaves], return_inverse=True)
             self.node_box[start + leaves] = n_boxes + number
             leaf_boxes.append(boxes[used_nodes])
@@ -164,7 +161,7 @@ class LeafBoxes:
             or box_of_row.max() >= len(self.boxes)
             or self.boxes.shape[1:] != (2, points.shape[1])
         ):
-            raise ValueError("codes and points do not come from the forest of these boxes")
+            raise ValueError("codes and points do not come from the trees of these boxes")
         if measure == "fraction":
             count = np.zeros(points.shape, dtype=np.int32)
             _count_outside(points, box_of_row, self.boxes, count)
@@ -186,33 +183,48 @@ def _feature_ranges(points: np.ndarray) -> np.ndarray:
 
 
 def _boxes_of_nodes(
-    tree: Any, nodes: np.ndarray, points: np.ndarray, min_samples: int
+    parents: np.ndarray, nodes: np.ndarray, points: np.ndarray, min_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a box for each node of one tree, and the node whose box each node uses.
 
-    Boxes are Float32[nodes, 2, d]. The node is the node itself, or its nearest ancestor with
-    ``min_samples`` rows, Int[nodes].
+    ``parents``: Int[nodes], -1 for the root. Boxes are Float32[nodes, 2, d]. The node is the node
+    itself, or its nearest ancestor with ``min_samples`` rows, Int[nodes].
     """
-    parent_node = np.zeros(tree.node_count, dtype=np.int64)
-    for children in (tree.children_left, tree.children_right):
-        inner_nodes = np.flatnonzero(children >= 0)
-        parent_node[children[inner_nodes]] = inner_nodes
-    boxes = np.empty((tree.node_count, 2, points.shape[1]), dtype=np.float32)
+    boxes = np.empty((len(parents), 2, points.shape[1]), dtype=np.float32)
     boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
-    size, box_node = np.zeros_like(parent_node), np.arange(tree.node_count)
+    size, box_node = np.zeros_like(parents), np.arange(len(parents))
     _fill_boxes(
-        np.ascontiguousarray(nodes), parent_node, points, min_samples, size, boxes, box_node
+        np.ascontiguousarray(nodes),
+        parents,
+        _top_down_order(parents),
+        points,
+        min_samples,
+        size,
+        boxes,
+        box_node,
     )
     return boxes, box_node
 
 
+def _top_down_order(parents: np.ndarray) -> np.ndarray:
+    """Return the nodes of one tree, Int[nodes], each after its parent."""
+    order = np.arange(len(parents))
+    # scikit-learn, among others, numbers a parent before its children.
+    if (parents < order).all():
+        return order
+    depth, ancestors = np.zeros_like(parents), parents
+    while (ancestors >= 0).any():
+        depth += ancestors >= 0
+        ancestors = np.where(ancestors >= 0, parents[ancestors], -1)
+    return np.argsort(depth, kind="stable")
+
+
 @_compiled
-def _fill_boxes(nodes, parent_node, points, min_samples, size, boxes, box_node):
+def _fill_boxes(nodes, parents, order, points, min_samples, size, boxes, box_node):
     """Fill ``size``: Int[nodes], ``boxes`` and ``box_node`` of one tree."""
     # Three passes: rows into the boxes of their leaves, boxes of children into those of their
-    # parents, and then from the root down the nearest ancestor with enough rows. scikit-learn
-    # numbers a parent before its children, so that passes over node numbers visit them in order.
-    # A missing value (NaN) is neither smaller nor larger, so that it changes no bound.
+    # parents, from the leaves up, and then from the root down the nearest ancestor with enough
+    # rows. A missing value (NaN) is neither smaller nor larger, so that it changes no bound.
     for i in range(nodes.shape[0]):
         box = boxes[nodes[i]]
         size[nodes[i]] += 1
@@ -222,15 +234,19 @@ def _fill_boxes(nodes, parent_node, points, min_samples, size, boxes, box_node):
                 box[0, j] = value
             if value > box[1, j]:
                 box[1, j] = value
-    for node in range(parent_node.shape[0] - 1, 0, -1):
-        box, parent_box = boxes[node], boxes[parent_node[node]]
-        size[parent_node[node]] += size[node]
+    for i in range(order.shape[0] - 1, -1, -1):
+        node, parent = order[i], parents[order[i]]
+        if parent < 0:
+            continue
+        box, parent_box = boxes[node], boxes[parent]
+        size[parent] += size[node]
         for j in range(points.shape[1]):
             parent_box[0, j] = min(parent_box[0, j], box[0, j])
             parent_box[1, j] = max(parent_box[1, j], box[1, j])
-    for node in range(1, parent_node.shape[0]):
-        if size[node] < min_samples:
-            box_node[node] = box_node[parent_node[node]]
+    for i in range(order.shape[0]):
+        node, parent = order[i], parents[order[i]]
+        if parent >= 0 and size[node] < min_samples:
+            box_node[node] = box_node[parent]
 
 
 @_compiled

@@ -3,8 +3,8 @@
 A tree of a bagged forest is fitted on a bootstrap sample; a training row that is not in the sample
 is *out of bag*, and the tree is independent of its label
 (:func:`~kdgraph.base.out_of_sample.out_of_bag_trees`). :class:`OutOfBagIndex` computes class masses
-as :class:`~kdgraph.geometry.forest.LeafIndex` does, but a pair of rows counts only in the trees for
-which both are out of bag. Original to kdgraph.
+as :class:`~kdgraph.geometry.leaf_index.LeafIndex` does, but a pair of rows counts only in the trees
+for which both are out of bag. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from kdgraph.geometry.code_index import count_ones
-from kdgraph.geometry.forest import QUERY_BLOCK, LeafIndex, compiled, count_by_members
+from kdgraph.geometry.leaf_index import QUERY_BLOCK, LeafIndex, compiled, count_by_members
 from kdgraph.geometry.partition import map_blocks
 
 IN_BAG = -1

@@ -4,6 +4,7 @@ Neural networks are in :mod:`kdgraph.parents.networks`. What is fitted after a p
 the base classes in :mod:`kdgraph.base`.
 """
 
+from kdgraph.parents.boosting import BoostedTreesClassifier
 from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
 from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions
 from kdgraph.parents.preprocessing import (
@@ -16,6 +17,7 @@ from kdgraph.parents.preprocessing import (
 from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestNeighbourRegressor
 
 __all__ = [
+    "BoostedTreesClassifier",
     "Design",
     "GammaGlm",
     "GaussianLinear",

@@ -72,6 +72,18 @@ _SKLEARN_PRIVATE_CLASSES = frozenset(
         "utils._metadata_requests:MethodMetadataRequest",
     )
 )
+# Estimators of libraries of boosted trees. What they are fitted to is in the library's own format,
+# see the module boosters.
+_BOOSTING_CLASSES = frozenset(
+    (
+        "lightgbm.sklearn:LGBMClassifier",
+        "lightgbm.sklearn:LGBMRegressor",
+        "xgboost.sklearn:XGBClassifier",
+        "xgboost.sklearn:XGBRegressor",
+        "xgboost.sklearn:XGBRFClassifier",
+        "xgboost.sklearn:XGBRFRegressor",
+    )
+)
 _TORCH_PACKAGE = "torch.nn.modules"
 # Modules whose public functions a model may refer to: they compute with their arguments only.
 # Functions of other modules fetch data or write files. f_classif, accuracy_score and the like are
@@ -236,6 +248,8 @@ def _is_listed_class(name: str) -> bool:
         )
         is_public_class = is_listed_module and not qualified.startswith("_")
         return is_public_class or name in _SKLEARN_PRIVATE_CLASSES
+    if name in _BOOSTING_CLASSES:
+        return True
     return module.startswith(f"{_TORCH_PACKAGE}.") and not qualified.startswith("_")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.persistence import boosters
 from kdgraph.persistence.allowed import (
     BUILTIN_TYPES,
     check_admitted,
@@ -214,7 +215,7 @@ class Encoder:
             return ["tree", len(self._trees) - 1]
         if isinstance(value, np.memmap):
             return self._array(np.asarray(value))
-        if codec := value_codec_of(value) or _torch_codec(value):
+        if codec := value_codec_of(value) or _library_codec(value):
             return [codec.tag, *map(self.encode, self._parts(codec, value))]
         return self._object(value)
 
@@ -292,14 +293,19 @@ def _value_label(value: Any) -> str:
     )
 
 
-def _torch_codec(value: Any) -> ValueCodec | None:
-    """Return the codec of a value of torch, or None; torch is imported if there is such a value."""
-    owner = value if isinstance(value, BuiltinFunctionType) else type(value)
-    if "torch" not in sys.modules or not (owner.__module__ or "").startswith("torch"):
-        return None
-    from kdgraph.persistence import tensors
+def _library_codec(value: Any) -> ValueCodec | None:
+    """Return the codec of a value of torch or of a library of boosted trees, or None.
 
-    return tensors.TORCH_CODECS_BY_TYPE.get(type(value))
+    A library is imported already if there is such a value.
+    """
+    owner = value if isinstance(value, BuiltinFunctionType) else type(value)
+    package = (owner.__module__ or "").partition(".")[0]
+    if package == "torch" and "torch" in sys.modules:
+        from kdgraph.persistence import tensors
+
+        return tensors.TORCH_CODECS_BY_TYPE.get(type(value))
+    name = f"{type(value).__module__}:{type(value).__qualname__}"
+    return boosters.CODECS.get(name)
 
 
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
@@ -410,7 +416,7 @@ class Decoder:
         if (decoder := self._decoders.get(tag)) is not None:
             result = decoder(node, number)
         else:
-            result = (CODECS_BY_TAG.get(tag) or _torch_codec_by_tag(tag)).from_parts(
+            result = (CODECS_BY_TAG.get(tag) or _library_codec_by_tag(tag)).from_parts(
                 *map(self.decode, node[1:])
             )
         self._values[number] = result
@@ -501,7 +507,9 @@ def _set_state(result: Any, state: Any) -> None:
         object.__setattr__(result, name, item)
 
 
-def _torch_codec_by_tag(tag: str) -> Any:
+def _library_codec_by_tag(tag: str) -> Any:
+    if tag in boosters.TAGS:
+        return boosters.codec_by_tag(tag)
     if tag.startswith(("tensor", "parameter", "torch_")):
         from kdgraph.persistence import tensors
 

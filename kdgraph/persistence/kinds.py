@@ -11,7 +11,7 @@ import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 from numpy.lib import format as npy
+from sklearn.utils import check_array
 
 from kdgraph.persistence.allowed import BUILTIN_TYPES
 from kdgraph.persistence.archive import LoadError
@@ -145,10 +146,23 @@ def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
     return target(*arguments)
 
 
+def _defaultdict_to_parts(values: defaultdict[Any, Any]) -> tuple[Any, ...]:
+    # LightGBM keeps its scores in one of ordered dicts.
+    factory = values.default_factory
+    return "ordered" if factory is OrderedDict else factory, list(values.items())
+
+
 def _defaultdict_from_parts(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
-    if factory not in (None, *BUILTIN_TYPES.values()):
+    factory = OrderedDict if factory == "ordered" else factory
+    if factory not in (None, OrderedDict, *BUILTIN_TYPES.values()):
         raise TypeError("a dict with defaults makes them of plain types only")
     return defaultdict(factory, items)
+
+
+def _partial_to_parts(function: partial) -> tuple[Any, ...]:
+    if function.func is not check_array or function.args:
+        raise TypeError("only calls of scikit-learn's check_array with options can be saved")
+    return (function.keywords,)
 
 
 def _identity(values: Iterable[Any]) -> Iterable[Any]:
@@ -186,9 +200,7 @@ CODECS_BY_TYPE = {
         lambda array: bytearray(array.tobytes()),
     ),
     OrderedDict: ValueCodec("ordered", lambda d: (list(d.items()),), OrderedDict),
-    defaultdict: ValueCodec(
-        "defaultdict", lambda d: (d.default_factory, list(d.items())), _defaultdict_from_parts
-    ),
+    defaultdict: ValueCodec("defaultdict", _defaultdict_to_parts, _defaultdict_from_parts),
     re.Pattern: ValueCodec("pattern", lambda p: (p.pattern, p.flags), re.compile),
     np.ma.MaskedArray: ValueCodec(
         "masked", lambda m: (m.data, np.ma.getmaskarray(m)), np.ma.MaskedArray
@@ -197,6 +209,10 @@ CODECS_BY_TYPE = {
         "random_state", lambda r: (r.get_state(legacy=False),), _random_state
     ),
     np.random.Generator: ValueCodec("generator", lambda g: (g.bit_generator.state,), _generator),
+    # The preprocessor of scikit-learn's histogram gradient boosting with categories has one.
+    partial: ValueCodec(
+        "check_array", _partial_to_parts, lambda options: partial(check_array, **options)
+    ),
     np.ufunc: ValueCodec("ufunc", _ufunc_to_parts, _ufunc_from_parts),
 }
 """Codecs by the exact type of a value, without its base classes."""

@@ -555,7 +555,8 @@ class FeatureSpace:
         """Return the fitted forest, or None if the leaves are those of the parent."""
         if isinstance(self.forest, FrozenEstimator):
             return self.forest
-        if self.forest is None and partition_kind(getattr(parent, "estimator", parent)) == "forest":
+        kind = partition_kind(getattr(parent, "estimator", parent))
+        if self.forest is None and kind in ("forest", "boosted"):
             return None
         from sklearn.ensemble import RandomForestRegressor
 

@@ -9,14 +9,19 @@ import pytest
 import torch
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import BayesianRidge, LinearRegression, RidgeClassifier
+from sklearn.linear_model import (
+    BayesianRidge,
+    LinearRegression,
+    LogisticRegression,
+    RidgeClassifier,
+)
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -60,8 +65,8 @@ NAMES = {
         *(
             BayesianRidge,
             GaussianLinear,
-            HistGradientBoostingClassifier,
-            GradientBoostingClassifier,
+            AdaBoostClassifier,
+            LogisticRegression,
             MLPClassifier,
         ),
         *(DensityGate, LocalPit, ScoreMap),
@@ -131,9 +136,7 @@ def test_a_string_is_refused_as_parent(kind):
 
 
 @pytest.mark.parametrize("kind", [KernelDensityForest, KernelDensityNetwork, DensityGate])
-@pytest.mark.parametrize(
-    "parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier]
-)
+@pytest.mark.parametrize("parent", [LogisticRegression, AdaBoostClassifier, MLPClassifier])
 @pytest.mark.parametrize(
     "wrap",
     [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)],
@@ -143,7 +146,7 @@ def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
     kind, parent, wrap, monkeypatch
 ):
     message = (
-        f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn,"
+        f"{parent.__name__} has no partition to read; pass a fitted forest, tree or boosted trees,"
         " or a network of torch; any classifier can be combined with a forest's partition:"
         f" DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
     )

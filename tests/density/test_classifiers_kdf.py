@@ -421,8 +421,8 @@ def test_invalid_parameters_raise(spiral_rows, options, message):
             LogisticRegression(),
             TypeError,
             (
-                "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-                " scikit-learn, or a network of torch; any classifier can be combined with a"
+                "LogisticRegression has no partition to read; pass a fitted forest, tree or boosted"
+                " trees, or a network of torch; any classifier can be combined with a"
                 " forest's partition: DensityGate(LogisticRegression(),"
                 " partition=RandomForestClassifier())"
             ),

@@ -147,8 +147,8 @@ def test_forest_parent_raises_for_networks(blob_rows):
         KernelDensityNetwork(RandomForestClassifier(5), random_state=0).fit(*blob_rows)
     assert (
         str(caught.value)
-        == "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use"
-        " KernelDensityForest instead"
+        == "KernelDensityNetwork needs a network, got RandomForestClassifier, which consists of trees;"
+        " use KernelDensityForest instead"
     )
 
 

@@ -154,8 +154,8 @@ def test_estimator_without_partition_raises(rows):
         DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
     assert (
         str(caught.value)
-        == "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-        " scikit-learn, or a network of torch; any classifier can be combined with a forest's"
+        == "LogisticRegression has no partition to read; pass a fitted forest, tree or boosted"
+        " trees, or a network of torch; any classifier can be combined with a forest's"
         " partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
     )
 

@@ -184,8 +184,6 @@ def test_network_raises(blobs):
         hidden=(4,), max_epochs=1, patience=None, device="cpu", random_state=0
     ).fit(X, y)
     for detector in (LeafBox, LeafOccupancy):
-        message = (
-            "needs a forest or tree of scikit-learn, or a pipeline that ends in one, got a network"
-        )
+        message = "needs a forest, a tree or boosted trees, or a pipeline that ends in them, got a network"
         with pytest.raises(TypeError, match=f"{detector.__name__} {message}"):
             detector(FrozenEstimator(network)).fit(X, y)

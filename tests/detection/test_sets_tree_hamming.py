@@ -271,7 +271,7 @@ def test_network_raises(blobs):
     with pytest.raises(
         TypeError,
         match=(
-            "TreeHamming needs a forest or tree of scikit-learn, or a pipeline that ends in one,"
+            "TreeHamming needs a forest, a tree or boosted trees, or a pipeline that ends in them,"
             " got a network"
         ),
     ):

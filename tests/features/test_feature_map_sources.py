@@ -217,14 +217,14 @@ def test_missing_sources_are_refused(table, forest, mlp):
         (
             lambda: features_of(mlp, X, "leaves"),
             TypeError,
-            "leaves are those of a forest or tree, got MultilayerPerceptron; use layer or rows",
+            "leaves are those of trees, got MultilayerPerceptron; use layer or rows",
         ),
         (
             lambda: features_of(linear, X, "leaves"),
             TypeError,
             (
-                "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-                " scikit-learn, or a network of torch"
+                "LogisticRegression has no partition to read; pass a fitted forest, tree or boosted"
+                " trees, or a network of torch"
             ),
         ),
         (

@@ -199,7 +199,7 @@ def test_estimators_without_partition_raise(parent, spiral):
         partition_of(parent.fit(*spiral))
     assert (
         str(caught.value)
-        == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn, or a"
+        == f"{name} has no partition to read; pass a fitted forest, tree or boosted trees, or a"
         " network of torch"
     )
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.geometry import LeafIndex, partition_of, polytopes_of
-from kdgraph.geometry import forest as leaf_index
+from kdgraph.geometry import LeafIndex, leaf_index, partition_of, polytopes_of
 
 ROUNDING = 1e-12  # sums of at most 600 positive terms in float64, added in another order
 EXPONENTS = np.array([0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])

@@ -202,17 +202,17 @@ def test_locations_of_another_forest_raise(partition, blobs):
     locations = partition.locate(blobs[0])
     boxes = LeafBoxes(partition, locations)
     with pytest.raises(
-        ValueError, match="codes and points do not come from the forest of these boxes"
+        ValueError, match="codes and points do not come from the trees of these boxes"
     ):
         # These are the codes of roots, which are not leaves.
         boxes.outside_by_feature(Locations(locations.points, np.zeros_like(locations.codes)))
     with pytest.raises(
-        ValueError, match="codes and points do not come from the forest of these boxes"
+        ValueError, match="codes and points do not come from the trees of these boxes"
     ):
         boxes.outside_by_feature(Locations(locations.points[:, :2], locations.codes))
     boxes.node_box += len(boxes.boxes)
     with pytest.raises(
-        ValueError, match="codes and points do not come from the forest of these boxes"
+        ValueError, match="codes and points do not come from the trees of these boxes"
     ):
         boxes.outside_by_feature(locations)
 
@@ -226,6 +226,6 @@ def test_network_partition_raises(blobs):
     partition = partition_of(network)
     with pytest.raises(
         TypeError,
-        match="boxes need the leaves of a forest or tree, got a partition without leaves",
+        match="boxes need the leaves of trees, got a partition without leaves",
     ):
         LeafBoxes(partition, partition.locate(blobs[0]))

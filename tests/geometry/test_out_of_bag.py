@@ -9,8 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base.out_of_sample import out_of_bag_trees
-from kdgraph.geometry import forest as leaf_index
-from kdgraph.geometry import out_of_bag, partition_of
+from kdgraph.geometry import leaf_index, out_of_bag, partition_of
 from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
 
 EXPONENTS = np.array([0.3, 1.0, 5.0])

@@ -1,0 +1,304 @@
+"""Boosted trees of any library as parents.
+
+:class:`BoostedTreesClassifier` fits scikit-learn's histogram gradient boosting, XGBoost, LightGBM
+or CatBoost in one way: the number of boosting rounds is chosen on a part of the training rows, and
+categories and missing values go to the library as such. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import Count, OpenFraction, check_parameters
+
+# The histogram gradient boosting of scikit-learn takes codes below its number of bins alone.
+_MAX_HISTOGRAM_CATEGORIES = 255
+
+
+class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Boosted trees that stop early on a part of the training rows.
+
+    Too many rounds make boosted trees overconfident, and how many are too many depends on the
+    rows. Boosting stops after ``patience`` rounds without a lower log loss on the validation rows,
+    and predictions use the rounds up to the best one (of scikit-learn's: all that were fitted).
+
+    Parameters
+    ----------
+    estimator : estimator
+        ``HistGradientBoostingClassifier()``, ``xgboost.XGBClassifier()``,
+        ``lightgbm.LGBMClassifier()`` or ``catboost.CatBoostClassifier()``. Its number of rounds is
+        the largest possible.
+    validation_size : float in (0, 1), default=0.1
+        Fraction of the rows of each class that the number of rounds is chosen on. A class with too
+        few rows has none among them.
+    patience : int, default=30
+        Rounds without improvement after which boosting stops.
+    categorical : sequence of int, default=()
+        Positions of the columns that contain codes of categories, 0, 1, …, NaN where missing. The
+        libraries split on sets of categories.
+    n_jobs : int, default=None
+        Number of threads of the library; None for 1.
+    random_state : int, RandomState or None, default=None
+        Seed of the validation rows and of the library.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model of the library; its classes are 0 to K - 1.
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    n_features_in_ : int
+        Number of columns.
+
+    Notes
+    -----
+    scikit-learn's histogram gradient boosting takes at most 255 categories in a column; a column
+    with more is split as numbers. A category that no training row has counts as missing there, and
+    goes the way of the rows that are in no set of a split in XGBoost, LightGBM and CatBoost.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> trees = HistGradientBoostingClassifier(max_iter=200)
+    >>> model = BoostedTreesClassifier(trees, random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        validation_size: OpenFraction = 0.1,
+        patience: Count = 30,
+        categorical: Sequence[int] = (),
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.validation_size = validation_size
+        self.patience = patience
+        self.categorical = categorical
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the library's model on some rows, and choose its number of rounds on the others.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Training rows; NaN is a missing value.
+        y : array of shape (n,)
+            Labels.
+        sample_weight : Float[n], default=None
+            Weights of the rows, in fit and validation.
+
+        Returns
+        -------
+        self : BoostedTreesClassifier
+
+        Raises
+        ------
+        ParameterError
+            If ``estimator`` is of no library that is known.
+        """
+        check_parameters(self)
+        library = _library_of(self.estimator)
+        if library is None:
+            raise ParameterError(
+                f"estimator must be one of {', '.join(_FITS)}, got {type(self.estimator).__name__}"
+            )
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("boosting needs rows of two classes at least, got 1 class")
+        rng = check_random_state(self.random_state)
+        is_validation = _draw_validation_rows(labels, self.validation_size, rng)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        train, validation = (
+            (self.library_rows(X[rows]), labels[rows], weight[rows])
+            for rows in (~is_validation, is_validation)
+        )
+        self.estimator_ = _FITS[library](
+            clone(self.estimator),
+            train,
+            validation if is_validation.any() else None,
+            _FitOptions(self.patience, self._categories(X), self.n_jobs or 1, seed),
+        )
+        return self
+
+    def _categories(self, X: np.ndarray) -> list[int]:
+        """Return the columns that the library takes as categories."""
+        columns = list(self.categorical)
+        if not isinstance(self.estimator, HistGradientBoostingClassifier):
+            return columns
+        most = np.nanmax(X, axis=0, initial=0)
+        return [column for column in columns if most[column] < _MAX_HISTOGRAM_CATEGORIES]
+
+    def library_rows(self, X: np.ndarray) -> Any:
+        """Return rows, Float[n, d], in the form that the library takes."""
+        if _library_of(self.estimator) != "CatBoostClassifier" or not len(self.categorical):
+            return X
+        # CatBoost takes categories as text or integers, in a column of their own type.
+        import pandas as pd
+
+        is_category = np.isin(np.arange(X.shape[1]), self.categorical)
+        return pd.DataFrame(
+            {
+                column: np.nan_to_num(values, nan=-1.0).astype(np.int64) if is_code else values
+                for column, (values, is_code) in enumerate(zip(X.T, is_category, strict=True))
+            }
+        )
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the class probabilities of the library's model, Float64[n, K].
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Rows; NaN is a missing value.
+        """
+        X = self._validate_X(X)
+        proba = self.estimator_.predict_proba(self.library_rows(X))
+        # Single precision would leave sums of rows 1e-7 beside 1.
+        proba = np.asarray(proba, dtype=np.float64)
+        return proba / proba.sum(axis=1, keepdims=True)
+
+    def predict(self, X) -> np.ndarray:
+        """Return the most probable class of each row of X (Float[n, d]), of shape (n,)."""
+        predicted = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[predicted]
+
+    def _validate_X(self, X: Any) -> np.ndarray:
+        """Return validated rows of a fitted estimator."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+
+    def __sklearn_tags__(self):
+        """Return the tags; missing values are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(frozen=True)
+class _FitOptions:
+    """Options of a fit, which each library has its own names for."""
+
+    patience: int
+    categories: list[int]
+    n_threads: int
+    seed: int
+
+
+_Rows = tuple[Any, np.ndarray, np.ndarray]
+"""Rows, labels and weights."""
+
+
+def _fit_histogram_boosting(
+    model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions
+) -> Any:
+    X, labels, weight = train
+    model.set_params(
+        categorical_features=options.categories or None,
+        early_stopping=validation is not None,
+        n_iter_no_change=options.patience,
+        random_state=options.seed,
+    )
+    names = ("X_val", "y_val", "sample_weight_val")
+    held_out = {} if validation is None else dict(zip(names, validation, strict=True))
+    return model.fit(X, labels, weight, **held_out)
+
+
+def _fit_xgboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    X, labels, weight = train
+    kinds = np.where(np.isin(np.arange(X.shape[1]), options.categories), "c", "q").tolist()
+    model.set_params(
+        early_stopping_rounds=None if validation is None else options.patience,
+        enable_categorical=bool(options.categories),
+        feature_types=kinds if options.categories else None,
+        n_jobs=options.n_threads,
+        random_state=options.seed,
+    )
+    held_out = (
+        {}
+        if validation is None
+        else {"eval_set": [validation[:2]], "sample_weight_eval_set": [validation[2]]}
+    )
+    return model.fit(X, labels, sample_weight=weight, verbose=False, **held_out)
+
+
+def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    from lightgbm import early_stopping
+
+    X, labels, weight = train
+    model.set_params(n_jobs=options.n_threads, random_state=options.seed)
+    held_out: dict[str, Any] = (
+        {}
+        if validation is None
+        else {
+            "eval_X": validation[0],
+            "eval_y": validation[1],
+            "eval_sample_weight": [validation[2]],
+            "callbacks": [early_stopping(options.patience, verbose=False)],
+        }
+    )
+    categories = options.categories or "auto"
+    return model.fit(X, labels, sample_weight=weight, categorical_feature=categories, **held_out)
+
+
+def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    from catboost import Pool
+
+    model.set_params(
+        thread_count=options.n_threads,
+        random_seed=options.seed,
+        allow_writing_files=False,
+    )
+    pool, held_out = (
+        None
+        if rows is None
+        else Pool(*rows[:2], weight=rows[2], cat_features=options.categories or None)
+        for rows in (train, validation)
+    )
+    rounds = {} if held_out is None else {"early_stopping_rounds": options.patience}
+    return model.fit(pool, eval_set=held_out, verbose=False, **rounds)
+
+
+_FITS: dict[str, Callable[..., Any]] = {
+    "HistGradientBoostingClassifier": _fit_histogram_boosting,
+    "XGBClassifier": _fit_xgboost,
+    "LGBMClassifier": _fit_lightgbm,
+    "CatBoostClassifier": _fit_catboost,
+}
+"""Fit of each library, by its class."""
+
+
+def _library_of(estimator: Any) -> str | None:
+    """Return the name of the class of :data:`_FITS` that the estimator is of, or None."""
+    return next((cls.__name__ for cls in type(estimator).__mro__ if cls.__name__ in _FITS), None)
+
+
+def _draw_validation_rows(
+    labels: np.ndarray, fraction: float, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return the rows that the number of rounds is chosen on, Bool[n], of each class its share."""
+    is_validation = np.zeros(len(labels), dtype=bool)
+    for label in range(labels.max() + 1):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        is_validation[rows[: int(fraction * len(rows))]] = True
+    return is_validation
