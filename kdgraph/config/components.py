@@ -129,6 +129,10 @@ def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (node or {}).items() if key != "_target_"}
 
 
+# Extras of the project by the optional library that they install.
+_EXTRAS = {"catboost": "boosting", "lightgbm": "boosting", "xgboost": "boosting"}
+
+
 def target_of(node: Node, path: str = "component") -> Any:
     """Return the class or function that ``node['_target_']`` names, or None."""
     target = node.get("_target_")
@@ -138,15 +142,28 @@ def target_of(node: Node, path: str = "component") -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
+        extra = _EXTRAS.get(module.partition(".")[0])
+        way_out = f"pip install 'kdgraph[{extra}]'" if extra else "it must be on PYTHONPATH"
         raise ConfigError(
-            f"{path}._target_: cannot import '{target}' ({error}); it must be on PYTHONPATH"
+            f"{path}._target_: cannot import '{target}' ({error}); {way_out}"
         ) from error
 
 
 def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a class's ``__init__`` (or of a function) that have a name."""
+    """Return the parameters of a class's ``__init__`` (or of a function) that have a name.
+
+    Those of the base class come with them if ``__init__`` passes others on, as XGBoost's does.
+    """
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: p for name, p in _signature(target).parameters.items() if p.kind in kinds}
+    named: dict[str, inspect.Parameter] = {}
+    for cls in target.__mro__[:-1] if isinstance(target, type) else (target,):
+        if cls is not target and "__init__" not in vars(cls):
+            continue
+        parameters = _signature(cls).parameters
+        named = {**{name: p for name, p in parameters.items() if p.kind in kinds}, **named}
+        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+            break
+    return named
 
 
 @cache  # called for every point of a sweep

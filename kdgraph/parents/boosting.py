@@ -247,6 +247,8 @@ def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _
 
     X, labels, weight = train
     model.set_params(n_jobs=options.n_threads, random_state=options.seed)
+    if "verbose" not in model.get_params():
+        model.set_params(verbose=-1)
     held_out: dict[str, Any] = (
         {}
         if validation is None
@@ -264,10 +266,10 @@ def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _
 def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
     from catboost import Pool
 
+    # Two names of one parameter exclude each other.
+    seed = "random_state" if "random_state" in model.get_params() else "random_seed"
     model.set_params(
-        thread_count=options.n_threads,
-        random_seed=options.seed,
-        allow_writing_files=False,
+        thread_count=options.n_threads, allow_writing_files=False, **{seed: options.seed}
     )
     pool, held_out = (
         None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -33,13 +33,19 @@ from kdgraph.base.frozen import TREE_MODELS
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
+from kdgraph.parents.boosting import BoostedTreesClassifier
 
 # Ordinal codes of a category that no training row has, and of a missing one. A tree splits half way
 # between two codes of training rows. So if the training rows contain missing categories, unknown
 # categories go to the same side as they do.
 _UNKNOWN_CODE, _MISSING_CODE = -1, -2
 
-_ORDINAL_MODELS = (*TREE_MODELS, HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+_ORDINAL_MODELS = (
+    *TREE_MODELS,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    BoostedTreesClassifier,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class Preprocess:
     ----------
     categories : {"auto", "ordinal", "one_hot"}, default="auto"
         Encoding of categories. "auto" is ordinal for trees and forests of scikit-learn, whose
-        splits along an axis can separate any set of categories, and one_hot for all other parents.
+        splits along an axis can separate any set of categories, and one_hot for all other parents
+        but boosted trees. These take categories and missing values as such, unless ``standardize``.
     missing : {"median", "mean", "most_frequent"}, default="median"
         Statistic of a column's training rows that replaces missing numbers. A missing category is a
         category.
@@ -99,6 +106,9 @@ class Preprocess:
             for missing values in the training rows.
         """
         missing = dataset.has_missing if has_missing is None else has_missing
+        if self._is_native(estimator) and not dataset.are_images:
+            positions = {*np.flatnonzero(dataset.is_categorical).tolist(), *estimator.categorical}
+            return clone(estimator).set_params(categorical=sorted(positions))
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
             return estimator
         auto = "ordinal" if isinstance(estimator, _ORDINAL_MODELS) else "one_hot"
@@ -111,6 +121,11 @@ class Preprocess:
             max_categories=self.max_categories,
         )
         return PreprocessedModel([("columns", columns), ("model", estimator)])
+
+    def _is_native(self, estimator: Any) -> bool:
+        """Return whether columns go to the estimator as they are, with its own way for gaps."""
+        takes_columns = isinstance(estimator, BoostedTreesClassifier)
+        return takes_columns and self.categories == "auto" and not self.standardize
 
 
 class PreprocessedModel(Pipeline):

@@ -80,8 +80,15 @@ REFUSED = {
     "a forest's detector on a network": (
         ["method=tood", "parent=mlp"],
         (
-            "detector=tood needs the partition of a forest, and parent=mlp is a network; choose"
-            " parent=random_forest"
+            "detector=tood needs the partition of trees, and parent=mlp is a network; choose"
+            " parent=random_forest or parent=hist_gradient_boosting"
+        ),
+    ),
+    "a forest's detector on boosted trees": (
+        ["detector=score_ensemble", "parent=hist_gradient_boosting"],
+        (
+            "detector=score_ensemble needs the partition of a forest, and"
+            " parent=hist_gradient_boosting is boosted trees; choose parent=random_forest"
         ),
     ),
     "t-SNE where test rows are held out": (

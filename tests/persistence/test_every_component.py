@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from functools import cache
@@ -29,6 +30,7 @@ SMALL_PARENTS: dict[str, dict[str, Any]] = {
         "estimator": {"_target_": "sklearn.tree.DecisionTreeClassifier"},
         "cv": 2,
     },
+    "BoostedTreesClassifier": {"patience": 2},
     "sklearn.ensemble": {"n_estimators": 5},
     "MultilayerPerceptron": {"hidden": [8, 8], "max_epochs": 2},
     "ConvolutionalNetwork": {"max_epochs": 1},
@@ -74,7 +76,17 @@ REGRESSORS, RECALIBRATORS = (
 )
 # Parents with weights that are downloaded.
 PRETRAINED = ("paper/p1/vit",)
-PARENTS = [name for name in options("parent") if name not in (*REGRESSORS, *PRETRAINED)]
+BOOSTED = ("catboost", "hist_gradient_boosting", "lightgbm", "xgboost")
+TREES = ("random_forest", "extra_trees", "extra_trees_latent", *BOOSTED)
+# Parents of optional libraries, which are tested where these are installed.
+ABSENT = [
+    name for name in ("catboost", "lightgbm", "xgboost") if importlib.util.find_spec(name) is None
+]
+PARENTS = [
+    name
+    for name in options("parent")
+    if name not in ABSENT and name not in (*REGRESSORS, *PRETRAINED)
+]
 CALIBRATORS, GATES = options("calibrator"), options("gate")
 DETECTORS = [name for name in options("detector") if name != "none"]
 
@@ -141,7 +153,7 @@ def parents_and_calibrators() -> list[tuple[str, str]]:
         if name.startswith("kdn") or name in ("network_best", "odin_temperature")
     ]
     graphs = [
-        (name, "kdf" if name in ("random_forest", "extra_trees", "extra_trees_latent") else "kdn")
+        (name, "kdf" if name in TREES else "kdn")
         for name in PARENTS
         if name != "scores" and not name.startswith("cv_")  # which have no partition
     ]
