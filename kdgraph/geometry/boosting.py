@@ -6,10 +6,11 @@ Section 4.3 and Eq. 14). Leaves are read by the call that each library has for t
 as parents are original to kdgraph.
 
 All trees count equally in the similarity, those of every boosting round and of every class. Late
-trees are fitted to residuals and early ones to the classes themselves, and other weights were
-tried: the variance of the outputs of a tree over the training rows, its root, and the first
-quarter of the rounds alone (``python -m experiments.boosting.kernel``). None of them has a lower
-log loss than equal weights on more tables than the other way round.
+trees are fitted to residuals and early ones to the classes themselves, so that other weights were
+tried on twelve tables (``python -m experiments.boosting.kernel``): the variance of the outputs of a
+tree over the training rows and the first quarter of the rounds have a higher log loss than equal
+weights, and the root of the variance one that is lower by 0.4 %, which does not pay for weighted
+counts.
 """
 
 from __future__ import annotations
