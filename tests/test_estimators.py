@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import (
     BestCalibrator,
+    ConformalClassifier,
     DirichletCalibration,
     GroupWise,
     LinearPool,
@@ -156,6 +157,8 @@ ESTIMATORS = [
     DensityRatio(forest(), random_state=0),
     BinMeanShift(network(), random_state=0),
     GroupWiseByPosition(tree(), ScoreMap(None, method="temperature"), random_state=0),
+    ConformalClassifier(tree(), random_state=0),
+    ConformalClassifier(tree(), conformity_score="raps", conditional="class", random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
     ConformalPit(GaussianLinear(), LocalPit(None), random_state=0),
@@ -174,6 +177,7 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings(
     "ignore:.*the (confidence|temperature) there is"
 )  # likewise, and where blobs lie far apart
+@pytest.mark.filterwarnings("ignore:coverage=0.9 needs 9 calibration rows")  # likewise
 @pytest.mark.filterwarnings(
     "ignore:. of . calibration rows lie where the predicted distribution function"
 )  # likewise

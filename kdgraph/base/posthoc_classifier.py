@@ -31,22 +31,26 @@ from kdgraph.base.rows import Rows, check_per_row
 from kdgraph.parameters import check_parameters
 
 _class_labels: ContextVar[Sequence[Any]] = ContextVar("class_labels", default=())
+_group_names: ContextVar[Sequence[Any]] = ContextVar("group_names", default=())
 
 
 @contextmanager
-def use_class_names(labels: Sequence[Any]) -> Iterator[None]:
+def use_class_names(labels: Sequence[Any], groups: Sequence[Any] = ()) -> Iterator[None]:
     """Name classes by these labels, in messages within the block, and not by their positions.
 
     Parameters
     ----------
     labels : sequence of shape [K]
         Label of each class.
+    groups : sequence, default=()
+        Name of each group of rows, likewise.
     """
-    token = _class_labels.set(labels)
+    tokens = _class_labels.set(labels), _group_names.set(groups)
     try:
         yield
     finally:
-        _class_labels.reset(token)
+        _class_labels.reset(tokens[0])
+        _group_names.reset(tokens[1])
 
 
 def display_label(label: Any) -> str:
@@ -58,8 +62,23 @@ def display_label(label: Any) -> str:
     >>> display_label(1)
     '1'
     """
-    labels, text = _class_labels.get(), str(label)
-    return str(labels[int(text)]) if text.isdigit() and int(text) < len(labels) else text
+    return _name_of(label, _class_labels.get())
+
+
+def display_group(group: Any) -> str:
+    """Return the name of a group of rows for messages.
+
+    >>> with use_class_names([], ["rural", "urban"]):
+    ...     display_group(1)
+    'urban'
+    """
+    return _name_of(group, _group_names.get())
+
+
+def _name_of(value: Any, names: Sequence[Any]) -> str:
+    """Return the name at a position, or the value as text if there is none."""
+    text = str(value)
+    return str(names[int(text)]) if text.isdigit() and int(text) < len(names) else text
 
 
 @dataclass(eq=False, repr=False)
