@@ -25,6 +25,7 @@ from kdgraph.metrics.compat import (
     top_label_ece_compat,
 )
 from kdgraph.metrics.decisions import aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage
+from kdgraph.metrics.false_discovery import benjamini_hochberg, fdr_power, realised_fdr
 from kdgraph.metrics.groups import by_group, group_ece, group_mce
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.inputs import INPUTS, Groups, TopLabel
@@ -54,6 +55,19 @@ from kdgraph.metrics.ood import (
     oce,
     oce_of_mean,
     ood_metrics,
+)
+from kdgraph.metrics.prediction_sets import (
+    empty_sets,
+    set_coverage,
+    set_size,
+    sets_by_class,
+    sets_by_group,
+    sets_by_size,
+    singleton_accuracy,
+    singletons,
+    size_stratified_coverage,
+    worst_class_coverage,
+    worst_group_set_coverage,
 )
 from kdgraph.metrics.proper_scores import (
     brier,
@@ -135,6 +149,7 @@ __all__ = [
     "aupr_out",
     "aurc",
     "auroc",
+    "benjamini_hochberg",
     "brier",
     "brier_top",
     "by_group",
@@ -153,7 +168,9 @@ __all__ = [
     "ece_by_edges",
     "ece_compat",
     "ece_if_calibrated",
+    "empty_sets",
     "error",
+    "fdr_power",
     "fpr90",
     "fpr95",
     "group_coverage",
@@ -206,6 +223,7 @@ __all__ = [
     "power_curve",
     "prr",
     "quantile_score",
+    "realised_fdr",
     "relative_improvement",
     "reliability_bins",
     "reward",
@@ -215,7 +233,15 @@ __all__ = [
     "rmse",
     "score",
     "select_metric",
+    "set_coverage",
     "set_p_values",
+    "set_size",
+    "sets_by_class",
+    "sets_by_group",
+    "sets_by_size",
+    "singleton_accuracy",
+    "singletons",
+    "size_stratified_coverage",
     "slce",
     "smis",
     "smooth_ece",
@@ -228,5 +254,7 @@ __all__ = [
     "truth_comparison",
     "unbounded_fraction",
     "worst_cell_gap",
+    "worst_class_coverage",
     "worst_group_gap",
+    "worst_group_set_coverage",
 ]

@@ -296,6 +296,17 @@ def _positive(value: Any) -> float:
     return number
 
 
+def _prediction_set(value: Any) -> np.ndarray:
+    """Return sets of classes as Bool[n, K]."""
+    array = np.asarray(value)
+    if array.ndim != 2 or array.size == 0 or array.dtype != bool:
+        actual = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(
+            f"prediction_set must have a truth value for each row and class, got {actual}"
+        )
+    return array
+
+
 INPUTS: dict[str, Input] = {
     "y": Input(
         "the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray
@@ -335,11 +346,25 @@ INPUTS: dict[str, Input] = {
         _numbers("id_score", finite=False),
         by_row=False,
     ),
+    "ood_p_value": Input(
+        "p-values of being in distribution",
+        "choose a detector of rows, such as detector=leaf_box",
+        _numbers("ood_p_value"),
+    ),
+    "id_p_value": Input(
+        "p-values of the test rows",
+        "ask for it in metrics.ood",
+        _numbers("id_p_value"),
+        by_row=False,
+    ),
     "mean_abs_y": Input(
         "the mean of |y| of the calibration rows",
         "pass it as mean_abs_y, above 0",
         _positive,
         by_row=False,
+    ),
+    "prediction_set": Input(
+        "sets of classes", "choose conformal=aps, lac or raps", _prediction_set
     ),
     "distribution": Input(
         "predictive distributions", "use one for regression", lambda value: value
@@ -347,7 +372,7 @@ INPUTS: dict[str, Input] = {
 }
 """Inputs by parameter name. Every other parameter of a metric is an option."""
 
-MODEL_OUTPUTS = ("proba", "top_label", "distribution", "ood_score")
+MODEL_OUTPUTS = ("proba", "top_label", "prediction_set", "distribution", "ood_score", "ood_p_value")
 """Inputs that are outputs of a model. All other inputs must have matching shapes."""
 
 
@@ -355,10 +380,14 @@ def _check_consistency(inputs: dict[str, Any], output: str) -> None:
     """Check that all inputs have the rows and classes of the model output, and convert y."""
     base = "proba" if output == "top_label" else output
     n = len(inputs[output])
-    k = inputs[output].shape[1] if output == "proba" else getattr(inputs[output], "n_classes", None)
+    k = (
+        inputs[output].shape[1]
+        if output in ("proba", "prediction_set")
+        else getattr(inputs[output], "n_classes", None)
+    )
     if "y" in inputs:
         _same_shape("y", inputs["y"].shape, (n,), base)
-        if output in ("proba", "top_label"):
+        if output in ("proba", "top_label", "prediction_set"):
             inputs["y"] = _labels(inputs["y"], k)
         if output == "distribution":
             inputs["y"] = _numbers("y")(inputs["y"])

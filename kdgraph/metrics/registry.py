@@ -499,7 +499,7 @@ def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     selected = _find(name)
     description: dict[str, Any] = {"label": selected.label, "better": selected.better}
     description |= {} if selected.unit is None else {"unit": selected.unit}
-    description |= {"detects": True} if "id_score" in needs(name) else {}
+    description |= {"detects": True} if {"id_score", "id_p_value"} & needs(name) else {}
     return description | ({"metric": name} if name != key else {})
 
 

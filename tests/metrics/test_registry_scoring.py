@@ -39,9 +39,12 @@ INPUTS = {
     "prior": np.full(3, 1 / 3),
     "truth": RNG.dirichlet(np.ones(3), size=60),
     "X": RNG.normal(size=(60, 2)),
-    "groups": np.arange(60) % 4,
+    "groups": np.arange(60) % 3,
     "ood_score": RNG.normal(size=60),
     "id_score": RNG.normal(size=40),
+    "prediction_set": PROBA > 0.25,
+    "ood_p_value": RNG.uniform(size=60) ** 3,
+    "id_p_value": RNG.uniform(size=40),
 }
 SCORES = {"ood_score", "id_score"}
 NUMBERS = [name for name in METRICS if not METRICS[name].is_table]
@@ -100,14 +103,16 @@ def test_about_describes_a_metric() -> None:
         "unit": "squared units of y",
     }
     assert about("fpr95") == {"label": "FPR95", "better": "lower", "detects": True}
-    assert [name for name in METRICS if about(name).get("detects")] == [
+    assert {name for name in METRICS if about(name).get("detects")} == {
         "auroc",
         "aupr_out",
         "aupr_in",
         "fpr95",
         "fpr90",
         "contamination",
-    ]
+        "realised_fdr",
+        "fdr_power",
+    }
 
 
 def test_needs_and_options() -> None:
