@@ -32,7 +32,7 @@ FAMILIES = {
     "detection": "Out-of-distribution scores",
     "regression": "Predictive distributions",
 }
-GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator")
+GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator", "conformal")
 ENTRY = re.compile(r"^([*\w]+(?:, [*\w]+)*) : (.*)$")
 HAND_WRITTEN = re.compile(r"^<!-- methods -->$", re.MULTILINE)
 

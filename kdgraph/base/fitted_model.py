@@ -1,9 +1,10 @@
 """Fitted models, their outputs and their predictions.
 
-A run fits a parent and, after it, up to four components: calibrator, gate, detector and
-recalibrator. :class:`FittedModel` combines them into one model with up to four *outputs*
-(``proba``, ``top_label``, ``ood_score``, ``distribution``). The last component that defines an
-output provides it. Metrics, figures and prediction depend on outputs and not on components.
+A run fits a parent and, after it, up to five components: calibrator, gate, detector, recalibrator
+and conformal prediction sets. :class:`FittedModel` combines them into one model with up to six
+*outputs* (``proba``, ``top_label``, ``prediction_set``, ``ood_score``, ``ood_p_value``,
+``distribution``). The last component that defines an output provides it. Metrics, figures and
+prediction depend on outputs and not on components.
 
 :class:`Predictions` holds the outputs for one set of rows, :class:`Evaluation` the metrics that are
 computed from them, and :func:`predictions_frame` makes the table ``predictions.parquet``.
@@ -35,7 +36,9 @@ model that scores sets of rows is an exception: see :class:`SetScores`.
 OUTPUT_METHODS = {
     "proba": "predict_proba",
     "top_label": "predict_confidence",
+    "prediction_set": "predict_set",
     "ood_score": "ood_score",
+    "ood_p_value": "p_value",
     "distribution": "predict_dist",
 }
 """Output name, as metrics use it → the method of a component that provides the output."""
@@ -89,7 +92,7 @@ class FittedModel:
         The trained parent.
     post_hoc : mapping of str to estimator, default={}
         Config group → the component of that group, in the order of fitting: calibrator, gate,
-        detector, recalibrator. Groups without a component are left out.
+        detector, recalibrator, conformal. Groups without a component are left out.
 
     Examples
     --------
@@ -116,6 +119,8 @@ class FittedModel:
             A key of :data:`OUTPUT_METHODS`.
         """
         component = self._component_for(output)
+        if output == "ood_p_value" and hasattr(component, "ood_score_of_sets"):
+            return False  # its p-values are those of sets of rows
         return component is not None and hasattr(component, OUTPUT_METHODS[output])
 
     @property
@@ -184,6 +189,9 @@ class FittedModel:
             joint := self._joint_component()
         ) is not None:
             values["proba"], values["ood_score"] = joint.proba_and_ood_score(X)
+        if {"ood_score", "ood_p_value"} <= set(outputs) and self.supports("ood_p_value"):
+            detector = self._component_for("ood_p_value")
+            values["ood_score"], values["ood_p_value"] = detector.ood_score_and_p_value(X)
         for output in outputs:
             if output not in values:
                 values[output] = self._predict_output(output, X, values, groups)
@@ -225,6 +233,8 @@ class FittedModel:
                 " use score_sets"
             )
         if component is not None and hasattr(component, OUTPUT_METHODS[output]):
+            if output == "prediction_set" and "proba" in outputs:
+                return component.predict_set_from_proba(X, outputs["proba"], **kwargs)
             if output == "distribution":
                 return as_distribution(component.predict_dist(X, **kwargs))
             if output != "top_label":
@@ -261,6 +271,7 @@ class FittedModel:
                 component
                 for component in self._components_last_first()
                 if any(hasattr(component, method) for method in methods)
+                and not (methods is _CLASS_OUTPUT_METHODS and _repeats_proba(component))
             ),
             None,
         )
@@ -279,6 +290,11 @@ class FittedModel:
         yield self.parent
 
 
+def _repeats_proba(component: Any) -> bool:
+    """Return whether a component has the class probabilities of the one below it."""
+    return getattr(component, "repeats_proba", False)
+
+
 @dataclass(frozen=True)
 class Predictions:
     """Outputs of the parent and of the calibrated model for one set of rows.
@@ -290,8 +306,8 @@ class Predictions:
     n_rows : int
         Number of rows.
     parent, calibrated : dict
-        Output name (``proba``, ``top_label``, ``ood_score``, ``distribution``) → values, one for
-        each row. An ``ood_score`` may be :class:`SetScores`.
+        Output name (a key of :data:`OUTPUT_METHODS`) → values, one for each row. An ``ood_score``
+        may be :class:`SetScores`.
     ood_name : str or None, default=None
         Name of the set if it is out of distribution.
     params : mapping of str to float, default={}
@@ -414,13 +430,18 @@ OUTPUT_COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = 
         "predicted": classes[top_label.predicted].astype(object),
         "confidence": top_label.confidence,
     },
+    "prediction_set": lambda sets, classes: {
+        "set_size": sets.sum(axis=1),
+        **{f"in_set_{name}": sets[:, k] for k, name in enumerate(classes.tolist())},
+    },
     "ood_score": lambda score, classes: {"ood_score": score},
+    "ood_p_value": lambda p_value, classes: {"ood_p_value": p_value},
     "distribution": lambda distribution, classes: _distribution_columns(distribution),
 }
 """Output name → function of its values and the class labels that returns its columns."""
 
 # Columns of predictions that a class of the same name must not replace.
-_RESERVED_COLUMNS = ("predicted", "confidence", "ood_score")
+_RESERVED_COLUMNS = ("predicted", "confidence", "ood_score", "ood_p_value", "set_size")
 
 
 def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:

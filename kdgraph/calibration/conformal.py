@@ -166,7 +166,8 @@ class ConformalClassifier(PostHocClassifier):
 
     Calibration rows that nothing else has seen give each class of a new row a conformal p-value: a
     small one means that the true classes of few calibration rows conformed as badly. The set
-    contains all classes with a p-value above 1 - ``coverage``.
+    contains all classes with a p-value above 1 - ``coverage``, and if there are none, the most
+    probable one.
 
     Parameters
     ----------
@@ -175,8 +176,8 @@ class ConformalClassifier(PostHocClassifier):
         fitted without the calibration rows; a ``FrozenEstimator(fitted)`` is not refitted.
     conformity_score : {"lac", "aps", "raps"}, default="aps"
         Score of a class, see :func:`nonconformity_scores`; named as in MAPIE. "lac" has the
-        smallest sets on average, which are empty where no class is probable enough; "aps" has large
-        sets where the model is uncertain; "raps" has few very large ones among many classes.
+        smallest sets on average; "aps" has large sets where the model is uncertain; "raps" has few
+        very large ones among many classes.
     coverage : float in (0, 1), default=0.9
         Least probability that the set contains the label.
     conditional : {"none", "class", "group"}, default="none"
@@ -186,9 +187,10 @@ class ConformalClassifier(PostHocClassifier):
     randomized : bool, default=True
         Break ties of "aps" and "raps" by :func:`row_uniforms`, so that coverage is not larger than
         it has to be. False: every score includes the whole probability of its class.
-    allow_empty : bool, default=True
-        Leave sets empty that contain no class. False: they get the most probable class, which
-        raises coverage.
+    allow_empty : bool, default=False
+        Leave sets empty that contain no class. By default they get the most probable class, as in
+        the code of Angelopoulos et al., which can only raise the coverage. Sets of "lac" are empty
+        where no class is probable enough, those of randomised "aps" also where one is certain.
     k_reg : int or None, default=None
         Rank up to which "raps" has no penalty. None: the rank that is sufficient for ``coverage``
         among calibration rows set apart for it.
@@ -230,13 +232,13 @@ class ConformalClassifier(PostHocClassifier):
     Notes
     -----
     If m calibration rows and the new row are exchangeable, the coverage is at least ``coverage``,
-    and less than ``coverage + 1/(m + 1)`` if no scores are equal (Vovk, Gammerman and Shafer 2005,
-    Chapters 2 and 4, for classes and groups as Mondrian predictors; Romano et al. 2020, Theorem 1).
-    It is an average over calibration rows: the coverage of one fitted model on many new rows has a
-    Beta(r, m + 1 - r) distribution with r = ⌈(m + 1) coverage⌉, a standard deviation of .01 at 900
-    rows and .9. Rows of another distribution have no guarantee. Far from the data a gate predicts
-    the class prior: "aps" then has a large set, and "lac" an empty one if the prior of no class is
-    1 - threshold.
+    and at most ``coverage + 1/(m + 1)`` if no scores are equal and sets may be empty (Vovk et al.
+    2005, Chapters 2 and 4, for classes and groups as Mondrian predictors; Romano et al. 2020,
+    Theorem 1). It is an average over calibration rows: the coverage of one fitted model on many new
+    rows has a Beta(r, m + 1 - r) distribution with r = ⌈(m + 1) coverage⌉, a standard deviation of
+    .01 at 900 rows and .9. Rows of another distribution have no guarantee. Far from the data a gate
+    predicts the class prior: "aps" then has a large set, but no class of "lac" is in the set unless
+    its prior is at least 1 - threshold.
 
     A row without a group, or of a group without calibration rows, gets the threshold of all rows,
     and no guarantee for its group.
@@ -272,7 +274,7 @@ class ConformalClassifier(PostHocClassifier):
     coverage: OpenFraction = 0.9
     conditional: Conditional = "none"
     randomized: bool = True
-    allow_empty: bool = True
+    allow_empty: bool = False
     k_reg: Count | None = None
     penalty: NonNegative | None = None
     tuning_size: OpenFraction = 0.2

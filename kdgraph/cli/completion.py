@@ -62,7 +62,16 @@ complete -c kdg -n '__fish_seen_subcommand_from predict report table compare' -F
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 """Shell → script to evaluate in it."""
 
-_NAMES = ("dataset", "method", "parent", "calibrator", "gate", "detector", "recalibrator")
+_NAMES = (
+    "dataset",
+    "method",
+    "parent",
+    "calibrator",
+    "gate",
+    "detector",
+    "recalibrator",
+    "conformal",
+)
 _MOST_RECORDS = 50
 """Records that are read for keys and values of filters; a folder may have thousands."""
 _RUN_KEYS = ("seed", "calibration", "cv", "protocol", "n_jobs", "force", "fail_fast", "save", "out")

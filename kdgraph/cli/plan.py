@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         dataset, method = job.run_dir.parts[-3:-1]
         if state != "done" and job.run_dir.name in absent:
             state = "not at hand"
-        holds_out = job.config.calibration == "held_out"
+        holds_out = job.config.division == "held_out"
         sizes = (
             times.sizes(job.config.dataset, holds_out=holds_out)
             if state in UNFINISHED_STATES

@@ -27,8 +27,10 @@ probabilities blend to the prior. That of a detector is above 0 beyond its thres
 of sets, such as tood, has none for a row. Other models have no density: their score is minus the \
 confidence. For a regression the columns are row, mean, and quantiles from q0.025 to q0.975; for a \
 conformal one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals with at least this \
-coverage. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for a \
-formula, so import text as text, or write .parquet.
+coverage. A run with conformal=… has set_size too, and in_set_CLASS, true for the classes of the \
+set. A run with a detector of rows has ood_p_value; --fdr adds ood_flagged, true for rows out of \
+distribution. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for \
+a formula, so import text as text, or write .parquet.
 
 A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes \
 carry a keyed digest of yours, and only these are read. The key is made on first use, for you \
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> int:
         lambda line: print(f"kdg: {printable(line)}", file=sys.stderr),
     )
     with _bar() as progress:
-        done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
+        done = predict(saved, rows, output, chunk=args.chunk, fdr=args.fdr, progress=progress)
     for name, n in rows.became_missing.items():
         if n:
             print(
@@ -64,6 +66,11 @@ def main(arguments: list[str]) -> int:
                 file=sys.stderr,
             )
     print(_summary(saved, done, output))
+    if done.n_flagged is not None:
+        print(
+            f"{counted(done.n_flagged, 'row')} flagged as out of distribution at a false discovery"
+            f" rate of {args.fdr:g}"
+        )
     return 0
 
 
@@ -100,6 +107,12 @@ def parser() -> CommandParser:
         help=f"rows in memory at most (default: {_CHUNK:,}); changes no number",
     )
     parser.add_argument(
+        "--fdr",
+        type=_fraction,
+        metavar="Q",
+        help="flag rows out of distribution, at this false discovery rate among the flagged rows",
+    )
+    parser.add_argument(
         "--unseen",
         choices=("refuse", "missing"),
         default="refuse",
@@ -123,6 +136,16 @@ def _rows(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number of rows from 1, got '{text}'")
     return int(text)
+
+
+def _fraction(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got '{text}'")
+    return value
 
 
 def _check(output: Path, new: Path) -> None:

@@ -27,6 +27,7 @@ GROUPS = {
     "gate": "away from the training data, blend to the class prior",
     "detector": "a score of how far out of distribution a row is",
     "recalibrator": "repair of a regressor's predictive distributions",
+    "conformal": "sets of classes with a guaranteed coverage",
     "ood": "what counts as out of distribution in the evaluation",
     "metrics": "what is measured, and on which rows",
     "figures": "what is drawn",

@@ -64,9 +64,14 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
     for group, node in config.after.items():
         below, upstream = upstream_of(group, parent, after)
         with errors_by_key(group, node):
-            component = build(node, estimator=upstream, calibration=config.calibration)
+            component = build(
+                node,
+                estimator=upstream,
+                calibration="held_out" if group == "conformal" else config.calibration,
+            )
         if component is not None:
-            check_calibration(group, node, component, parent, config)
+            if group != "conformal":
+                check_calibration(group, node, component, parent, config)
             choice = f"{below}={getattr(config, below)['name']}"
             check_upstream(group, node, component, upstream, choice)
             check_protocol(group, node, component, config.protocol)
@@ -79,13 +84,12 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
 def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
     """Return group and component that a group's component is fitted on.
 
-    For the gate it is the calibrator, if there is one, for all others the parent.
+    For the gate it is the calibrator, if there is one. For prediction sets it is the last component
+    that predicts probabilities. For all others it is the parent.
     """
-    return (
-        ("calibrator", after["calibrator"])
-        if group == "gate" and "calibrator" in after
-        else ("parent", parent)
-    )
+    candidates = {"gate": ("calibrator",), "conformal": ("gate", "calibrator")}.get(group, ())
+    below = next((name for name in candidates if name in after), "parent")
+    return below, after.get(below, parent)
 
 
 def task_of(source: Any) -> Task | None:

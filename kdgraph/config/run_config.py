@@ -20,10 +20,12 @@ RECORD_SCHEMA = 11
 new one.
 """
 
-AFTER = ("calibrator", "gate", "detector", "recalibrator")
+AFTER = ("calibrator", "gate", "detector", "recalibrator", "conformal")
 """Groups of the components that are fitted after the parent, in this order; a method is a parent
 with these.
 """
+OPTIONAL = "conformal"
+"""Group that records and ids have only where it is chosen, so that runs without it keep theirs."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
 """held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
@@ -90,7 +92,7 @@ class RunConfig:
 
     Attributes
     ----------
-    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : mapping
+    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator, conformal : mapping
         Nodes of components: ``name``, ``_target_``, parameters.
     metrics, figures : mapping
         Metrics and figures, with their options.
@@ -129,6 +131,7 @@ class RunConfig:
     gate: Mapping[str, Any]
     detector: Mapping[str, Any]
     recalibrator: Mapping[str, Any]
+    conformal: Mapping[str, Any]
     metrics: Mapping[str, Any]
     figures: Mapping[str, Any]
     calibration: CalibrationMode = "held_out"
@@ -153,7 +156,17 @@ class RunConfig:
     @property
     def after(self) -> dict[str, Mapping[str, Any]]:
         """Group → node of what is fitted after the parent."""
-        return {group: getattr(self, group) for group in AFTER}
+        return {group: getattr(self, group) for group in AFTER if group in self.science()}
+
+    @property
+    def has_sets(self) -> bool:
+        """True if the run predicts conformal sets, for which calibration rows are held out."""
+        return self.conformal["_target_"] is not None
+
+    @property
+    def division(self) -> CalibrationMode:
+        """How the rows are divided: "held_out" if some calibrate that are not training rows."""
+        return "held_out" if self.has_sets else self.calibration
 
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
@@ -179,7 +192,7 @@ class RunConfig:
 
     def science(self) -> dict[str, Any]:
         """Return the part of the config that decides the numbers and the pictures."""
-        return {name: getattr(self, name) for name in SCIENCE}
+        return {name: getattr(self, name) for name in SCIENCE if name != OPTIONAL or self.has_sets}
 
     @cached_property
     def run_id(self) -> str:
@@ -205,11 +218,11 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
 
     Parameters
     ----------
-    science : mapping with the keys of :data:`SCIENCE`.
+    science : mapping with the keys of :data:`SCIENCE`, but :data:`OPTIONAL` where it is chosen.
     files : digests of :func:`~kdgraph.config.data_sources.file_digests`; None: of the files as they
         are now.
     """
-    part = {name: science[name] for name in SCIENCE}
+    part = {name: science[name] for name in SCIENCE if name in science}
     digests = file_digests(part) if files is None else files
     text = json.dumps({**part, "schema": RECORD_SCHEMA, **digests}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -254,7 +267,7 @@ def method_label(
     calibrated in another way than its preset prescribes: ``kdf-cross_fit``.
     """
     is_preset = bool(preset) and all(
-        nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)
+        nodes.get(part) == preset_nodes.get(part) for part in ("parent", *AFTER)
     )
     usual = preset_nodes.get("calibration", AUTO) if is_preset else AUTO
     way = calibration_way(nodes)
@@ -262,6 +275,6 @@ def method_label(
     end += METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and is_preset:
         return preset.rpartition("/")[2] + end
-    names = [str((nodes[part] or {}).get("name", "none")) for part in AFTER]
+    names = [str((nodes.get(part) or {}).get("name", "none")) for part in AFTER]
     after = [name for name in names if name != "none"] or ["none"]
     return "-".join([str((nodes["parent"] or {}).get("name", "none")), *after]) + end

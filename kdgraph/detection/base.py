@@ -23,7 +23,8 @@ from kdgraph.base.frozen import skip_row_checks
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of
-from kdgraph.parameters import CalibrationMode, OpenFraction, check_parameters
+from kdgraph.metrics import benjamini_hochberg
+from kdgraph.parameters import CalibrationMode, OpenFraction, check_parameters, check_value
 
 # Number of rows in a block. A batch of a network has the same number of rows, or a fraction of it.
 _BLOCK_ROWS = 256
@@ -210,7 +211,33 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
         See :func:`~kdgraph.detection.conformal.conformal_p_values`.
         """
-        return conformal_p_values(self.calibration_scores_, self.score_samples(X))
+        return self.ood_score_and_p_value(X)[1]
+
+    def ood_score_and_p_value(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Return :meth:`ood_score` and :meth:`p_value` of the rows, each Float[n], in one pass."""
+        score = self.score_samples(X)
+        return -(score - self.offset_), conformal_p_values(self.calibration_scores_, score)
+
+    def flag_outliers(self, X, fdr: float = 0.1) -> np.ndarray:
+        """Return the rows that are out of distribution at a false discovery rate.
+
+        Unlike :meth:`predict`, it depends on all rows of X: of a batch with few outliers, fewer
+        rows are flagged.
+
+        Parameters
+        ----------
+        X : Float[n, d], images or data frame
+            Batch of rows.
+        fdr : float in (0, 1), default=0.1
+            Largest expected fraction of rows in distribution among the flagged ones.
+
+        Returns
+        -------
+        Bool[n]
+            True for flagged rows, see :func:`~kdgraph.metrics.benjamini_hochberg`.
+        """
+        check_value("fdr", fdr, OpenFraction)
+        return benjamini_hochberg(self.p_value(X), fdr)
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
         """Fit the detector and return Int[n], :meth:`predict` of the training rows.

@@ -55,6 +55,7 @@ from kdgraph.figures.pit import (
 )
 from kdgraph.figures.posterior import plot_posterior_maps
 from kdgraph.figures.posterior_grid import plot_posterior_grid
+from kdgraph.figures.prediction_sets import SetCoverage, plot_coverage_of_sets
 from kdgraph.figures.predictive import PredictedRow, plot_predictive_densities
 from kdgraph.figures.reliability import plot_reliability_diagram
 from kdgraph.figures.reward import plot_reward_against_ratio
@@ -73,6 +74,7 @@ __all__ = [
     "RankSummary",
     "RepeatedCurves",
     "RowMoments",
+    "SetCoverage",
     "plot_boxes_by_setting",
     "plot_confidence_against_radius",
     "plot_confidence_against_shift",
@@ -80,6 +82,7 @@ __all__ = [
     "plot_confidence_curves",
     "plot_convergence",
     "plot_coverage_against_level",
+    "plot_coverage_of_sets",
     "plot_critical_difference_diagram",
     "plot_dataset_pages",
     "plot_group_tables",

@@ -312,13 +312,34 @@ def worst_group_set_coverage(
     return _worst(_covered(y, prediction_set), groups.rows(), min_count)[0]
 
 
-def _tabulated(
+def tabulate_sets(
     name: str,
     y: np.ndarray,
     prediction_set: np.ndarray,
     parts: Iterable[tuple[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Return rows, coverage with its interval, and sizes of each part that has rows."""
+    """Return rows, coverage with its interval, and sizes of each part that has rows.
+
+    Parameters
+    ----------
+    name : str
+        Column of the names of the parts.
+    y : Int[n]
+        Labels, as positions in the classes.
+    prediction_set : Bool[n, K]
+        True where a class is in the set of a row.
+    parts : iterable of (str, Int[r])
+        Name and rows of each part.
+
+    Returns
+    -------
+    dict
+        Columns of :func:`sets_by_class`, with ``name`` for the first.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
     from scipy.stats import binomtest
 
     covered, sizes = _covered(y, prediction_set), prediction_set.sum(axis=1)
@@ -372,7 +393,7 @@ def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.nda
     >>> [columns[name].tolist() for name in ("class", "rows", "coverage", "set_size")]
     [[0, 1], [1, 2], [1.0, 1.0], [1.0, 2.0]]
     """
-    columns = _tabulated("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
+    columns = tabulate_sets("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
     return columns | {"class": columns["class"].astype(int)}
 
 
@@ -406,7 +427,7 @@ def sets_by_group(
     >>> [columns[name].tolist() for name in ("group", "coverage")]
     [['a', 'b'], [1.0, 0.0]]
     """
-    return _tabulated("group", y, prediction_set, groups.rows())
+    return tabulate_sets("group", y, prediction_set, groups.rows())
 
 
 @table("sets by size")
@@ -438,7 +459,7 @@ def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndar
     """
     sizes = prediction_set.sum(axis=1)
     parts = [(str(size), np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist()]
-    columns = _tabulated("size", y, prediction_set, parts)
+    columns = tabulate_sets("size", y, prediction_set, parts)
     return {name: columns[name] for name in ("rows", "coverage", "low", "high")} | {
         "size": columns["size"].astype(int)
     }

@@ -61,7 +61,7 @@ def _stored_stages(config: RunConfig) -> list[str]:
     store = Store(Path(config.out) / ".store", ProgressReporter())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run itself reports them
-        splits = split(config.dataset, config.seed, config.calibration)
+        splits = split(config.dataset, config.seed, config.division)
     keys = stage_keys(config, splits)
     return [
         stage

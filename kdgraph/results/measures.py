@@ -36,11 +36,17 @@ UNSTATED_OPTIONS = ("space", "clip")
 """Options that no label contains: the space follows the metric's name, and where a probability is
 clipped matters only if two measures differ in it.
 """
-DEFAULT_METRICS = ("error", "nll", "ece", "hellinger", "rmse", "crps", "coverage")
+DEFAULT_METRICS = (
+    *("error", "nll", "set_coverage", "set_size", "ece", "hellinger"),
+    *("rmse", "crps", "coverage"),
+)
 """Metrics on test rows and on the grid that are shown first."""
 DEFAULT_OOD_METRICS = ("oce", "mmc", "auroc", "fpr95")
 """Metrics on OOD rows that are shown first."""
-COMPARISON_METRICS = ("error", "nll", "ece", "rmse", "crps", "coverage", "oce", "auroc")
+COMPARISON_METRICS = (
+    *("error", "nll", "ece", "set_coverage", "set_size"),
+    *("rmse", "crps", "coverage", "oce", "auroc"),
+)
 """Metrics by which methods are compared unless the user chooses others."""
 FEWEST_METRICS = 3
 """Metrics of a comparison: if fewer of :data:`COMPARISON_METRICS` were measured, others follow."""

@@ -18,6 +18,7 @@ from kdgraph.results.records import (
     NO_VALUE,
     FinishedRun,
     calibration_mode,
+    component_name,
     config_value,
     flatten_config,
     holds_rows_out,
@@ -217,7 +218,7 @@ def dataset_differences(runs: Sequence[NamedRun]) -> list[str]:
     """Return a line for each method whose settings are not the same on all data sets."""
     configs: dict[str, dict[str, Mapping[str, Any]]] = {}
     for run in runs:
-        groups = {group: run.record["config"][group] for group in METHOD_GROUPS}
+        groups = _nodes_of(run.record, METHOD_GROUPS)
         configs.setdefault(run.method, {}).setdefault(_as_json(groups), groups)
     return [
         f"{name} differs between data sets in {', '.join(differing_keys(list(settings.values())))}"
@@ -343,16 +344,21 @@ def _dataset_setting(record: Mapping[str, Any], ambiguous: Collection[str]) -> _
     return _Setting(name, name, None, {"dataset": node})
 
 
+def _nodes_of(record: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+    """Return the nodes of these groups that the run has."""
+    return {group: record["config"][group] for group in groups if group in record["config"]}
+
+
 def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     """Return the setting of a method.
 
     The name of a preset stands for its settings, ``<parent>-<calibrator>`` does not. With the paper
     protocol a method may have been fitted on OOD rows, so the choice of these is part of it.
     """
-    family = (record["protocol"], *(str(record[part]) for part in MODEL_COMPONENTS))
+    family = (record["protocol"], *(component_name(record, part) for part in MODEL_COMPONENTS))
     is_composed = record["method"] == method_label(record["config"], None, {})
     groups = (*METHOD_GROUPS, *(("ood",) if uses_paper_protocol(record) else ()))
-    config = {group: record["config"][group] for group in groups} | _outlier_group(record)
+    config = _nodes_of(record, groups) | _outlier_group(record)
     if calibration_mode(record) == "cross_fit":
         config["calibration"] = {"cv": record["config"]["cv"]}
     return _Setting(method_name(record), family, dataset, config, always=is_composed)

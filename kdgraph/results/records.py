@@ -2,10 +2,11 @@
 
 A filter is ``key=value[,value…]`` or ``key!=value[,value…]``: ``dataset=spiral,circle``,
 ``method!=refit``, ``dataset.n_train=1000``, ``dataset=mfeat_*``. A key is one of ``dataset method
-parent calibrator gate detector recalibrator ood preprocess`` (names), ``seed``, or a dotted key of
-the config, such as ``protocol``. Several values are alternatives, several filters must all hold. A
-value is compared as text in which ``*`` and ``?`` match anything, and as a number if both are
-numbers; true, false and null are written so. A run without the key fails ``=`` and passes ``!=``.
+parent calibrator gate detector recalibrator conformal ood preprocess`` (names), ``seed``, or a
+dotted key of the config, such as ``protocol``. Several values are alternatives, several filters
+must all hold. A value is compared as text in which ``*`` and ``?`` match anything, and as a number
+if both are numbers; true, false and null are written so. A run without the key fails ``=`` and
+passes ``!=``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from kdgraph.config import AFTER, METHOD_ENDS, RECORD_SCHEMA
+from kdgraph.config import AFTER, METHOD_ENDS, OPTIONAL, RECORD_SCHEMA
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
@@ -42,8 +43,9 @@ PAPER_PROTOCOL_NOTE = (
 
 RunTask = Literal["classification", "detection", "regression"]
 
+_COMPONENT_KEYS = tuple(component for component in MODEL_COMPONENTS if component != OPTIONAL)
 RUN_KEYS = (
-    *("run_id", "code", "reads", *MODEL_COMPONENTS, "method", "protocol", "seed", "ood_sets"),
+    *("run_id", "code", "reads", *_COMPONENT_KEYS, "method", "protocol", "seed", "ood_sets"),
     *("learnt", "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"),
     *("dataset", "config", "overrides", "experiment", "config_dir"),
     *("files", "metrics", "about_metrics"),
@@ -54,7 +56,7 @@ NESTED_KEYS = {
         *("name", "fingerprint", "n_train", "n_calibration", "n_test", "n_features", "classes"),
         "prior",
     ),
-    "config": ("dataset", "ood", "preprocess", *MODEL_COMPONENTS, "metrics", "protocol"),
+    "config": ("dataset", "ood", "preprocess", *_COMPONENT_KEYS, "metrics", "protocol"),
     "files": ("predictions", "tables", "figures"),
 }
 """Keys within some of them."""
@@ -101,6 +103,19 @@ class Filter:
         return matches == self.wanted
 
 
+def component_name(record: Mapping[str, Any], component: str) -> str:
+    """Return the name of a component of the model, or "none".
+
+    Parameters
+    ----------
+    record : mapping
+        Record of a run.
+    component : str
+        One of :data:`MODEL_COMPONENTS`.
+    """
+    return str(record.get(component, "none") if component == OPTIONAL else record[component])
+
+
 def post_hoc_names(record: Mapping[str, Any]) -> list[str]:
     """Return the names of what was fitted after the parent; none for a run of the parent alone.
 
@@ -110,7 +125,8 @@ def post_hoc_names(record: Mapping[str, Any]) -> list[str]:
     >>> post_hoc_names({"parent": "random_forest", **components, "recalibrator": "none"})
     ['isotonic', 'density']
     """
-    return [str(record[component]) for component in AFTER if record[component] != "none"]
+    names = [component_name(record, component) for component in AFTER]
+    return [name for name in names if name != "none"]
 
 
 def component_chain(record: Mapping[str, Any]) -> str:
@@ -119,9 +135,9 @@ def component_chain(record: Mapping[str, Any]) -> str:
     A gate has the name of the quantity that it thresholds, so the word "gate" follows it.
     """
     names = [
-        f"{record[component]} gate" if component == "gate" else str(record[component])
+        f"{record[component]} gate" if component == "gate" else component_name(record, component)
         for component in MODEL_COMPONENTS
-        if component == "parent" or record[component] != "none"
+        if component == "parent" or component_name(record, component) != "none"
     ]
     return " → ".join(names)
 
@@ -158,12 +174,14 @@ def calibration_mode(record: Mapping[str, Any]) -> str:
 def holds_rows_out(record: Mapping[str, Any]) -> bool:
     """Return whether the parent of a run was fitted without the calibration rows.
 
+    Prediction sets always have calibration rows of their own.
+
     Examples
     --------
     >>> holds_rows_out({"config": {"calibration": "oob"}})
     False
     """
-    return calibration_mode(record) == "held_out"
+    return calibration_mode(record) == "held_out" or OPTIONAL in record["config"]
 
 
 def run_task(record: Mapping[str, Any]) -> RunTask:
@@ -241,6 +259,8 @@ def config_value(record: Mapping[str, Any], key: str) -> Any:
     """Return the value of a key of the config, the name of a group, or :data:`NO_VALUE`."""
     if key in ("method", "seed"):
         return record[key]
+    if key == OPTIONAL:
+        return component_name(record, key)
     value: Any = record["config"]
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:

@@ -23,6 +23,7 @@ from kdgraph.results.records import (
     NO_VALUE,
     FinishedRun,
     calibration_mode,
+    component_name,
     config_value,
     flatten_config,
     value_text,
@@ -40,6 +41,7 @@ TABLE_COLUMNS = {
     "gate": "name of the gate, or none",
     "detector": "name of the detector, or none",
     "recalibrator": "name of the recalibrator of a regressor, or none",
+    "conformal": "name of the conformal prediction sets, or none",
     "calibration": "held_out, oob or cross_fit: the rows and outputs that calibrate",
     "protocol": (
         "held_out, or paper: methods are fitted on test rows, or by those out of distribution,"
@@ -283,10 +285,9 @@ def _run_cells(run: FinishedRun) -> dict[str, Any]:
     record, data = run.record, run.record["dataset"]
     return {
         "dataset": data["name"],
-        **{
-            name: record[name]
-            for name in ("method", *MODEL_COMPONENTS, "protocol", "seed", "run_id")
-        },
+        "method": record["method"],
+        **{component: component_name(record, component) for component in MODEL_COMPONENTS},
+        **{name: record[name] for name in ("protocol", "seed", "run_id")},
         "calibration": calibration_mode(record),
         "prior": max(data["prior"] or (), default=None),
         **{

@@ -117,13 +117,17 @@ def required_outputs(metrics: Mapping[str, Any]) -> list[str]:
         for key, node in (nodes or {}).items()
         for need in needs(select_metric(key, node)[0])
     }
-    return ["ood_score"] if {"ood_score", "id_score"} & needed else []
+    inputs = {"ood_score": {"ood_score", "id_score"}, "ood_p_value": {"ood_p_value", "id_p_value"}}
+    return [output for output, names in inputs.items() if names & needed]
 
 
 def _outputs_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
     """Return the outputs to compute: those of every row, and those that the metrics need."""
-    per_row = (name for name in ("proba", "top_label", "distribution") if model.supports(name))
-    return [*per_row, *required_outputs(metrics)]
+    per_row = ("proba", "top_label", "distribution", "prediction_set")
+    required = [
+        name for name in required_outputs(metrics) if name == "ood_score" or model.supports(name)
+    ]
+    return [*(name for name in per_row if model.supports(name)), *required]
 
 
 def _test_predictions(predictions: Sequence[Predictions]) -> Predictions:
@@ -385,6 +389,7 @@ def _inputs(
         inputs["mean_abs_y"] = float(np.abs(splits.calibration.y).mean())
     if predictions.role == "ood":
         inputs["id_score"] = test_outputs.get("ood_score")
+        inputs["id_p_value"] = test_outputs.get("ood_p_value")
     return inputs
 
 

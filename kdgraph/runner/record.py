@@ -19,7 +19,7 @@ infinity are null. Its keys are:
     (of the training values), shape (of a row), classes, prior (null in regression), source (origin
     of the rows)}.
 ``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
-    Names.
+    Names; and ``conformal``, if the run predicts sets of classes.
 ``protocol``
     "held_out", or "paper" if a component may have been fitted on test rows or on OOD rows.
 ``seed``, ``config``

@@ -74,7 +74,7 @@ def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> S
     reporter.stage("split")
     try:
         with threadpool_limits(1, user_api="blas"):
-            result = run_stage(lambda: split(config.dataset, config.seed, config.calibration))
+            result = run_stage(lambda: split(config.dataset, config.seed, config.division))
             check_stages(config, result.value)
     except KdgError:
         raise
@@ -100,6 +100,7 @@ def _run_stages(
     from threadpoolctl import threadpool_limits
 
     from kdgraph.base import FittedModel
+    from kdgraph.base.posthoc_classifier import use_class_names
     from kdgraph.runner.prediction.schema import schema_of
     from kdgraph.runner.record import make_record
     from kdgraph.runner.stages import StoredStages
@@ -153,7 +154,9 @@ def _run_stages(
             "evaluate": evaluated,
             "figures": drawn,
         }
-        return make_record(config, splits, results, model.summary(), files, stages.entries)
+        with use_class_names(splits.train.classes.tolist(), splits.train.group_names):
+            learnt = model.summary()
+        return make_record(config, splits, results, learnt, files, stages.entries)
 
 
 def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,8 @@ def calibrate(
     """
     rng = stage_rng(seed, "calibrate")
     components: dict[str, Any] = {}
+    others, of_sets = divide_calibration(nodes, splits, calibration, seed)
+    splits_of_group = {"calibrator": others, "gate": others, "conformal": of_sets}
     for group in AFTER:
         random_state = _draw_seed(rng)
         below, upstream = upstream_of(group, parent, components)
@@ -246,20 +249,65 @@ def calibrate(
         if folds is not None and upstream is parent:
             frozen = CrossFitted(parent, *folds)
         injected = {
-            "estimator": frozen,
+            "estimator": FrozenEstimator(upstream) if group == "conformal" else frozen,
             "random_state": random_state,
             "n_jobs": n_jobs,
-            "calibration": calibration,
+            "calibration": "held_out" if group == "conformal" else calibration,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
-            with use_class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
+            names = splits.train.classes.tolist(), splits.train.group_names
+            with use_class_names(*names), errors_by_key(group, nodes[group]):
                 components[group] = _fit_component(
-                    estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
+                    estimator,
+                    splits_of_group.get(group, splits),
+                    protocol,
+                    lambda: ood_sets(ood, splits, seed),
                 )
             # The parents of the folds are not part of the model.
             components[group].set_params(estimator=FrozenEstimator(upstream))
     return FittedModel(parent, components)
+
+
+def divide_calibration(
+    nodes: Mapping[str, Node], splits: Splits, calibration: CalibrationMode, seed: int
+) -> tuple[Splits, Splits]:
+    """Divide the calibration rows between calibrator and gate, and the prediction sets after them.
+
+    A row that a calibrator was fitted on is not exchangeable with new rows any more, and the sets
+    would cover too little. Nothing is divided where no sets follow, or where calibrator and gate
+    use no calibration rows: they are calibrated out of bag or by cross-fitting, or there are none.
+
+    Parameters
+    ----------
+    nodes : mapping
+        Group → node of what is fitted after the parent; ``calibration_size`` of the sets is their
+        fraction of the rows.
+    splits : Splits
+        Rows by role.
+    calibration : {"held_out", "oob", "cross_fit"}
+        Rows and outputs that calibrate.
+    seed : int
+        Seed of the run.
+
+    Returns
+    -------
+    others, of_sets : Splits
+        The rows with those calibration rows that calibrator and gate, and the sets, are fitted on.
+        Rows that stay together in the division into roles do so here, too.
+    """
+    sets, rows = nodes.get("conformal"), splits.calibration
+    uses_rows = calibration == "held_out" and any(
+        nodes.get(group, {}).get("_target_") is not None for group in ("calibrator", "gate")
+    )
+    if sets is None or not uses_rows:
+        return splits, splits
+    together = np.arange(len(rows.y)) if rows.split_groups is None else rows.split_groups
+    units, unit_of_row = np.unique(together, return_inverse=True)
+    order = stage_rng(seed, "conformal").permutation(len(units))
+    is_of_sets = order[unit_of_row] < round(sets["calibration_size"] * len(units))
+    others, of_sets = (rows.rows(np.flatnonzero(mask)) for mask in (~is_of_sets, is_of_sets))
+    return replace(splits, calibration=others), replace(splits, calibration=of_sets)
 
 
 def _fit_component(
@@ -351,8 +399,10 @@ def check_stages(config: RunConfig, splits: Splits) -> None:
             if hasattr(component, "check_device"):
                 with errors_by_key(path, getattr(config, path)):
                     component.check_device()
-        for component in model.post_hoc.values():
-            _calibration_rows(component, splits, config.protocol)
+        others, of_sets = divide_calibration(config.after, splits, config.calibration, config.seed)
+        for group, component in model.post_hoc.items():
+            rows = of_sets if group == "conformal" else others
+            _calibration_rows(component, rows, config.protocol)
         if config.calibration == "oob" and model.post_hoc and splits.train.split_groups is not None:
             raise DataError(
                 f"{splits.train.name} has groups of rows to keep together, and calibration=oob"

@@ -59,7 +59,7 @@ GROUPS_NEW = np.array(["a", "b", "c"])[rng.integers(3, size=200)]
 def fit(P, Y, groups=None, **parameters) -> ConformalClassifier:
     """Return prediction sets after given probabilities, calibrated on all rows."""
     parent = FrozenEstimator(PrecomputedScores().fit(np.eye(P.shape[1]), None))
-    model = ConformalClassifier(parent, **({"random_state": 0} | parameters))
+    model = ConformalClassifier(parent, **({"random_state": 0, "allow_empty": True} | parameters))
     return model.fit(
         np.eye(P.shape[1]),
         np.arange(P.shape[1]),

@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from kdgraph.density import KernelDensityForest
 from kdgraph.detection import MaxProbability, conformal_offset
 from kdgraph.errors import ParameterError
+from kdgraph.metrics import benjamini_hochberg
 from tests.companions import RoundedScores, assert_rows_agree
 from tests.sklearn_checks import with_checks
 
@@ -213,3 +214,35 @@ def test_rounded_scores_at_the_threshold_are_in_distribution():
     )
     assert (detector.ood_score(rows) <= 0).all()
     assert set(detector.predict(rows - [0.1, -0.1])) == {-1}
+
+
+def test_flagged_outliers_have_few_false_alarms(fitted, blobs):
+    """Unlike the threshold of single rows, a batch without outliers has hardly any."""
+    X, _, distant_rows = blobs
+    rng = np.random.default_rng(0)
+    # 2000 new rows in distribution: rows of the blobs with their own noise.
+    inside = X[rng.integers(600, size=2000)] + rng.normal(0, 0.1, (2000, 4))
+    rows = np.concatenate([inside, distant_rows])
+    flagged = fitted.flag_outliers(rows, fdr=0.1)
+    assert flagged[2000:].all()
+    assert flagged[:2000].sum() < 0.2 * flagged.sum() < (fitted.predict(inside) == -1).sum()
+    np.testing.assert_array_equal(flagged, benjamini_hochberg(fitted.p_value(rows), 0.1))
+    score, p_value = fitted.ood_score_and_p_value(rows)
+    np.testing.assert_array_equal(score, fitted.ood_score(rows))
+    np.testing.assert_array_equal(p_value, fitted.p_value(rows))
+    with pytest.raises(ParameterError, match=r"fdr must be in \(0, 1\), got 1"):
+        fitted.flag_outliers(rows, fdr=1.0)
+
+
+def test_p_values_control_the_false_discovery_rate_of_a_fitted_detector():
+    """Over 300 draws of training, held-out and new rows; 3 standard errors."""
+    rng, rates = np.random.default_rng(1), []
+    for _ in range(300):
+        X = rng.normal(size=(300, 2))
+        detector = DistanceToMean(random_state=0).fit(X[:100], X_calibration=X[100:])
+        rows = np.concatenate([rng.normal(size=(90, 2)), rng.normal(size=(10, 2)) + 4])
+        flagged = detector.flag_outliers(rows, fdr=0.2)
+        rates.append(flagged[:90].sum() / max(flagged.sum(), 1))
+    error = np.std(rates) / np.sqrt(300)
+    # Bates et al. 2023, Theorem 2: at most .2 · 90 / 100, which is nearly exhausted.
+    assert 0.18 - 0.05 < np.mean(rates) <= 0.18 + 3 * error

@@ -265,6 +265,28 @@ def test_loaded_detector_gives_equal_bits(name):
     assert loaded.summary() == fitted_model.summary()
 
 
+@pytest.mark.parametrize("name", [name for name in options("conformal") if name != "none"])
+@pytest.mark.filterwarnings("ignore:coverage=0.9 needs")  # a group has 7 calibration rows
+def test_loaded_sets_are_equal(name):
+    fitted, splits = fitted_parent("random_forest")
+    for conditional in ("none", "class", "group"):
+        nodes = {
+            "calibrator": config_node("calibrator", "isotonic"),
+            "conformal": {**config_node("conformal", name), "conditional": conditional},
+        }
+        fitted_model = calibrate(nodes, fitted, splits, seed=0, n_jobs=1)
+        loaded = from_bytes(
+            to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}
+        ).value
+        outputs, expected = (
+            model.predict_outputs(["prediction_set", "proba"], splits.test.X, splits.test.groups)
+            for model in (loaded, fitted_model)
+        )
+        for output, values in expected.items():
+            np.testing.assert_array_equal(outputs[output], values)
+        assert loaded.summary() == fitted_model.summary()
+
+
 @pytest.mark.parametrize("name", PARENTS)
 def test_loaded_parent_predicts_equal_bits_and_can_be_cloned(name):
     fitted, splits = fitted_parent(name)

@@ -45,6 +45,7 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
         "gate": "density",
         "detector": "none",
         "recalibrator": "none",
+        "conformal": "none",
         "protocol": "held_out",
         "calibration": "held_out",
         "seed": 3,

@@ -35,7 +35,13 @@ from kdgraph.results.measures import (
 )
 from kdgraph.results.names import NamedRun, drop_noise
 from kdgraph.results.origins import Record
-from kdgraph.results.records import MODEL_COMPONENTS, component_chain, post_hoc_names, run_task
+from kdgraph.results.records import (
+    MODEL_COMPONENTS,
+    component_chain,
+    component_name,
+    post_hoc_names,
+    run_task,
+)
 
 SHOWN_METRICS = (*DEFAULT_METRICS, "brier")
 """Metrics on test rows and on the grid that are shown until a reader chooses others."""
@@ -163,7 +169,7 @@ class Content:
             "method": self._pooled("methods", run.method),
             "parent": self._pooled("parents", parents[run.parent]),
             "is_parent": run.is_parent,
-            "parts": {component: str(record[component]) for component in MODEL_COMPONENTS},
+            "parts": {part: component_name(record, part) for part in MODEL_COMPONENTS},
             "chain": component_chain(record),
             "after": post_hoc_names(record),
             "protocol": record["protocol"],

@@ -1,7 +1,7 @@
 """Predictions of a finished run's model for new rows, streamed into a file.
 
-Of a classifier probabilities, label and confidence, of a regressor mean and quantiles, and of
-either an OOD score.
+Of a classifier probabilities, label and confidence, and the set of classes if it predicts one; of a
+regressor mean and quantiles; and of either an OOD score, with a p-value if a detector has it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.data.frames.cells import label_array
 from kdgraph.errors import DataError, UsageError
-from kdgraph.metrics import TopLabel
+from kdgraph.metrics import TopLabel, benjamini_hochberg
 from kdgraph.runner.files import temporary_path, wrap_os_errors
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
@@ -66,10 +66,13 @@ class PredictionCounts:
         Rows that were predicted.
     n_ood : int
         Rows of them with an OOD score above 0.
+    n_flagged : int or None, default=None
+        Rows that are flagged at the false discovery rate, if there is one.
     """
 
     n_rows: int
     n_ood: int
+    n_flagged: int | None = None
 
 
 def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> SavedModel:
@@ -136,6 +139,7 @@ def predict(
     output: Path,
     *,
     chunk: int,
+    fdr: float | None = None,
     progress: Callable[[int, float], None] = lambda rows, share: None,
 ) -> PredictionCounts:
     """Predict every row and write the file ``output``, which is complete or absent.
@@ -151,6 +155,9 @@ def predict(
     chunk : int
         Rows in memory, rounded up to full blocks, and at most :data:`MOST_BLOCKS` of them; never
         changes a number.
+    fdr : float or None, default=None
+        False discovery rate at which rows are flagged in a column ``ood_flagged``. It depends on
+        the p-values of all rows, so that the other columns wait in a temporary file.
     progress : callable
         Receives the number of predicted rows and the fraction of the input that was read.
 
@@ -163,18 +170,38 @@ def predict(
     ------
     DataError
         The input has no rows, or one that the model does not take.
+    UsageError
+        ``fdr`` is given, and the model has no p-values of single rows.
     """
+    if fdr is not None and not saved.model.supports("ood_p_value"):
+        raise UsageError(
+            "--fdr needs p-values, and the model has no detector of single rows; do the run again"
+            " with one, such as detector=leaf_box"
+        )
     n_rows, n_ood, block_rows = 0, 0, _rows_in_block(saved.schema)
-    with _open_output(output) as write:
+    p_values: list[np.ndarray] = []
+    flagged = None
+    with _open_output(output) as write, _frames_waiting(output) as waiting:
         for block in new_rows.blocks(block_rows * min(MOST_BLOCKS, -(-chunk // block_rows))):
             frame = _predict_block(saved, block, n_rows, block_rows, new_rows.path)
-            write(frame)
+            if fdr is None:
+                write(frame)
+            else:
+                p_values.append(frame["ood_p_value"].to_numpy())
+                waiting.write(frame)
             n_rows += len(frame)
             n_ood += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
             progress(n_rows, new_rows.share_read())
         if not n_rows:
             raise DataError(f"--input {new_rows.path} has no rows")
-    return PredictionCounts(n_rows, n_ood)
+        if fdr is not None:
+            flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
+            for frame in waiting.read():
+                position = list(frame.columns).index("ood_p_value") + 1
+                frame.insert(position, "ood_flagged", flagged[start : start + len(frame)])
+                write(frame)
+                start += len(frame)
+    return PredictionCounts(n_rows, n_ood, None if flagged is None else int(flagged.sum()))
 
 
 def _rows_in_block(schema: Schema) -> int:
@@ -215,7 +242,8 @@ def _predict_block(
 def _columns(saved: SavedModel, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """Return name → values of each column of the output, for the rows of one block."""
     model, classes = saved.model, label_array(saved.schema.classes)
-    names = [name for name in ("proba", "top_label", "distribution") if model.supports(name)]
+    optional = ("proba", "top_label", "distribution", "prediction_set", "ood_p_value")
+    names = [name for name in optional if model.supports(name)]
     outputs = model.predict_outputs(
         [*names, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
     )
@@ -229,7 +257,8 @@ def _columns(saved: SavedModel, X: np.ndarray, groups: np.ndarray | None) -> dic
         columns |= {"predicted": classes[top_label.predicted], "confidence": top_label.confidence}
     if "distribution" in outputs:
         columns |= OUTPUT_COLUMNS["distribution"](outputs["distribution"], classes)
-    columns |= {"ood_score": outputs["ood_score"]} if "ood_score" in outputs else {}
+    for name in ("prediction_set", "ood_score", "ood_p_value"):
+        columns |= OUTPUT_COLUMNS[name](outputs[name], classes) if name in outputs else {}
     if "proba" in outputs:
         columns |= {
             f"probability_{name}": column
@@ -293,6 +322,56 @@ def _open_output(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _frames_waiting(output: Path) -> Iterator[_WaitingFrames]:
+    """Yield frames in a temporary file beside the output, which is removed at the block's end."""
+    waiting = _WaitingFrames(temporary_path(output.with_suffix(".parquet")), output)
+    try:
+        yield waiting
+    finally:
+        waiting.remove()
+
+
+class _WaitingFrames:
+    """Frames in a temporary file, made on the first one, that are read again in their order.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    output : Path
+        The output, for messages.
+    """
+
+    def __init__(self, path: Path, output: Path) -> None:
+        self.path, self.output = path, output
+        self.writer: _ParquetWriter | None = None
+
+    def write(self, frame: pd.DataFrame) -> None:
+        with wrap_os_errors(self.output, OUTPUT):
+            if self.writer is None:
+                self.writer = _ParquetWriter(self.path)
+            self.writer.write(frame)
+
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the frames that were written."""
+        from pyarrow import parquet
+
+        if self.writer is not None:
+            with wrap_os_errors(self.output, OUTPUT):
+                self.writer.close()
+            with parquet.ParquetFile(self.path) as file:
+                for k in range(file.num_row_groups):
+                    yield file.read_row_group(k).to_pandas()
+
+    def remove(self) -> None:
+        with suppress(Exception):  # any: the first error is the one to report
+            if self.writer is not None:
+                self.writer.close()
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 class _CsvWriter:
