@@ -166,8 +166,7 @@ class ConformalClassifier(PostHocClassifier):
 
     Calibration rows that nothing else has seen give each class of a new row a conformal p-value: a
     small one means that the true classes of few calibration rows conformed as badly. The set
-    contains all classes with a p-value above 1 - ``coverage``, and if there are none, the most
-    probable one.
+    contains all classes with a p-value above 1 - ``coverage``.
 
     Parameters
     ----------
@@ -187,10 +186,11 @@ class ConformalClassifier(PostHocClassifier):
     randomized : bool, default=True
         Break ties of "aps" and "raps" by :func:`row_uniforms`, so that coverage is not larger than
         it has to be. False: every score includes the whole probability of its class.
-    allow_empty : bool, default=False
-        Leave sets empty that contain no class. By default they get the most probable class, as in
-        the code of Angelopoulos et al., which can only raise the coverage. Sets of "lac" are empty
-        where no class is probable enough, those of randomised "aps" also where one is certain.
+    allow_empty : bool or None, default=None
+        True: leave sets empty that contain no class. False: they get the most probable class, as in
+        the code of Angelopoulos et al., which can only raise the coverage. None: True for "lac",
+        whose sets are empty where no class is probable enough; False for "aps" and "raps", whose
+        randomised sets are empty where one class is almost certain.
     k_reg : int or None, default=None
         Rank up to which "raps" has no penalty. None: the rank that is sufficient for ``coverage``
         among calibration rows set apart for it.
@@ -237,8 +237,8 @@ class ConformalClassifier(PostHocClassifier):
     Theorem 1). It is an average over calibration rows: the coverage of one fitted model on many new
     rows has a Beta(r, m + 1 - r) distribution with r = ⌈(m + 1) coverage⌉, a standard deviation of
     .01 at 900 rows and .9. Rows of another distribution have no guarantee. Far from the data a gate
-    predicts the class prior: "aps" then has a large set, but no class of "lac" is in the set unless
-    its prior is at least 1 - threshold.
+    predicts the class prior: "aps" then has a large set, and "lac" an empty one unless the prior of
+    a class is at least 1 - threshold.
 
     A row without a group, or of a group without calibration rows, gets the threshold of all rows,
     and no guarantee for its group.
@@ -274,7 +274,7 @@ class ConformalClassifier(PostHocClassifier):
     coverage: OpenFraction = 0.9
     conditional: Conditional = "none"
     randomized: bool = True
-    allow_empty: bool = False
+    allow_empty: bool | None = None
     k_reg: Count | None = None
     penalty: NonNegative | None = None
     tuning_size: OpenFraction = 0.2
@@ -326,7 +326,10 @@ class ConformalClassifier(PostHocClassifier):
         # The last threshold is that of all rows: position -1 of a row without a cell.
         thresholds = np.append(self.thresholds_, self._threshold(self._all_rows))
         members = self._scores(X, proba) <= thresholds[cells] + _SCORE_TOLERANCE
-        if not self.allow_empty:
+        allow_empty = (
+            self.conformity_score == "lac" if self.allow_empty is None else self.allow_empty
+        )
+        if not allow_empty:
             empty = np.flatnonzero(~members.any(axis=1))
             members[empty, proba[empty].argmax(axis=1)] = True
         return members

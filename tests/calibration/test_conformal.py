@@ -328,6 +328,19 @@ def test_empty_sets_can_get_the_most_probable_class():
     np.testing.assert_array_equal(filled.argmax(axis=1)[empty], P_NEW.argmax(axis=1)[empty])
 
 
+@pytest.mark.parametrize("score", SCORES)
+def test_sets_of_lac_alone_may_be_empty_by_default(score):
+    raps = RAPS if score == "raps" else {}
+    by_default, empty, filled = (
+        fit(P, Y, coverage=0.3, conformity_score=score, allow_empty=allow, **raps).predict_set(
+            P_NEW
+        )
+        for allow in (None, True, False)
+    )
+    np.testing.assert_array_equal(by_default, empty if score == "lac" else filled)
+    assert (empty != filled).any()
+
+
 def test_parent_that_is_fitted_here_does_not_see_the_calibration_rows():
     X, y = make_moons(400, noise=0.4, random_state=0)
     forest = RandomForestClassifier(10, random_state=0)
