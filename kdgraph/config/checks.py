@@ -91,7 +91,8 @@ def _check_metrics(config: RunConfig, outputs: set[str]) -> None:
         "calibration": labelled,
         "ood": outputs
         | ({"id_score"} if "ood_score" in outputs else set())
-        | ({"id_p_value"} if "ood_p_value" in outputs else set()),
+        # Without p-values, those of the OOD rows are named as missing.
+        | {"id_p_value"},
         "grid": outputs | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }
     check_options("metrics", config.metrics, dict.fromkeys([*inputs, "spaces"], _OPTIONS))

@@ -217,6 +217,11 @@ def test_runs_without_sets_keep_their_ids_and_keys():
             " choose conformal=aps, lac or raps",
         ),
         (
+            ["dataset=moons", "detector=tood", "metrics=fdr"],
+            "metrics.ood: realised_fdr needs p-values of being in distribution, which the method"
+            " does not give; choose a detector of rows, such as detector=leaf_box",
+        ),
+        (
             ["dataset=moons", "conformal=aps", "conformal.conditional=group"],
             "moons has no groups, and ConformalClassifier does something for each of them; name"
             " their column: dataset.group=…",
@@ -226,7 +231,7 @@ def test_runs_without_sets_keep_their_ids_and_keys():
             "conformal.coverage must be in (0, 1), got 1",
         ),
     ],
-    ids=["regression", "top label", "no sets", "no groups", "coverage"],
+    ids=["regression", "top label", "no sets", "sets of rows", "no groups", "coverage"],
 )
 def test_what_cannot_have_sets_is_refused_in_a_line(kdg, arguments, message):
     code, _, err = kdg("run", *arguments, "n_jobs=1")
