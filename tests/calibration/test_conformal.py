@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -424,3 +424,25 @@ def test_describe_has_rows_and_thresholds_of_each_cell():
     assert description["rows"] == {g: np.count_nonzero(np.equal(GROUPS, g)) for g in "abc"}
     assert list(description["thresholds"]) == ["a", "b", "c"]
     assert (description["k_reg"], description["penalty"]) == (2, 0.05)
+
+
+def test_data_frames_with_categories_have_the_same_sets_in_any_order():
+    """Ties are broken by the content of rows, also where it is text, or missing."""
+    generator = np.random.default_rng(3)
+    color = generator.choice(["red", "green", "blue"], 900)
+    x = generator.normal(size=900)
+    y = np.where(x + (color == "red") + generator.normal(size=900) > 0.5, "yes", "no")
+    frame = pd.DataFrame({"x": x, "color": pd.Categorical(color)})
+    frame.loc[:50, "x"] = np.nan
+    parent = HistGradientBoostingClassifier(
+        max_iter=20, categorical_features="from_dtype", random_state=0
+    )
+    model = ConformalClassifier(parent, coverage=0.8, random_state=0).fit(frame[:600], y[:600])
+    sets, new = model.predict_set(frame[600:]), frame[600:]
+    order = generator.permutation(300)
+    np.testing.assert_array_equal(model.predict_set(new.iloc[order]), sets[order])
+    one_by_one = [model.predict_set(new.iloc[[i]])[0] for i in range(50)]
+    np.testing.assert_array_equal(one_by_one, sets[:50])
+    assert {1, 2} <= set(sets.sum(axis=1))
+    covered = sets[np.arange(300), (y[600:] == "yes").astype(int)].mean()
+    assert covered > 0.8 - 3 * 0.038  # sd of 180 calibration and 300 new rows
