@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
     from kdgraph.detection import ScoreGate
     from kdgraph.geometry import partition_of
+    from kdgraph.parents.networks import TorchClassifier
 
 __version__ = "0.1.0"
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "KernelDensityForest",
     "KernelDensityNetwork",
     "ScoreGate",
+    "TorchClassifier",
     "__version__",
     "partition_of",
 ]
@@ -25,12 +27,13 @@ _WHERE = {
     "KernelDensityForest": "kdgraph.density",
     "KernelDensityNetwork": "kdgraph.density",
     "ScoreGate": "kdgraph.detection",
+    "TorchClassifier": "kdgraph.parents.networks",
     "partition_of": "kdgraph.geometry",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first access: ``kdg --help`` must not wait for scikit-learn."""
+    """Import a public name on first access: ``kdg --help`` waits for no scikit-learn or torch."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'kdgraph' has no attribute {name!r}")

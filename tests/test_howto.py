@@ -1,9 +1,11 @@
-"""The how-to pages: each has a module, a YAML file, and commands that work without changes."""
+"""The how-to pages: their modules, YAML files, commands and scripts work without changes."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +19,10 @@ from kdgraph.metrics import METRICS
 
 pytestmark = pytest.mark.slow
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "howto").glob("*.md"))
+ALL_PAGES = sorted((Path(__file__).parents[1] / "docs" / "howto").glob("*.md"))
+# Pages with a script and its output, in place of a component.
+SCRIPT_PAGES = [page for page in ALL_PAGES if page.stem in ("torch_module",)]
+PAGES = [page for page in ALL_PAGES if page not in SCRIPT_PAGES]
 # Lines of code without blank ones.
 MAX_LINES = 25
 
@@ -83,3 +88,18 @@ def test_exposure_page_quotes_the_warning_about_training_outliers():
     (job,) = plan(["dataset=wine", "parent=mlp_oe", "calibrator=none", "ood=noise"]).jobs
     (warning,) = seen_in_training(job.config.science())
     assert f'"{warning}"' in page
+
+
+@pytest.mark.parametrize("page", SCRIPT_PAGES, ids=lambda page: page.stem)
+def test_script_of_the_page_prints_what_the_page_shows(page, tmp_path):
+    (code,), (output,) = (code_blocks(page, language) for language in ("python", "text"))
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+    process = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.stdout == output, process.stderr

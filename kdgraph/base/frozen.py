@@ -289,7 +289,7 @@ def check_is_estimator(parent: Any, owner: str) -> None:
     if torch is not None and isinstance(parent, torch.nn.Module):
         raise TypeError(
             f"{owner} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
-            " kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
+            " kdgraph.TorchClassifier(module) or skorch's"
             " NeuralNetClassifier(module)"
         )
     raise TypeError(

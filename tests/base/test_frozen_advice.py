@@ -32,7 +32,7 @@ from kdgraph.calibration import GroupWise, ScoreMap
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.detection import KthNeighbourDistance, LeafBox, MaxProbability
 from kdgraph.parents import GaussianLinear, ProbabilisticRegressor
-from kdgraph.parents.networks import ModuleClassifier
+from kdgraph.parents.networks import TorchClassifier
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
 rng = np.random.default_rng(3)
@@ -118,13 +118,13 @@ def test_a_torch_module_is_refused_with_its_wrapper(kind):
     assert (
         error_message(kind(MODULE))
         == f"{kind.__name__} needs an estimator of scikit-learn, got the torch module Sequential;"
-        " wrap it: kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
+        " wrap it: kdgraph.TorchClassifier(module) or skorch's"
         " NeuralNetClassifier(module)"
     )
 
 
 def test_the_wrapper_of_a_torch_module_works():
-    wrapped = ModuleClassifier(MODULE, max_epochs=2, device="cpu", random_state=0)
+    wrapped = TorchClassifier(MODULE, max_epochs=2, device="cpu", random_state=0)
     proba = KernelDensityNetwork(wrapped, random_state=0).fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from kdgraph import DensityGate, KernelDensityNetwork
 from kdgraph.calibration import ScoreMap
-from kdgraph.parents.networks import ConvolutionalNetwork, ModuleClassifier, MultilayerPerceptron
+from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron, TorchClassifier
 
 SMALL = {"hidden": (40, 40), "learning_rate": 3e-3, "max_epochs": 40, "random_state": 0}
 
@@ -136,7 +136,7 @@ def test_string_labels_row_types_and_clone(blob_rows):
 def test_user_module_is_supported(blob_rows):
     X, y = blob_rows
     trained = make_network().fit(X, y)
-    user_network = ModuleClassifier(module=trained.module_, max_epochs=0).fit(X, y)
+    user_network = TorchClassifier(module=trained.module_, max_epochs=0).fit(X, y)
     a = KernelDensityNetwork(FrozenEstimator(user_network), random_state=0).fit(X, y)
     b = KernelDensityNetwork(FrozenEstimator(trained), random_state=0).fit(X, y)
     assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
@@ -231,9 +231,7 @@ def test_golden_numbers(variant):
         draw_spiral_arms(130, 1),
         draw_spiral_arms(500, 2),
     )
-    frozen = FrozenEstimator(
-        ModuleClassifier(module=make_random_features(), max_epochs=0).fit(X, y)
-    )
+    frozen = FrozenEstimator(TorchClassifier(module=make_random_features(), max_epochs=0).fit(X, y))
     kdn = KernelDensityNetwork(frozen, variant=variant).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )

@@ -21,7 +21,7 @@ from torch import nn
 
 from kdgraph import partition_of
 from kdgraph.geometry.activations import ActivationPartition, pack_bits
-from kdgraph.parents.networks import ModuleClassifier, MultilayerPerceptron
+from kdgraph.parents.networks import MultilayerPerceptron, TorchClassifier
 
 
 def make_seeded(make, seed=0):
@@ -179,7 +179,7 @@ def test_dropout_and_batch_norm_run_in_eval_mode():
         nn.Linear(30, 3),
     )
     X = np.random.default_rng(0).normal(size=(200, 2))
-    network = ModuleClassifier(module=module, max_epochs=3, random_state=0).fit(
+    network = TorchClassifier(module=module, max_epochs=3, random_state=0).fit(
         X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     )
     partition = partition_of(network)

@@ -2,7 +2,7 @@
 
 from kdgraph.parents.networks.autoencoder import ConvolutionalAutoencoder
 from kdgraph.parents.networks.checkpoint import TrainingProgress
-from kdgraph.parents.networks.classifier import ModuleClassifier, NetworkClassifier
+from kdgraph.parents.networks.classifier import NetworkClassifier, TorchClassifier
 from kdgraph.parents.networks.convolutional import ConvolutionalNetwork, ResidualNetwork
 from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
 from kdgraph.parents.networks.ensembles import MonteCarloDropout, MultilayerPerceptronEnsemble
@@ -31,7 +31,6 @@ __all__ = [
     "Exposure",
     "FastGradientSign",
     "MixedOutliers",
-    "ModuleClassifier",
     "MonteCarloDropout",
     "MultilayerPerceptron",
     "MultilayerPerceptronEnsemble",
@@ -46,5 +45,6 @@ __all__ = [
     "QuantileNetwork",
     "ResidualNetwork",
     "SupervisedContrastiveLoss",
+    "TorchClassifier",
     "TrainingProgress",
 ]

@@ -1,7 +1,7 @@
 """Network classifiers and their losses.
 
 :class:`NetworkClassifier` adds labels, losses on logits and probabilities to the network base
-class. :class:`ModuleClassifier` wraps any module of torch. A loss is a function (logits
+class. :class:`TorchClassifier` wraps any module of torch. A loss is a function (logits
 Float32[b, K], targets Int[b], weights Float32[b]) that returns the mean over rows of weight × loss.
 The loss "mmce" calibrates during training (Kumar et al. 2018); an exposure trains with outliers
 (Hendrycks et al. 2019).
@@ -597,7 +597,7 @@ class NetworkClassifier(ClassifierMixin, Network):
 
 
 @dataclass(eq=False, repr=False)
-class ModuleClassifier(NetworkClassifier):
+class TorchClassifier(NetworkClassifier):
     """Classifier around a given torch module, which is copied and trained or used unchanged.
 
     Parameters
@@ -615,7 +615,7 @@ class ModuleClassifier(NetworkClassifier):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> module = nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.Linear(16, 3))
-    >>> classifier = ModuleClassifier(module, max_epochs=5, device="cpu", random_state=0)
+    >>> classifier = TorchClassifier(module, max_epochs=5, device="cpu", random_state=0)
     >>> classifier.fit(X, y).predict_proba(X).shape
     (150, 3)
     """

@@ -18,9 +18,9 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import annotations_of
 from kdgraph.parents.networks import (
     ConvolutionalNetwork,
-    ModuleClassifier,
     MultilayerPerceptron,
     NetworkClassifier,
+    TorchClassifier,
 )
 
 OPTIONS = {
@@ -118,7 +118,7 @@ def test_overflowing_module_has_valid_probabilities():
         def forward(self, x):
             return torch.stack([x[:, 0] ** 4, -(x[:, 0] ** 4), x[:, 1] ** 4 - x[:, 0] ** 4], dim=1)
 
-    net = ModuleClassifier(Fourth(), max_epochs=0, device="cpu").fit(*problem(9))
+    net = TorchClassifier(Fourth(), max_epochs=0, device="cpu").fit(*problem(9))
     # Logits (inf, -inf, -inf), (inf, -inf, not a number), (0, 0, 0).
     proba = net.predict_proba([[1e12, 0, 0, 0, 0], [1e12, 1e12, 0, 0, 0], [0, 0, 0, 0, 0]])
     np.testing.assert_allclose(proba, [[1, 0, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-15)
@@ -294,7 +294,7 @@ def test_unknown_layer_names_are_rejected(data, fitted_mlp, layer, message):
 
 
 def test_transform_requires_a_linear_layer():
-    net = ModuleClassifier(nn.Flatten(), max_epochs=0, device="cpu").fit(*problem(10, 5))
+    net = TorchClassifier(nn.Flatten(), max_epochs=0, device="cpu").fit(*problem(10, 5))
     with pytest.raises(ValueError, match="linear") as caught:
         net.transform(np.zeros((1, 5)))
     assert (

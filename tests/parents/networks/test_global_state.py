@@ -18,11 +18,11 @@ from kdgraph.calibration import OdinCalibration
 from kdgraph.detection import Odin, VirtualLogit
 from kdgraph.parents.networks import (
     ConvolutionalAutoencoder,
-    ModuleClassifier,
     MonteCarloDropout,
     MultilayerPerceptron,
     MultilayerPerceptronEnsemble,
     QuantileNetwork,
+    TorchClassifier,
 )
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.persistence.model_file import from_bytes, to_bytes
@@ -33,9 +33,7 @@ IMAGES = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32)
 NETWORK = MultilayerPerceptron(hidden=(8, 8), dropout=0.2, **QUICK)
 ESTIMATORS = {
     "network": NETWORK,
-    "module": ModuleClassifier(
-        nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 2)), **QUICK
-    ),
+    "module": TorchClassifier(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 2)), **QUICK),
     "ensemble": MultilayerPerceptronEnsemble(hidden=(8,), **QUICK),
     "quantiles": QuantileNetwork(hidden=(8,), **QUICK),
     "dropout": MonteCarloDropout(hidden=(8,), masks=5, **QUICK),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from torch import nn
 
 from kdgraph.errors import ParameterError
-from kdgraph.parents.networks import ModuleClassifier
+from kdgraph.parents.networks import TorchClassifier
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def module(**options) -> nn.Module:
 
 def test_module_is_used_unchanged_without_epochs(data):
     own = module()
-    frozen = ModuleClassifier(own, max_epochs=0, device="cpu").fit(*data)
+    frozen = TorchClassifier(own, max_epochs=0, device="cpu").fit(*data)
     with torch.no_grad():
         expected = own(torch.tensor(data[0], dtype=torch.float32)).softmax(dim=1).numpy()
     np.testing.assert_allclose(frozen.predict_proba(data[0]), expected, atol=1e-6)  # float32
@@ -37,7 +37,7 @@ def test_module_is_used_unchanged_without_epochs(data):
 def test_training_starts_from_the_module_and_does_not_modify_it(data):
     own = module().train()
     before = [p.clone() for p in own.parameters()]
-    trained = ModuleClassifier(
+    trained = TorchClassifier(
         own, max_epochs=20, learning_rate=0.02, batch_size=16, device="cpu", random_state=0
     ).fit(*data)
     assert trained.score(*data) > 0.8
@@ -46,13 +46,13 @@ def test_training_starts_from_the_module_and_does_not_modify_it(data):
         and own.training
     )
     # A step of 1e-30 changes no float32: training starts from these weights.
-    still = ModuleClassifier(own, max_epochs=1, learning_rate=1e-30, device="cpu").fit(*data)
+    still = TorchClassifier(own, max_epochs=1, learning_rate=1e-30, device="cpu").fit(*data)
     assert all(torch.equal(p, q) for p, q in zip(still.module_.parameters(), before, strict=True))
 
 
 def test_clone_and_double_precision(data):
     single, double = (
-        ModuleClassifier(module(dtype=kind), max_epochs=2, device="cpu", random_state=0)
+        TorchClassifier(module(dtype=kind), max_epochs=2, device="cpu", random_state=0)
         for kind in (torch.float32, torch.float64)
     )
     expected = single.fit(*data).predict_proba(data[0])
@@ -63,7 +63,7 @@ def test_clone_and_double_precision(data):
 def test_lazy_layers_are_seeded(data):
     lazy = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(3))
     first, second, other_seed = (
-        ModuleClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data)
+        TorchClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data)
         for seed in (0, 0, 1)
     )
     assert np.array_equal(first.logits(data[0]), second.logits(data[0])) and not np.array_equal(
@@ -106,5 +106,5 @@ class Pair(nn.Module):
 )
 def test_rejects_unsuitable_modules(data, own, kind, message):
     with pytest.raises(kind) as caught:
-        ModuleClassifier(own, device="cpu").fit(*data)
+        TorchClassifier(own, device="cpu").fit(*data)
     assert str(caught.value) == message
