@@ -31,6 +31,7 @@ LAYERS = [
     {"density"},
     {"calibration", "detection", "recalibration"},
     {"persistence"},
+    {"fitted"},
     {"figures"},
     {"config"},
     {"runner"},
@@ -44,6 +45,7 @@ HYDRA_PACKAGES = {"config", "cli", "runner"}
 TORCH_MODULES = [
     "kdgraph.parents.networks",
     "kdgraph.geometry.activations",
+    "kdgraph.fitted.torch_models",
     "kdgraph.persistence.tensors",
     "kdgraph.runner.checkup",
 ]

@@ -1,0 +1,183 @@
+"""Models in ONNX files, run by onnxruntime.
+
+Inputs are one tensor of all columns, or one of each column by its name. Outputs are a label with
+probabilities, as scikit-learn's converters make them (a tensor, or one dictionary for each row), or
+a single tensor of probabilities, logits or values. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kdgraph.fitted.source import ExternalModel, ModelSource, OutputKind
+
+_DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+}
+_LABEL_TYPES = ("tensor(int64)", "tensor(string)", "tensor(int32)")
+_FLOAT_TYPES = ("tensor(float)", "tensor(double)")
+_NORMALISING_OPERATORS = ("Softmax", "Sigmoid")
+
+
+def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
+    """Return the model of an ONNX file.
+
+    Parameters
+    ----------
+    source : ModelSource
+        Path and what the file leaves open: name and kind of the output.
+    content : bytes
+        Content of the file.
+
+    Raises
+    ------
+    DataError
+        If onnx or onnxruntime is not installed, the file is damaged or refers to other files, or
+        its outputs are ambiguous.
+    """
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError as error:
+        raise source.not_installed("onnxruntime", "onnx") from error
+    try:
+        graph = onnx.load_model_from_string(content).graph
+    except Exception as error:  # any: protobuf's errors have no public base
+        raise source.error(f"is no ONNX file, or damaged ({error})") from error
+    # Weights in other files would be opened by names that this file chose.
+    external = [
+        tensor.name
+        for tensor in _tensors(graph)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL
+    ]
+    if external:
+        raise source.error(
+            f"keeps weights in other files ({external[0]}); save it in one:"
+            " onnx.save(model, file, save_as_external_data=False)"
+        )
+    options = onnxruntime.SessionOptions()
+    # Sums of several threads have no fixed order.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # any: onnxruntime's errors have no public base
+        raise source.error(f"cannot be run by onnxruntime ({error})") from error
+    output, kind = _choose_output(source, session, graph)
+    classes = _class_labels(graph)
+    inputs = session.get_inputs()
+    has_label = any(node.type in _LABEL_TYPES for node in session.get_outputs())
+    is_class = (
+        source.task == "classification"
+        or source.outputs is not None
+        or (source.task is None and (has_label or kind != "values"))
+    )
+    if not is_class:
+        kind = "values"
+    single = len(inputs) == 1
+    width = inputs[0].shape[1] if single and len(inputs[0].shape) == 2 else None
+
+    def predict(X: Any) -> np.ndarray:
+        return _as_columns(session.run([output], _feeds(source, inputs, X))[0], classes)
+
+    return ExternalModel(
+        "ONNX",
+        predict,
+        "classification" if is_class else "regression",
+        kind,
+        classes=classes if is_class else None,
+        feature_names=None if single else tuple(node.name for node in inputs),
+        n_features=(width if isinstance(width, int) else None) if single else len(inputs),
+    )
+
+
+def _choose_output(source: ModelSource, session: Any, graph: Any) -> tuple[str, OutputKind]:
+    """Return name and kind of the output that holds probabilities, logits or values."""
+    outputs = {node.name: node for node in session.get_outputs()}
+    if source.output is not None and source.output not in outputs:
+        raise source.error(
+            f"has no output {source.output!r}; it has {', '.join(outputs)} ({source.key}output=…)"
+        )
+    maps = [name for name, node in outputs.items() if node.type.startswith("seq(map")]
+    tensors = [name for name, node in outputs.items() if node.type in _FLOAT_TYPES]
+    named = [name for name in tensors if "prob" in name.lower()]
+    candidates = [source.output] if source.output is not None else maps or named or tensors
+    if len(candidates) != 1:
+        raise source.error(
+            f"has {len(candidates)} outputs of numbers ({', '.join(outputs)}); name one:"
+            f" {source.key}output=…"
+        )
+    name = candidates[0]
+    has_label = any(node.type in _LABEL_TYPES for node in outputs.values())
+    maker = next((node.op_type for node in graph.node if name in node.output), None)
+    shape = outputs[name].shape
+    kind: OutputKind
+    if source.outputs is not None:
+        kind = source.outputs
+    elif maps or has_label or maker in _NORMALISING_OPERATORS:
+        kind = "probabilities"
+    elif len(shape) == 2 and shape[1] not in (1, None):
+        kind = "logits"
+    else:
+        kind = "values"
+    return name, kind
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Yield the tensors of a graph and of the graphs inside of it."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.node or inner.initializer:
+                    yield from _tensors(inner)
+
+
+def _class_labels(graph: Any) -> tuple[Any, ...] | None:
+    """Return the labels that the operators of classifiers have as an attribute, or None."""
+    labels: tuple[Any, ...] | None = None
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.name.startswith("classlabels"):
+                texts = tuple(text.decode() for text in attribute.strings)
+                labels = texts or tuple(attribute.ints) or labels
+    return labels
+
+
+def _feeds(source: ModelSource, inputs: Any, X: Any) -> dict[str, np.ndarray]:
+    """Return input name → array, of one input for all columns or one for each."""
+    if len(inputs) == 1:
+        node = inputs[0]
+        if node.type not in _DTYPES:
+            raise source.error(f"takes {node.type}, and rows are numbers")
+        return {node.name: np.asarray(X).astype(_DTYPES[node.type])}
+    feeds = {}
+    for node in inputs:
+        column = X[node.name]
+        if node.type != "tensor(string)":
+            feeds[node.name] = column.to_numpy(dtype=_DTYPES[node.type])[:, None]
+            continue
+        if column.isna().any():
+            raise source.error(
+                f"takes text in the column {node.name!r}, and a row has none; give it a value"
+            )
+        feeds[node.name] = column.astype(str).to_numpy(dtype=object)[:, None]
+    return feeds
+
+
+def _as_columns(values: Any, classes: tuple[Any, ...] | None) -> np.ndarray:
+    """Return outputs as an array; dictionaries become columns in the order of ``classes``."""
+    if not isinstance(values, list):
+        return np.asarray(values)
+    order = list(values[0]) if classes is None and values else list(classes or ())
+    return np.array([[row[label] for label in order] for row in values]).reshape(-1, len(order))

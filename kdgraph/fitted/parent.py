@@ -1,0 +1,623 @@
+"""Parents that were fitted elsewhere.
+
+:class:`FittedParent` is the estimator around the model of a file, which :func:`load_fitted` reads.
+The model is fitted on nothing here: the rows that ``fit`` receives train a forest, where the model
+has no partition that kdgraph reads, and measure the spread of a regressor's errors.
+Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kdgraph.base.rows import is_dataframe
+from kdgraph.data.tables.score_file import sum_tolerance
+from kdgraph.distributions import Distribution, Normal
+from kdgraph.errors import DataError
+from kdgraph.fitted.model_files import read_model
+from kdgraph.fitted.rows import Columns, ModelRows
+from kdgraph.fitted.source import (
+    ExternalModel,
+    ModelSource,
+    names_function,
+    read_content,
+    source_files,
+)
+from kdgraph.geometry import partition_kind
+from kdgraph.parameters import check_parameters
+from kdgraph.parents import column_encoder, distribution_from_predictions
+from kdgraph.wording import some
+
+_PICKLE_NAME = "pickle:loads"
+_N_TREES = 100
+_MAX_LISTED_COLUMNS = 8
+_MAX_LISTED_CLASSES = 8
+_MIN_RELATIVE_SPREAD = 1e-12
+_SINGLE_PRECISION_ERROR, _DOUBLE_PRECISION_ERROR = 1e-6, 1e-12
+
+
+_MOST_MODELS_IN_MEMORY = 4
+_models: dict[tuple[ModelSource, str], ExternalModel] = {}
+"""Models that were read last, by source and digest: a run builds its parent several times."""
+
+
+def _read_once(source: ModelSource, content: bytes) -> ExternalModel:
+    """Return the model of a content, which is read once in this process."""
+    key = source, hashlib.sha256(content).hexdigest()
+    if key not in _models:
+        model = read_model(source, content)
+        while len(_models) >= _MOST_MODELS_IN_MEMORY:
+            del _models[next(iter(_models))]
+        _models[key] = model
+    return _models[key]
+
+
+class FittedParent(BaseEstimator):
+    """Classifier or regressor that was fitted elsewhere, of a file or a Python function.
+
+    Parameters
+    ----------
+    path : str
+        A file of skops (.skops), joblib or pickle (.joblib, .pkl, .pickle), ONNX (.onnx), torch
+        (.pt, .pth, .pt2), XGBoost (.json, .ubj), LightGBM (.txt) or CatBoost (.cbm), or the import
+        path ``package.module:function`` of a function that maps rows to class probabilities
+        Float[n, K]. For a table it gets a data frame.
+    trust : bool, default=False
+        True reads files that can run code of their writer's choosing: pickles, whole modules,
+        TorchScript and exported programs of torch, and skops files with types that skops does not
+        know. Use it only for files of known and trusted origin.
+    object : str or None, default=None
+        For a file of torch weights: the import path ``package.module:factory`` of a function
+        without arguments that returns the module.
+    task : {"auto", "classification", "regression"}, default="auto"
+        Task of a model whose file leaves it open. "auto" is classification for torch and functions.
+    outputs : {"auto", "probabilities", "logits"}, default="auto"
+        Kind of the outputs of a model whose file leaves it open: "auto" is logits for torch,
+        unless the last layer is a softmax, and probabilities for functions.
+    output : str or None, default=None
+        Name of the output of an ONNX model that has several.
+    classes : sequence or None, default=None
+        Labels of the columns of the outputs. None takes those in the file, or else the labels in
+        sorted order.
+    data_columns : sequence of (str, sequence of str or None), default=()
+        Columns of the arrays that are predicted, see :class:`ModelRows`. A run sets it.
+    data_labels : sequence, default=()
+        Labels that the positions 0 to K - 1 stand for, where ``y`` contains positions. A run sets
+        it, and ``classes_`` then contains positions.
+    random_state : int, RandomState or None, default=None
+        Seed of the forest.
+    n_jobs : int or None, default=None
+        Number of threads of the forest. It never changes a number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels, or positions with ``data_labels``, sorted. Only of classifiers.
+    n_features_in_ : int
+        Number of columns, where it is known.
+    feature_names_in_ : ndarray of str
+        Columns of the data frame that the model takes, if it takes one.
+    estimator_ : Pipeline or torch estimator
+        What partitions are read from: the model behind its rows, or the forest.
+    forest_ : Pipeline
+        Forest that was fitted here, where the model has no partition that kdgraph reads.
+    sd_ : float
+        Root mean square error on the rows of ``fit``, of a regressor that predicts numbers.
+    sha256_ : str
+        Digest of the file's content.
+
+    Notes
+    -----
+    Original to kdgraph. Outputs that are logits pass through the softmax, a single one through the
+    logistic function. The content of the file is part of the fitted estimator, so that it can be
+    saved and read without the file; a pickle in it is read only by a reader that trusts it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import joblib
+    >>> import pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = pd.DataFrame({"a": np.arange(8.0), "b": np.zeros(8)})
+    >>> model = LogisticRegression().fit(X, ["low"] * 4 + ["high"] * 4)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = joblib.dump(model, f"{folder}/model.joblib")
+    ...     parent = FittedParent(f"{folder}/model.joblib", trust=True).load()
+    >>> parent.predict(X)[[0, 7]].tolist()
+    ['low', 'high']
+    """
+
+    learns_from_rows: ClassVar[bool] = False
+    """False, since ``fit`` does not train the model."""
+    file_parameters: ClassVar = {"path": source_files, "object": source_files}
+    """Parameter → function that returns the files it names."""
+
+    def __init__(
+        self,
+        path: str,
+        trust: bool = False,
+        object: str | None = None,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        outputs: Literal["auto", "probabilities", "logits"] = "auto",
+        output: str | None = None,
+        classes: Sequence[Any] | None = None,
+        data_columns: Columns = (),
+        data_labels: Sequence[Any] = (),
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.path = path
+        self.trust = trust
+        self.object = object
+        self.task = task
+        self.outputs = outputs
+        self.output = output
+        self.classes = classes
+        self.data_columns = data_columns
+        self.data_labels = data_labels
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def imported_names(self) -> list[str]:
+        """Return the names that reading the model imports or calls, besides its library."""
+        names = [name for name in (self.object,) if name is not None]
+        names += [self.path] if names_function(self.path) else []
+        return [*names, *([_PICKLE_NAME] if self.trust else [])]
+
+    def load(self) -> FittedParent:
+        """Read the file, without any rows.
+
+        Returns
+        -------
+        self : FittedParent
+            Estimator that predicts, without a forest and without the spread of a regressor.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read or is not trusted, or its classes are unknown.
+        """
+        check_parameters(self)
+        self.__dict__.pop("_loaded", None)
+        self.content_ = np.frombuffer(self._file_content(), np.uint8)
+        self.sha256_ = self._digest()
+        model = self._model()
+        self._check_columns(model)
+        if model.n_features is not None:
+            self.n_features_in_ = int(model.n_features)
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.task == "classification":
+            self._set_classes(model)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> FittedParent:
+        """Read the file; where the model needs it, fit a forest, or the spread of its errors.
+
+        Parameters
+        ----------
+        X : Float[n, d], images or DataFrame
+            Rows that the model was not fitted on; n may be 0.
+        y : array of shape (n,), default=None
+            Labels or targets of the rows, for the forest and the spread.
+
+        Returns
+        -------
+        self : FittedParent
+
+        Raises
+        ------
+        DataError
+            As :meth:`load`, or if the rows have other columns than the model.
+
+        Warns
+        -----
+        UserWarning
+            If a trusted file can run code, and if a forest is fitted.
+        """
+        self.load()
+        model = self._model()
+        if self.trust:
+            warnings.warn(
+                f"{self.path} is trusted: reading it can run any code that its writer put into it",
+                stacklevel=2,
+            )
+        self.n_features_in_, self.input_shape_ = X.shape[1], tuple(X.shape[1:])
+        self._check_rows(model, X)
+        if len(X) and y is not None:
+            self._fit_to_rows(model, X, np.asarray(y))
+        return self
+
+    def _fit_to_rows(self, model: ExternalModel, X: Any, y: np.ndarray) -> None:
+        """Fit what the model lacks."""
+        is_class = model.task == "classification"
+        if not is_class and model.distribution is None:
+            errors = y - self.predict(X)
+            scale = np.abs(y).max(initial=0.0) or 1.0
+            self.sd_ = float(max(np.sqrt(np.mean(errors**2)), _MIN_RELATIVE_SPREAD * scale))
+        if self.has_partition() or len(self.input_shape_) > 1:
+            return
+        kind = ExtraTreesClassifier if is_class else ExtraTreesRegressor
+        # As the training part of a run, but the outputs of the model are not touched.
+        forest = kind(_N_TREES, random_state=self.random_state, n_jobs=self.n_jobs)
+        is_category = [values is not None for _, values in self.data_columns] or [False] * X.shape[
+            1
+        ]
+        encoder = column_encoder(is_category, categories="ordinal")
+        steps = [("rows", ModelRows()), ("columns", encoder), ("forest", forest)]
+        self.forest_ = Pipeline(steps).fit(X, y)
+        self.forest_.set_params(forest__n_jobs=1)
+        warnings.warn(
+            f"the model in {self.path} ({model.kind}) has no partition that can be read: gate,"
+            f" detectors and local calibration use a forest of {_N_TREES} trees of their own,"
+            f" fitted on {len(X):,} rows",
+            stacklevel=3,
+        )
+
+    def has_partition(self) -> bool:
+        """Return whether kdgraph reads a partition of the model itself."""
+        model = self._model()
+        return model.network is not None or partition_kind(_last_step(model.estimator)) is not None
+
+    @property
+    def estimator_(self) -> Any:
+        """The model behind its rows, or its forest; AttributeError if there is neither."""
+        model = self._model()
+        if model.network is not None and hasattr(self, "input_shape_"):
+            return self._network(model)
+        if self.has_partition():
+            inner = model.estimator
+            steps = inner.steps if isinstance(inner, Pipeline) else [("model", inner)]
+            return Pipeline([("rows", self._rows(model)), *steps])
+        if "forest_" in vars(self):
+            return self.forest_
+        raise AttributeError(f"the model in {self.path} has no partition that can be read")
+
+    def _network(self, model: ExternalModel) -> Any:
+        """Return the torch module as an estimator that was fitted on positions of classes."""
+        from kdgraph.parents.networks import TorchClassifier
+
+        network = TorchClassifier(model.network, max_epochs=0, device="cpu")
+        n = len(self.classes_)
+        return network.fit(np.zeros((n, *self.input_shape_)), np.arange(n))
+
+    @property
+    def predict_proba(self) -> Any:
+        """Method that returns Float64[n, K], the probabilities of ``classes_``.
+
+        It does not exist for regressors. Its argument X is Float[n, d], images or a DataFrame.
+        """
+        if self._model().task != "classification":
+            raise AttributeError(f"the model in {self.path} is a regressor")
+        return self._predict_proba
+
+    @property
+    def predict_dist(self) -> Any:
+        """Method that returns the predictive distributions of the rows X.
+
+        It does not exist for classifiers. A regressor that predicts numbers has normal
+        distributions around them, with the root mean square error on the rows of ``fit``.
+        """
+        if self._model().task != "regression":
+            raise AttributeError(f"the model in {self.path} is a classifier")
+        return self._predict_dist
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "content_")
+        model = self._model()
+        outputs = self._outputs(model, X)
+        proba = self._as_probabilities(model, outputs)
+        if proba.shape[1] != len(self.classes_):
+            raise self._source().error(
+                f"predicts {proba.shape[1]} classes, and there are {len(self.classes_)}:"
+                f" {some([str(label) for label in self._known_labels()], _MAX_LISTED_CLASSES)}"
+            )
+        return proba[:, self.class_order_]
+
+    def _predict_dist(self, X: Any) -> Distribution:
+        check_is_fitted(self, "content_")
+        model = self._model()
+        if model.distribution is not None:
+            return distribution_from_predictions(model.distribution(self._rows(model).transform(X)))
+        if "sd_" not in vars(self):
+            raise self._source().error(
+                "predicts numbers, and no rows have shown how far off they are; pass some:"
+                " fit(X, y)"
+            )
+        mean = self._outputs(model, X).ravel()
+        return Normal(mean, np.full(len(mean), self.sd_))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row, or the number that a regressor predicts.
+
+        Parameters
+        ----------
+        X : Float[n, d], images or DataFrame
+            Rows.
+        """
+        check_is_fitted(self, "content_")
+        model = self._model()
+        if model.task == "regression":
+            return self._outputs(model, X).ravel()
+        return self.classes_[self._predict_proba(X).argmax(axis=1)]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the format and the digest of the file for the record of a run."""
+        return {"format": self._model().kind, "sha256": self.sha256_}
+
+    def _source(self) -> ModelSource:
+        task: Any = self.task
+        outputs: Any = self.outputs
+        return ModelSource(
+            self.path,
+            self.trust,
+            self.object,
+            task=None if task == "auto" else task,
+            outputs=None if outputs == "auto" else outputs,
+            output=self.output,
+            key="parent." if len(self.data_columns) or len(self.data_labels) else "",
+        )
+
+    def _file_content(self) -> bytes:
+        return b"" if names_function(self.path) else read_content(self._source())
+
+    def _digest(self) -> str:
+        files = [file for file in source_files(Path(self.path)) if names_function(self.path)]
+        content = files[0].read_bytes() if files else self.content_.tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+    def _model(self) -> ExternalModel:
+        """Return the model, of the content that was read or of the file."""
+        if "content_" not in vars(self):
+            return _read_once(self._source(), self._file_content())
+        if "_loaded" not in vars(self):
+            self._loaded = _read_once(self._source(), self.content_.tobytes())
+        return self._loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the model, which is read from the content again."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_loaded"}
+
+    def _rows(self, model: ExternalModel) -> ModelRows:
+        return ModelRows(
+            self.data_columns, model.feature_names, model.takes_frames and self._is_table()
+        )
+
+    def _is_table(self) -> bool:
+        return len(self.data_columns) > 0
+
+    def _check_columns(self, model: ExternalModel) -> None:
+        """Raise DataError unless the columns of the data set are those of the model."""
+        if self._is_table():
+            self._compare_columns(model, [name for name, _ in self.data_columns])
+            is_category = [name for name, values in self.data_columns if values is not None]
+            if is_category and model.feature_names is None and not model.takes_frames:
+                raise self._source().error(
+                    f"takes an array of numbers, and columns hold categories"
+                    f" ({some(is_category, _MAX_LISTED_COLUMNS)}); fit the model on a data frame,"
+                    " in a pipeline that encodes them"
+                )
+
+    def _check_rows(self, model: ExternalModel, X: Any) -> None:
+        """Raise DataError unless the columns of X are those of the model."""
+        if is_dataframe(X):
+            self._compare_columns(model, [str(name) for name in X.columns])
+        elif not self._is_table() and model.n_features not in (None, X.shape[1]):
+            raise self._source().error(
+                f"was fitted on {model.n_features} columns, and the rows have {X.shape[1]}"
+            )
+
+    def _compare_columns(self, model: ExternalModel, names: Sequence[str]) -> None:
+        source, expected = self._source(), model.feature_names
+        if expected is None:
+            if model.n_features not in (None, len(names)):
+                raise source.error(
+                    f"was fitted on {model.n_features} columns, and the rows have {len(names)}:"
+                    f" {some(names, _MAX_LISTED_COLUMNS)}"
+                )
+            return
+        absent = [name for name in expected if name not in names]
+        added = [name for name in names if name not in expected]
+        parts = [f"{some(absent, _MAX_LISTED_COLUMNS)} missing"] if absent else []
+        parts += [f"{some(added, _MAX_LISTED_COLUMNS)} unknown to it"] if added else []
+        if parts:
+            drop = f"; give dataset.drop=[{','.join(added)}]" if added and not absent else ""
+            raise source.error(
+                f"was fitted on other columns than those of the rows ({', '.join(parts)}){drop}"
+            )
+
+    def _known_labels(self) -> list[Any]:
+        return list(self.data_labels) if len(self.data_labels) else self.classes_.tolist()
+
+    def _set_classes(self, model: ExternalModel) -> None:
+        """Set classes, and the column of the outputs that belongs to each of them."""
+        given = model.classes if self.classes is None else tuple(self.classes)
+        if not len(self.data_labels):
+            if given is None:
+                raise self._source().error("has no labels of its classes; give classes=[…]")
+            labels = np.asarray(given)
+            self.class_order_ = np.argsort(labels, kind="stable")
+            self.classes_ = labels[self.class_order_]
+            return
+        self.classes_ = np.arange(len(self.data_labels))
+        self.class_order_ = self._order_of_labels(given)
+
+    def _order_of_labels(self, given: tuple[Any, ...] | None) -> np.ndarray:
+        """Return the column of the outputs of each label of the data set, Int[K].
+
+        Raises
+        ------
+        DataError
+            If the model has other classes.
+        """
+        labels = list(self.data_labels)
+        if given is None:
+            return np.arange(len(labels))
+        keys = [_label_key(label) for label in given]
+        wanted = [_label_key(label) for label in labels]
+        if sorted(keys) == sorted(wanted):
+            return np.array([keys.index(key) for key in wanted])
+        shown = [
+            some([str(label) for label in part], _MAX_LISTED_CLASSES) for part in (given, labels)
+        ]
+        # Boosted trees number their classes, and encoders of labels do so in sorted order.
+        if self.classes is None and list(given) == list(range(len(labels))):
+            warnings.warn(
+                f"the model in {self.path} numbers its classes; number k is taken for the k-th of"
+                f" {shown[1]} (another order: parent.classes=[…])",
+                stacklevel=3,
+            )
+            return np.arange(len(labels))
+        raise self._source().error(
+            f"has the classes {shown[0]}, and the data has {shown[1]}; the rows must contain every"
+            " class of the model and no other"
+        )
+
+    def _outputs(self, model: ExternalModel, X: Any) -> np.ndarray:
+        """Return the outputs of the model for rows, Float64[n] or Float64[n, K]."""
+        n = len(X)
+        if not n:
+            width = len(getattr(self, "classes_", ())) or 1
+            return np.zeros((0, width))
+        rows = self._rows(model).transform(X)
+        try:
+            outputs = np.asarray(model.predict(rows))
+        except DataError:
+            raise
+        except Exception as error:
+            first = (str(error).strip() or type(error).__name__).split("\n")[0]
+            raise self._source().error(f"does not predict these rows ({first})") from error
+        if len(outputs) != n or outputs.ndim > 2 or outputs.dtype.kind not in "fiub":
+            raise self._source().error(
+                f"must predict numbers [{n}, K] for {n} rows, got {outputs.dtype} of shape"
+                f" {outputs.shape}"
+            )
+        return outputs.astype(np.float64)
+
+    def _as_probabilities(self, model: ExternalModel, outputs: np.ndarray) -> np.ndarray:
+        """Return class probabilities Float64[n, K] of outputs."""
+        single = outputs.ndim == 1 or outputs.shape[1] == 1
+        if model.outputs == "logits":
+            if not single:
+                self._warn_if_probabilities(outputs)
+                return softmax(outputs, axis=1)
+            second = expit(outputs.ravel())
+            return np.column_stack([1 - second, second])
+        if single and len(outputs):
+            second = outputs.ravel()
+            outputs = np.column_stack([1 - second, second])
+        sums = outputs.sum(axis=1)
+        # Models compute in single precision: differences to 1 may be a little below 0.
+        tolerance = sum_tolerance(outputs.astype(np.float32))
+        is_proper = outputs.min(axis=1, initial=0) >= -_SINGLE_PRECISION_ERROR
+        wrong = np.flatnonzero(~(is_proper & (np.abs(sums - 1) <= tolerance)))
+        if len(wrong):
+            raise self._source().error(
+                f"must predict probabilities, and row {wrong[0]} has sum {sums[wrong[0]]:.6g} and"
+                f" least output {outputs[wrong[0]].min():.6g}; if they are logits, give"
+                f" {self._source().key}outputs=logits"
+            )
+        # Outputs in double precision stay as the library computed them, to the bit.
+        outputs = outputs.clip(min=0)
+        sums = outputs.sum(axis=1, keepdims=True)
+        return np.where(np.abs(sums - 1) <= _DOUBLE_PRECISION_ERROR, outputs, outputs / sums)
+
+    def _warn_if_probabilities(self, outputs: np.ndarray) -> None:
+        sums = outputs.sum(axis=1)
+        if len(outputs) and (outputs >= 0).all() and np.allclose(sums, 1, atol=1e-4):
+            warnings.warn(
+                f"the outputs of {self.path} are at least 0 and sum to 1, as probabilities do, and"
+                " their softmax is taken; give"
+                f" {self._source().key}outputs=probabilities",
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        """Return tags: rows of any number of axes, with missing values and categories."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.three_d_array = True
+        tags.estimator_type = "classifier" if self._is_classifier() else "regressor"
+        return tags
+
+    def _is_classifier(self) -> bool:
+        return self._model().task == "classification"
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _label_key(label: Any) -> str:
+    """Return a text that is equal for labels of the same value, such as 1, 1.0 and "1"."""
+    text = str(label)
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+def load_fitted(
+    path: str,
+    trust: bool = False,
+    *,
+    object: str | None = None,
+    classes: Sequence[Any] | None = None,
+    **parameters: Any,
+) -> FittedParent:
+    """Return the model of a file as an estimator that predicts.
+
+    Parameters
+    ----------
+    path : str
+        The file, or the import path of a function.
+    trust : bool, default=False
+        True reads files that can run code of their writer's choosing.
+    object : str or None, default=None
+        Import path of the factory of a torch module.
+    classes : sequence or None, default=None
+        Labels of the columns of the outputs. None takes those in the file; a file of torch has
+        none, and ONNX files and functions may have none.
+    **parameters
+        Further parameters of :class:`FittedParent`.
+
+    Returns
+    -------
+    FittedParent
+        Give it to a component in ``FrozenEstimator``. A component that needs a partition takes
+        ``load_fitted(path).fit(X, y)``, with a forest that is fitted on these rows where the model
+        has no partition that kdgraph reads.
+
+    Raises
+    ------
+    DataError
+        As :meth:`FittedParent.load`.
+
+    Examples
+    --------
+    >>> parent = load_fitted("kdgraph.fitted.parent:_uniform_proba", classes=["no", "yes"])
+    >>> parent.predict_proba(np.zeros((1, 3)))
+    array([[0.5, 0.5]])
+    """
+    parameters |= {"trust": trust, "object": object, "classes": classes}
+    return FittedParent(path, **parameters).load()
+
+
+def _uniform_proba(X: Any) -> np.ndarray:
+    """Return probabilities of 1/2 for the example of :func:`load_fitted`."""
+    return np.full((len(X), 2), 0.5)

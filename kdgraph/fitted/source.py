@@ -1,0 +1,260 @@
+"""External models, where they come from, and checks that all formats share.
+
+An :class:`ExternalModel` is a function from rows to outputs with what is known about both, and a
+:class:`ModelSource` the file or function that it is read from. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import numpy as np
+
+from kdgraph.errors import DataError
+
+FittedTask = Literal["classification", "regression"]
+OutputKind = Literal["probabilities", "logits", "values"]
+"""Kind of a model's outputs; "values" are those of a regressor."""
+MODEL_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+"""An import path ``package.module:name``."""
+
+_MAX_BYTES = 4 * 1024**3
+# A zip archive of 1 kB can hold 1 MB of zeros. Trees compress about tenfold.
+_MAX_EXPANSION, _MIN_EXPANDED_BYTES = 100, 64 * 1024**2
+_TRUST = "if you know and trust its origin, give {key}trust=true"
+# Names that LightGBM, CatBoost and XGBoost make up for the columns of an array.
+_MADE_UP_NAMES = re.compile(r"(Column_|f)?\d+")
+
+
+@dataclass(frozen=True)
+class ExternalModel:
+    """Model of another library as a function of rows.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the format, for messages and records.
+    predict : callable
+        Function from a data frame, or an array Float[n, d], to outputs: Float[n, K] or Float[n] of
+        a classifier, Float[n] of a regressor.
+    task : {"classification", "regression"}
+        Task of the model.
+    outputs : {"probabilities", "logits", "values"}
+        Kind of the outputs. One column of probabilities or logits is that of the second of two
+        classes.
+    classes : tuple or None, default=None
+        Labels of the columns of the outputs, where the file has them.
+    feature_names : tuple of str or None, default=None
+        Columns of the data frame that the model takes; None for an array.
+    n_features : int or None, default=None
+        Number of columns, where the file has it.
+    estimator : object or None, default=None
+        Estimator of the library, whose partition may be readable.
+    network : object or None, default=None
+        The torch module, where it consists of layers.
+    distribution : callable or None, default=None
+        Function from rows to the predictions of a probabilistic regressor.
+    takes_frames : bool, default=False
+        True if the model takes a data frame of any columns, as a function of the user does.
+    """
+
+    kind: str
+    predict: Callable[[Any], np.ndarray]
+    task: FittedTask
+    outputs: OutputKind
+    classes: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    n_features: int | None = None
+    estimator: Any = None
+    network: Any = None
+    distribution: Callable[[Any], Any] | None = None
+    takes_frames: bool = False
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """File or function of a model, and how the user wants it to be read.
+
+    Attributes
+    ----------
+    path : str
+        Path of the file, or import path of a function.
+    trust : bool, default=False
+        True reads formats that can run code.
+    factory : str or None, default=None
+        Import path of the function without arguments that makes the torch module.
+    task : {"classification", "regression"} or None, default=None
+        Task of a model whose file leaves it open.
+    outputs : {"probabilities", "logits"} or None, default=None
+        Kind of the outputs of a model whose file leaves it open.
+    output : str or None, default=None
+        Name of the output of an ONNX model.
+    key : str, default=""
+        Prefix of parameters in messages: ``parent.`` in a run.
+    """
+
+    path: str
+    trust: bool = False
+    factory: str | None = None
+    task: FittedTask | None = None
+    outputs: Literal["probabilities", "logits"] | None = None
+    output: str | None = None
+    key: str = ""
+
+    def error(self, problem: str) -> DataError:
+        """Return an error of one line that begins with the path of the model."""
+        first_line = str(problem).strip().split("\n")[0]
+        return DataError(f"{self.key}path={self.path}: {first_line}")
+
+    def untrusted(self, problem: str) -> DataError:
+        """Return the error for a file that can run code when it is read."""
+        return self.error(f"{problem}; {_TRUST.format(key=self.key)}")
+
+    def not_installed(self, library: str, extra: str) -> DataError:
+        """Return the error for a library that is not installed, with its extra of kdgraph."""
+        return self.error(
+            f"{library} is not installed; install the extra: pip install 'kdgraph[{extra}]'"
+        )
+
+
+def names_function(path: str) -> bool:
+    """Return whether a path names a Python function, ``package.module:name``, and no file."""
+    return MODEL_IMPORT_PATH.fullmatch(path) is not None and not Path(path).exists()
+
+
+def source_files(path: Path) -> list[Path]:
+    """Return the file that a path names: a model, or the module of an import path."""
+    if not names_function(str(path)):
+        return [path]
+    try:
+        spec = importlib.util.find_spec(str(path).partition(":")[0])
+    except (ImportError, ValueError):
+        return []
+    return [Path(spec.origin)] if spec is not None and spec.origin is not None else []
+
+
+def import_object(source: ModelSource, name: str) -> Any:
+    """Return the object of an import path ``package.module:name``.
+
+    Raises
+    ------
+    DataError
+        If the path is malformed, or the module or name does not exist.
+    """
+    if not MODEL_IMPORT_PATH.fullmatch(name):
+        raise source.error(f"an import path must read package.module:name, got {name!r}")
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise source.error(
+            f"cannot import {name!r} ({error}); its module must be on PYTHONPATH"
+        ) from error
+
+
+def read_content(source: ModelSource) -> bytes:
+    """Return the content of the file.
+
+    Raises
+    ------
+    DataError
+        If the file does not exist, cannot be read or has more than 4 GiB.
+    """
+    path = Path(source.path).expanduser()
+    try:
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
+            raise source.error(f"has {size / 1024**3:.1f} GiB, and 4 GiB are the most")
+        return path.read_bytes()
+    except OSError as error:
+        raise source.error(
+            f"cannot be read ({error.strerror or error}); it is a file relative to the working"
+            " directory, or the import path package.module:function of a function"
+        ) from error
+
+
+def check_archive(source: ModelSource, content: bytes) -> list[str]:
+    """Return the names of a zip archive's members, which stay below it and are of bounded size.
+
+    Raises
+    ------
+    DataError
+        If the archive is damaged, names a file outside of itself, or expands to more than 100
+        times its size.
+    """
+    try:
+        members = zipfile.ZipFile(io.BytesIO(content)).infolist()
+    except zipfile.BadZipFile as error:
+        raise source.error(f"is damaged ({error})") from error
+    for member in members:
+        # zipfile replaces a backslash on Windows only.
+        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
+        if ".." in parts or member.filename.startswith(("/", "\\")) or ":" in (parts or ("",))[0]:
+            raise source.error(f"is refused: it names a file outside of it, {member.filename!r}")
+    expanded = sum(member.file_size for member in members)
+    limit = min(max(_MAX_EXPANSION * len(content), _MIN_EXPANDED_BYTES), _MAX_BYTES)
+    if expanded > limit:
+        raise source.error(
+            f"is refused: its {len(content):,} bytes expand to {expanded:,}, and {limit:,} are the"
+            " most"
+        )
+    return [member.filename for member in members]
+
+
+def given_names(names: Sequence[Any] | None) -> tuple[str, ...] | None:
+    """Return names of columns as text; None if the library made all of them up.
+
+    >>> given_names(["Column_0", "Column_1"]), given_names(["age", "f0"])
+    (None, ('age', 'f0'))
+    """
+    texts = () if names is None else tuple(str(name) for name in names)
+    return texts if texts and not all(map(_MADE_UP_NAMES.fullmatch, texts)) else None
+
+
+def problem_of_tree(
+    left: np.ndarray, right: np.ndarray, feature: np.ndarray, n_features: int
+) -> str | None:
+    """Return what is wrong with the nodes of a tree, or None.
+
+    Parameters
+    ----------
+    left, right : Int[n]
+        Children of the nodes with these numbers; negative for leaves.
+    feature : Int[n]
+        Feature that each node splits on; negative for leaves.
+    n_features : int
+        Number of features.
+
+    Examples
+    --------
+    >>> problem_of_tree(np.array([1, -1, -1]), np.array([9, -1, -1]), np.zeros(3), 1)
+    'a node leads nowhere'
+    """
+    if not len(left) == len(right) == len(feature):
+        return "arrays of different lengths"
+    numbers = np.arange(len(left))
+    for child in (left, right):
+        # A child with a larger number excludes cycles.
+        if ((child >= 0) & ((child <= numbers) | (child >= len(left)))).any():
+            return "a node leads nowhere"
+    if (feature >= n_features).any():
+        return "a node splits on a feature that does not exist"
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, without what C++ libraries put in front of it.
+
+    >>> first_line(ValueError("[10:01:02] /src/json.cc:7: Unknown construct"))
+    'Unknown construct'
+    """
+    text = re.sub(r"^\[[\d:]+\] \S+?:\d+: ", "", str(error).strip() or type(error).__name__)
+    return text.split("\n")[0][:200]
