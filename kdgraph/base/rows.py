@@ -250,9 +250,14 @@ def has_category_columns(X: Any) -> bool:
 
 
 def has_transformer_steps(estimator: Any) -> bool:
-    """Return whether the estimator is a pipeline with transformers, also inside of wrappers."""
+    """Return whether the estimator transforms its rows, as pipelines do, also inside of wrappers.
+
+    Estimators of other classes state it by an attribute ``transforms_rows``.
+    """
     if isinstance(estimator, Pipeline):
         return len(estimator.steps) > 1
+    if getattr(estimator, "transforms_rows", False):
+        return True
     inner = getattr(estimator, "estimator", None)
     return inner is not None and has_transformer_steps(inner)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from kdgraph.config.components import Node, build, errors_by_key, target_of
-from kdgraph.config.run_config import RunConfig
+from kdgraph.config.run_config import KERNEL_DENSITY_FOREST, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import override
 
@@ -32,6 +32,7 @@ _PARENT_WITH = {
 }
 _KINDS_OF_TREES = ("forest", "boosted")
 """Kind of a partition → override that chooses a parent with it."""
+_DENSITY_GRAPHS = (KERNEL_DENSITY_FOREST, "kdgraph.density.KernelDensityNetwork")
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
 
@@ -56,6 +57,9 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
         return None
     with errors_by_key("parent", config.parent):
         parent = build(config.parent)
+        if is_fitted_elsewhere(parent):
+            parent.check_file()
+    check_fitted_parent(config, parent)
     after: dict[str, Any] = {}
     if config.calibration == "cross_fit":
         check_can_be_cloned(config.parent, parent)
@@ -74,11 +78,83 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
                 check_calibration(group, node, component, parent, config)
             choice = f"{below}={getattr(config, below)['name']}"
             check_upstream(group, node, component, upstream, choice)
+            check_fitted_partition(group, node, component, parent)
             check_protocol(group, node, component, config.protocol)
             check_ood_rows(group, node, component, config)
             after[group] = component
     check_protocol_matters(config, parent, after)
     return FittedModel(parent, after)
+
+
+def is_fitted_elsewhere(parent: Any) -> bool:
+    """Return whether a parent is a model from a file, which is not trained here."""
+    return hasattr(parent, "check_file")
+
+
+def check_fitted_parent(config: RunConfig, parent: Any) -> None:
+    """Raise :class:`ConfigError` for what a model from a file cannot follow or be followed by.
+
+    Its rows must be in the units that it was fitted on, and a kernel density graph would replace
+    its probabilities instead of repairing them.
+    """
+    if not is_fitted_elsewhere(parent):
+        return
+    from kdgraph.parents import Preprocess
+
+    name = f"parent={config.parent['name']}"
+    if config.dataset.get("scale", "none") != "none":
+        raise ConfigError(
+            f"dataset.scale={config.dataset['scale']} changes the rows, and {name} takes them as"
+            " they are in the data; give dataset.scale=none"
+        )
+    if build(config.preprocess) != Preprocess():
+        raise ConfigError(
+            f"preprocess={config.preprocess['name']} encodes rows for a parent that is fitted here,"
+            f" and {name} takes them as they are; leave preprocess=default"
+        )
+    if str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS:
+        raise ConfigError(
+            f"calibrator={config.calibrator['name']} replaces the probabilities of {name} by those"
+            " of a density, and repairs none; choose method=gated_isotonic, method=isotonic or"
+            " another calibrator"
+        )
+
+
+def check_fitted_partition(group: str, node: Node, component: Any, parent: Any) -> None:
+    """Raise :class:`ConfigError` for a component that needs another partition than the model's.
+
+    Where a model from a file has none that can be read, a forest takes its place.
+    """
+    required = getattr(component, "required_partition", None)
+    if not is_fitted_elsewhere(parent) or required is None:
+        return
+    kind = parent.own_partition()
+    if required != (kind or "forest"):
+        what = "is a network" if kind == "network" else "is no network whose layers can be read"
+        raise ConfigError(
+            f"{group}={node['name']} needs the partition of a {required}, and the model in"
+            f" {parent.path} {what}; choose another {group}"
+        )
+
+
+def uses_training_rows(config: RunConfig) -> bool:
+    """Return whether training rows have a use: something is fitted on them.
+
+    A model from a file needs none. A gate and a detector take the density of training rows, local
+    calibration may need a forest of its own where the model has no partition, and the errors of a
+    regressor without distributions have to be measured.
+    """
+    if not hasattr(target_of(config.parent), "check_file"):
+        return True
+    model = unfitted_model(config)
+    if model is None:
+        return True
+    if {"gate", "detector"} & set(model.post_hoc) or model.parent.needs_errors():
+        return True
+    return not model.parent.has_partition() and any(
+        hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"
+        for component in model.post_hoc.values()
+    )
 
 
 def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:

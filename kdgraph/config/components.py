@@ -28,6 +28,8 @@ INJECTED = frozenset(
         "report",
         "checkpoint",
         "layer_widths",
+        "data_columns",
+        "data_labels",
         "calibration",
         "cv",
     }

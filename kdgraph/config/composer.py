@@ -37,6 +37,7 @@ from kdgraph.config.choices import Composition, Footprint, Footprints, put_toget
 from kdgraph.config.run_config import (
     AFTER,
     COMPONENTS,
+    FITTED_PARENT,
     PLAIN,
     RECORD_SCHEMA,
     SCIENCE,
@@ -50,6 +51,7 @@ from kdgraph.errors import ConfigError, KdgError
 
 MOST_REFERENCES = 60
 """Compositions of a sweep that are tried as reference of another one, each in 50 microseconds."""
+_DEFAULT_SCALE = "max_norm"
 METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
 """Nodes that a method consists of."""
 HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_report"})
@@ -391,7 +393,11 @@ class Composer:
         for group in COMPONENTS:
             check_option(group, options.get(group) or "", nodes[group], self.folders)
         return RunConfig(
-            **{**nodes, "calibration": calibration_way(nodes)},
+            **{
+                **nodes,
+                "dataset": self._unscaled_for_fitted(nodes, overrides),
+                "calibration": calibration_way(nodes),
+            },
             method=self._label(nodes, options, overrides),
             origin=Origin(
                 tuple(override for override in overrides if not self._is_how_to_run(override)),
@@ -399,6 +405,22 @@ class Composer:
                 str(self.folders[1].absolute()) if len(self.folders) > 1 else None,
             ),
         )
+
+    def _unscaled_for_fitted(
+        self, nodes: Mapping[str, Any], overrides: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """Return the data set, whose default scaling gives way to a model from a file.
+
+        Such a model takes rows as they are in the data. A scaling that the user chose is refused
+        later.
+        """
+        dataset, parent = nodes["dataset"], nodes["parent"] or {}
+        is_default = dataset.get("scale") == _DEFAULT_SCALE and not any(
+            _root(self.parse(word)) == "dataset" and "scale" in word for word in overrides
+        )
+        if parent.get("_target_") != FITTED_PARENT or not is_default:
+            return dataset
+        return {**dataset, "scale": "none"}
 
     def _is_how_to_run(self, override: str) -> bool:
         return _root(self.parse(override)) in {"hydra", *HOW_TO_RUN}

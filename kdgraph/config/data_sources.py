@@ -161,8 +161,12 @@ def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
 
 
 def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
-    """Return the files that rows are read from: of the data set, of OOD rows, of outliers."""
+    """Return the files of the data set, of OOD rows, of outliers, and of a model as parent."""
     nodes = {"": science["dataset"] or {}}
+    parent = science.get("parent") or {}
+    # Parameters of other parents may be called path without naming a file.
+    if parent.get("path") is not None and hasattr(target_of(parent), "file_parameters"):
+        nodes["parent."] = parent
     nodes |= {
         f"{path}.": node["source"]
         for path, node in ood_nodes("ood", science["ood"] or {})

@@ -33,6 +33,7 @@ so.
 """
 AUTO = "auto"
 """Value of ``calibration`` in a config for the way that suits parent and calibrator."""
+FITTED_PARENT = "kdgraph.fitted.FittedParent"
 KERNEL_DENSITY_FOREST = "kdgraph.density.KernelDensityForest"
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """Suffix of a method's label, by protocol, so that every table shows it."""

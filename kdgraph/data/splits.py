@@ -52,7 +52,12 @@ With one order, a class that consists of a few large groups is sometimes missing
 
 
 def split_indices(
-    table: Dataset, sizes: SplitSizes, split: SplitMode, rng: np.random.Generator
+    table: Dataset,
+    sizes: SplitSizes,
+    split: SplitMode,
+    rng: np.random.Generator,
+    *,
+    trains: bool = True,
 ) -> list[np.ndarray]:
     """Return the row numbers of the training, calibration and test rows.
 
@@ -66,6 +71,9 @@ def split_indices(
         Way to divide the rows.
     rng : Generator
         Source of all random numbers.
+    trains : bool, default=True
+        False: rows that do not test calibrate, as those of class scores, unless training rows are
+        requested or prescribed.
 
     Returns
     -------
@@ -82,7 +90,9 @@ def split_indices(
     strata = table.y if by_class else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed_indices(table, strata, sizes, rng)
-    counts = (sizes.of_scores if table.has_scores else sizes.of_table)(table.name, len(table.y))
+    needs_training_rows = trains or sizes.n_train is not None or sizes.log_share is not None
+    of_rows = sizes.of_scores if table.has_scores or not needs_training_rows else sizes.of_table
+    counts = of_rows(table.name, len(table.y))
     # Test rows come first: a part of the split does not depend on the sizes after it.
     part_sizes = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
@@ -409,6 +419,7 @@ def make_splits(
     rare: RareClassPolicy = "refuse",
     left_out: LeftOutSetting = None,
     hold_out: bool = True,
+    trains: bool = True,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
@@ -435,6 +446,9 @@ def make_splits(
     hold_out : bool, default=True
         Hold calibration rows out of training. False: the rows that would calibrate are training
         rows too, and ``Splits.calibration`` has none; the test rows are the same.
+    trains : bool, default=True
+        False for a model that was trained elsewhere: all rows of a table that do not test
+        calibrate, unless training rows are requested or the source prescribes them.
     rng : Generator
         Only source of random numbers.
     **sizes
@@ -472,7 +486,9 @@ def make_splits(
     }
     for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
-    roles, left_out_rows = _split_source(source, SplitSizes(**sizes), split, left_out, rng)
+    roles, left_out_rows = _split_source(
+        source, SplitSizes(**sizes), split, left_out, rng, trains=trains
+    )
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
@@ -566,11 +582,13 @@ def _split_source(
     split: SplitMode,
     left_out: LeftOutSetting,
     rng: np.random.Generator,
+    *,
+    trains: bool,
 ) -> tuple[list[Dataset], Dataset | None]:
     """Return the unscaled roles, and the rows of the classes that are left out."""
     if isinstance(source, Table):
         table, left_out_rows = split_off_classes(source.load(), left_out, split, rng)
-        indices = split_indices(table, sizes, split, rng)
+        indices = split_indices(table, sizes, split, rng, trains=trains)
         return [table.rows(index) for index in indices], left_out_rows
     if isinstance(source, Simulation):
         if left_out is not None:
@@ -632,7 +650,10 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     k = len(train.classes)
     n_train = np.bincount(train.y, minlength=k)
     n_calibration = np.bincount(calibration.y, minlength=k)
-    is_frequent = (n_train >= 1) & (n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS)
+    trains = len(train.y) > 0
+    is_frequent = ((n_train >= 1) | (not trains)) & (
+        n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS
+    )
     if is_frequent.all():
         return roles
     dropped = train.classes[~is_frequent].tolist()
@@ -653,7 +674,7 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
 def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
     """Raise a DataError if a class of any role has too few training or calibration rows."""
     for position, label in enumerate(train.classes.tolist()):
-        if not (train.y == position).any():
+        if len(train.y) and not (train.y == position).any():
             remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
             raise DataError(
                 f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}"

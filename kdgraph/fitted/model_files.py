@@ -35,6 +35,8 @@ from kdgraph.persistence.kinds import is_compiled_tree
 from kdgraph.wording import some
 
 _MAX_LISTED_TYPES = 5
+# Types that pipelines of scikit-learn contain, besides those that kdgraph's own files may contain.
+_HARMLESS_TYPES = {"numpy:dtype"}
 _DISTRIBUTION_METHODS = ("predict_dist", "pred_dist")
 
 
@@ -144,7 +146,8 @@ def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:
     except Exception as error:  # any: the schema may be of any origin
         raise source.error(f"is no skops file, or damaged ({first_line(error)})") from error
     # A module is divided from the name of its class by a colon in the list of kdgraph.
-    unlisted = set(unlisted_names(":".join(name.rsplit(".", 1)) for name in unknown))
+    names = [":".join(name.rsplit(".", 1)) for name in unknown]
+    unlisted = set(unlisted_names(names)) - _HARMLESS_TYPES
     if unlisted and not source.trust:
         types = some([name.replace(":", ".") for name in sorted(unlisted)], _MAX_LISTED_TYPES)
         raise source.untrusted(f"holds types that are not known to be harmless: {types}")

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pandas.api.types import is_numeric_dtype
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import is_dataframe
@@ -110,6 +112,8 @@ class FittedParent(BaseEstimator):
         Columns of the data frame that the model takes, if it takes one.
     estimator_ : Pipeline or torch estimator
         What partitions are read from: the model behind its rows, or the forest.
+    categorical_columns_ : list of bool
+        Columns that hold categories or text, for a forest that is fitted here.
     forest_ : Pipeline
         Forest that was fitted here, where the model has no partition that kdgraph reads.
     sd_ : float
@@ -140,6 +144,8 @@ class FittedParent(BaseEstimator):
 
     learns_from_rows: ClassVar[bool] = False
     """False, since ``fit`` does not train the model."""
+    transforms_rows: ClassVar[bool] = True
+    """True, since categories and missing values are those of the model's own pipeline."""
     file_parameters: ClassVar = {"path": source_files, "object": source_files}
     """Parameter → function that returns the files it names."""
 
@@ -174,6 +180,16 @@ class FittedParent(BaseEstimator):
         names = [name for name in (self.object,) if name is not None]
         names += [self.path] if names_function(self.path) else []
         return [*names, *([_PICKLE_NAME] if self.trust else [])]
+
+    def check_file(self) -> None:
+        """Raise DataError unless the model can be read."""
+        check_parameters(self)
+        self._model()
+
+    def needs_errors(self) -> bool:
+        """Return whether the model predicts numbers without a distribution."""
+        model = self._model()
+        return model.task == "regression" and model.distribution is None
 
     def load(self) -> FittedParent:
         """Read the file, without any rows.
@@ -235,6 +251,7 @@ class FittedParent(BaseEstimator):
             )
         self.n_features_in_, self.input_shape_ = X.shape[1], tuple(X.shape[1:])
         self._check_rows(model, X)
+        self.categorical_columns_ = self._categorical_columns(X)
         if len(X) and y is not None:
             self._fit_to_rows(model, X, np.asarray(y))
         return self
@@ -248,15 +265,7 @@ class FittedParent(BaseEstimator):
             self.sd_ = float(max(np.sqrt(np.mean(errors**2)), _MIN_RELATIVE_SPREAD * scale))
         if self.has_partition() or len(self.input_shape_) > 1:
             return
-        kind = ExtraTreesClassifier if is_class else ExtraTreesRegressor
-        # As the training part of a run, but the outputs of the model are not touched.
-        forest = kind(_N_TREES, random_state=self.random_state, n_jobs=self.n_jobs)
-        is_category = [values is not None for _, values in self.data_columns] or [False] * X.shape[
-            1
-        ]
-        encoder = column_encoder(is_category, categories="ordinal")
-        steps = [("rows", ModelRows()), ("columns", encoder), ("forest", forest)]
-        self.forest_ = Pipeline(steps).fit(X, y)
+        self.forest_ = self.forest_for_new_labels(self.random_state).fit(X, y)
         self.forest_.set_params(forest__n_jobs=1)
         warnings.warn(
             f"the model in {self.path} ({model.kind}) has no partition that can be read: gate,"
@@ -265,10 +274,39 @@ class FittedParent(BaseEstimator):
             stacklevel=3,
         )
 
+    def _categorical_columns(self, X: Any) -> list[bool]:
+        """Return for each column of the rows whether it holds categories, or text."""
+        if is_dataframe(X):
+            return [not is_numeric_dtype(dtype) for dtype in X.dtypes]
+        if self._is_table():
+            return [values is not None for _, values in self.data_columns]
+        return [False] * X.shape[1]
+
+    def forest_for_new_labels(self, random_state: Any) -> Pipeline:
+        """Return a forest that is not fitted, behind an encoder of categories and missing values.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Seed of the forest.
+        """
+        is_class = self._model().task == "classification"
+        kind = ExtraTreesClassifier if is_class else ExtraTreesRegressor
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        forest = kind(_N_TREES, random_state=seed, n_jobs=self.n_jobs)
+        encoder = column_encoder(self.categorical_columns_, categories="ordinal")
+        return Pipeline([("columns", encoder), ("forest", forest)])
+
+    def own_partition(self) -> Literal["network", "forest"] | None:
+        """Return the kind of partition that kdgraph reads from the model itself, or None."""
+        model = self._model()
+        if model.network is not None:
+            return "network"
+        return partition_kind(_last_step(model.estimator))
+
     def has_partition(self) -> bool:
         """Return whether kdgraph reads a partition of the model itself."""
-        model = self._model()
-        return model.network is not None or partition_kind(_last_step(model.estimator)) is not None
+        return self.own_partition() is not None
 
     @property
     def estimator_(self) -> Any:
@@ -391,9 +429,8 @@ class FittedParent(BaseEstimator):
         return {name: value for name, value in state.items() if name != "_loaded"}
 
     def _rows(self, model: ExternalModel) -> ModelRows:
-        return ModelRows(
-            self.data_columns, model.feature_names, model.takes_frames and self._is_table()
-        )
+        frame = model.takes_frames and self._is_table()
+        return ModelRows(self.data_columns, model.feature_names, frame)
 
     def _is_table(self) -> bool:
         return len(self.data_columns) > 0

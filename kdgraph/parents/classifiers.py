@@ -246,8 +246,9 @@ def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
 
     What was fitted on the rows alone is kept. These are the steps of a pipeline before the last, if
     labels do not matter to any of them (``learns_from_labels`` is False): they are frozen, so that
-    an autoencoder is trained once. The result for any other parent is that of
-    :func:`~kdgraph.base.seeded_clone`.
+    an autoencoder is trained once. A model that was fitted elsewhere cannot be fitted again, and
+    has a forest in its place (``forest_for_new_labels``). The result for any other parent is that
+    of :func:`~kdgraph.base.seeded_clone`.
 
     Parameters
     ----------
@@ -260,6 +261,8 @@ def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
     -----
     Original to kdgraph.
     """
+    if hasattr(fitted, "forest_for_new_labels"):
+        return fitted.forest_for_new_labels(random_state)
     if not isinstance(fitted, Pipeline) or any(
         getattr(step, "learns_from_labels", True) for _, step in fitted.steps[:-1]
     ):

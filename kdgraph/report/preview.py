@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdgraph.config import Job, RunConfig
+from kdgraph.config.compatibility import uses_training_rows
 from kdgraph.runner.availability import MissingData
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
@@ -61,7 +62,8 @@ def _stored_stages(config: RunConfig) -> list[str]:
     store = Store(Path(config.out) / ".store", ProgressReporter())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run itself reports them
-        splits = split(config.dataset, config.seed, config.division)
+        trains = uses_training_rows(config)
+        splits = split(config.dataset, config.seed, config.division, trains=trains)
     keys = stage_keys(config, splits)
     return [
         stage

@@ -68,13 +68,17 @@ def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> S
     # Imported late: a run that is done needs no scikit-learn.
     from threadpoolctl import threadpool_limits
 
+    from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.runner.stages import check_stages, split
     from kdgraph.runner.store import run_stage
 
     reporter.stage("split")
     try:
         with threadpool_limits(1, user_api="blas"):
-            result = run_stage(lambda: split(config.dataset, config.seed, config.division))
+            trains = uses_training_rows(config)
+            result = run_stage(
+                lambda: split(config.dataset, config.seed, config.division, trains=trains)
+            )
             check_stages(config, result.value)
     except KdgError:
         raise

@@ -58,16 +58,20 @@ from kdgraph.runner.store import (
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
 
-def split(dataset: Node, seed: int, calibration: CalibrationMode = "held_out") -> Splits:
+def split(
+    dataset: Node, seed: int, calibration: CalibrationMode = "held_out", *, trains: bool = True
+) -> Splits:
     """Return the rows of a data set by role: train, calibration, test.
 
-    Unless ``calibration`` is "held_out", the rows that would calibrate are training rows.
+    Unless ``calibration`` is "held_out", the rows that would calibrate are training rows. With
+    ``trains=False``, for a model that was fitted elsewhere, no row of a table trains.
     """
     options = {name: dataset[name] for name in split_options() if name in dataset}
     return make_splits(
         build(dataset),
         **options,
         hold_out=calibration == "held_out",
+        trains=trains,
         rng=stage_rng(seed, "split"),
     )
 
@@ -122,10 +126,12 @@ def fit(
         random_state=_draw_seed(stage_rng(seed, "fit")),
         n_jobs=n_jobs,
         layer_widths=train.layer_widths,
+        data_columns=_columns_of(train),
+        data_labels=train.classes.tolist(),
         **training,
     )
     check_rows(parent, estimator, train)
-    pipeline = build(preprocess).wrap(estimator, train, has_missing=has_missing)
+    pipeline = _behind_preprocessing(preprocess, estimator, train, has_missing)
     further = {"X_unlabelled": list(unlabelled)} if len(unlabelled) else {}
     with errors_by_key("parent", parent):
         pipeline.fit(train.X, train.y, **further)
@@ -143,6 +149,21 @@ def fit(
         if name.split("__")[-1] in after_fit
     }
     return pipeline.set_params(**changes) if changes else pipeline
+
+
+def _columns_of(rows: Dataset) -> list[tuple[str, tuple[str, ...] | None]]:
+    """Return name and categories of each column; none for images."""
+    categories = rows.categories or (None,) * len(rows.feature_names)
+    return list(zip(rows.feature_names, categories, strict=True))
+
+
+def _behind_preprocessing(
+    preprocess: Node, estimator: Any, train: Dataset, has_missing: bool | None
+) -> Any:
+    """Return the parent behind its preprocessing; a model from elsewhere has its own."""
+    if not getattr(estimator, "learns_from_rows", True):
+        return estimator
+    return build(preprocess).wrap(estimator, train, has_missing=has_missing)
 
 
 def cross_fit(
@@ -394,7 +415,7 @@ def check_stages(config: RunConfig, splits: Splits) -> None:
     model = unfitted_model(config)
     if model is not None:  # else a function makes the parent, and may take long
         check_rows(config.parent, model.parent, splits.train)
-        build(config.preprocess).wrap(model.parent, splits.train, has_missing=splits.has_missing)
+        _behind_preprocessing(config.preprocess, model.parent, splits.train, splits.has_missing)
         for path, component in {"parent": model.parent, **model.post_hoc}.items():
             if hasattr(component, "check_device"):
                 with errors_by_key(path, getattr(config, path)):
@@ -598,10 +619,12 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         "preprocess": config.preprocess,
         "has_missing": splits.has_missing,
     }
-    if outliers := {
-        name: digest for name, digest in digests.items() if name.startswith("outliers.")
+    if files := {
+        name: digest
+        for name, digest in digests.items()
+        if name.startswith(("outliers.", "parent."))
     }:
-        parent["files"] = outliers
+        parent["files"] = files
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):

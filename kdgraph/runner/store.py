@@ -273,7 +273,16 @@ def trusted_packages(nodes: Mapping[str, Any]) -> list[str]:
     for model in set(_values_of(nodes, "model")) - {"resnet20"}:  # kdgraph's own
         package = re.split("[.:]", model)[0] if _IMPORT_PATH.fullmatch(model) else "transformers"
         names.add(model if package in _LISTED_PACKAGES else package)
-    return sorted(names)
+    return sorted(names | set(_names_of_fitted(nodes.get("parent") or {})))
+
+
+def _names_of_fitted(parent: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a fitted parent imports: its functions, and pickle if it is trusted."""
+    if parent.get("trust") is True:
+        yield "pickle"
+    for key in ("path", "object"):
+        if ":" in str(parent.get(key)) and _IMPORT_PATH.fullmatch(str(parent[key])):
+            yield str(parent[key])
 
 
 def _values_of(node: Any, key: str) -> Iterator[str]:

@@ -54,6 +54,7 @@ REQUIRED_OVERRIDES = {
     "metrics/regression_truth": ["dataset=heteroscedastic"],
     "metrics/sets": ["conformal=aps"],
     "metrics/sets_by_group": ["conformal=aps"],
+    "parent/fitted": ["parent.path=kdgraph.fitted.parent:_uniform_proba", "method=isotonic"],
     "parent/gamma_glm": ["dataset=heteroscedastic"],
     "parent/linear": ["dataset=heteroscedastic"],
     "parent/mc_dropout": ["dataset=heteroscedastic"],

@@ -71,7 +71,7 @@ def is_regressor(name: str) -> bool:
 
 
 REGRESSORS, RECALIBRATORS = (
-    [name for name in options("parent") if is_regressor(name)],
+    [name for name in options("parent") if is_regressor(name) and name != "fitted"],
     options("recalibrator"),
 )
 # Parents with weights that are downloaded.
@@ -82,10 +82,12 @@ TREES = ("random_forest", "extra_trees", "extra_trees_latent", *BOOSTED)
 ABSENT = [
     name for name in ("catboost", "lightgbm", "xgboost") if importlib.util.find_spec(name) is None
 ]
+# Its task is that of its file; tests/fitted saves and loads it.
+FROM_FILES = ("fitted",)
 PARENTS = [
     name
     for name in options("parent")
-    if name not in ABSENT and name not in (*REGRESSORS, *PRETRAINED)
+    if name not in (*ABSENT, *REGRESSORS, *PRETRAINED, *FROM_FILES)
 ]
 CALIBRATORS, GATES = options("calibrator"), options("gate")
 DETECTORS = [name for name in options("detector") if name != "none"]

@@ -181,7 +181,7 @@ class OtherDataset:
         """
         # Names are compared before the source is loaded, origins after; both catch a data set that
         # would be out of distribution to itself.
-        train = splits.train
+        train = splits.learning
         if self.source.name == train.name:
             raise DataError(
                 f"{train.name} is the data set that is trained on, so its rows are in distribution;"

@@ -100,7 +100,7 @@ class ShiftedRows:
         DataError
             If the training rows have no numeric feature.
         """
-        train = splits.train
+        train = splits.learning
         if train.is_categorical.all() and train.is_categorical.size:
             raise DataError(
                 f"{train.name} has no numeric feature, and nothing else can be shifted; choose"
@@ -238,7 +238,7 @@ class ShapeShifts:
         DataError
             If the training rows are not square images.
         """
-        train = splits.train
+        train = splits.learning
         canvas = self._canvas(train)
         # All three families depend on one draw; set_generator derives a generator for each value.
         family = int(rng.integers(2**63))

@@ -153,7 +153,7 @@ class Sphere:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """Yield one set for each radius, with the radius in ``params``."""
-        train = splits.train
+        train = splits.learning
         family = int(rng.integers(2**63))
         unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
@@ -196,7 +196,7 @@ class Annulus:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows."""
-        train = splits.train
+        train = splits.learning
         d = count_numeric_features(train)
         # The fraction of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d). Its
         # inverse is computed relative to ``outer``, because 5^784 exceeds float64.
@@ -259,7 +259,7 @@ class Box:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows; rows in the hole are redrawn."""
-        train = splits.train
+        train = splits.learning
         X = rng.uniform(self.low, self.high, (self.n, count_numeric_features(train)))
         # Rejection sampling is exact, and most rows are accepted at once in many dimensions.
         in_hole = self._in_hole(X)
@@ -324,7 +324,7 @@ class GaussianNoise:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows."""
-        train = splits.train
+        train = splits.learning
         X = self.std * rng.normal(size=(self.n, count_numeric_features(train)))
         if self.like == "train":
             flat = numeric_rows(train)
@@ -390,7 +390,7 @@ class UniformNoise:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows."""
-        train = splits.train
+        train = splits.learning
         shape = (self.n, *train.X.shape[1:])
         if train.are_images or "image_shape" in train.facts:
             X = rng.integers(0, _N_INTENSITIES, shape).astype(train.X.dtype)
