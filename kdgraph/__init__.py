@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
     from kdgraph.detection import ScoreGate
+    from kdgraph.fitted import load_fitted
     from kdgraph.geometry import partition_of
     from kdgraph.parents.networks import TorchClassifier
+    from kdgraph.persistence import load, save
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,7 +21,10 @@ __all__ = [
     "ScoreGate",
     "TorchClassifier",
     "__version__",
+    "load",
+    "load_fitted",
     "partition_of",
+    "save",
 ]
 
 _WHERE = {
@@ -28,7 +33,10 @@ _WHERE = {
     "KernelDensityNetwork": "kdgraph.density",
     "ScoreGate": "kdgraph.detection",
     "TorchClassifier": "kdgraph.parents.networks",
+    "load": "kdgraph.persistence",
+    "load_fitted": "kdgraph.fitted",
     "partition_of": "kdgraph.geometry",
+    "save": "kdgraph.persistence",
 }
 
 

@@ -195,9 +195,14 @@ def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
 
 
 def is_meta_estimator(estimator: Any) -> bool:
-    """Return whether some parameters of the estimator are estimators, as those of pipelines are."""
+    """Return whether some parameters of the estimator are estimators, as those of pipelines are.
+
+    An estimator that ``transforms_rows``, such as a model with its own preprocessing, counts too.
+    """
     if isinstance(estimator, FrozenEstimator):
         return is_meta_estimator(estimator.estimator)
+    if getattr(estimator, "transforms_rows", False):
+        return True
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return False
     return any(hasattr(value, "get_params") for value in estimator.get_params().values())

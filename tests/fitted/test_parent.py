@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kdgraph import DensityGate, partition_of
 from kdgraph.calibration import ScoreMap
@@ -127,3 +128,23 @@ def test_clones_read_the_file_again(forest):
     assert parent.describe().keys() == {"format", "sha256"}
     assert hasattr(parent, "predict_proba")
     assert not hasattr(parent, "predict_dist")
+
+
+@pytest.mark.filterwarnings("ignore:.*is trusted", "ignore:.*trees of their own")
+def test_data_frames_with_categories_and_text_reach_the_model(tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=rng.choice(["u", "v"], 400))
+    encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression()).fit(frame[TRAIN], Y[TRAIN])
+    path = model_file(tmp_path, model)
+    for rows in (frame, frame.astype({"c": "category"})):
+        parent = FittedParent(path, trust=True).fit(rows[TRAIN], Y[TRAIN])
+        gate = DensityGate(FrozenEstimator(parent), random_state=0).fit(
+            rows[TRAIN],
+            Y[TRAIN],
+            X_calibration=rows[CALIBRATION],
+            y_calibration=Y[CALIBRATION],
+        )
+        inside = gate.log_density(rows[TEST]) > gate.log_floor_
+        np.testing.assert_array_equal(
+            gate.predict_proba(rows[TEST][inside]), model.predict_proba(frame[TEST][inside])
+        )
