@@ -3,7 +3,8 @@
 The compiled code of XGBoost and LightGBM follows the children and features of a file without checks
 of their bounds, so that an edited file can end the process or read memory that is not its own. The
 trees are therefore checked here: their arrays have one length, children have larger numbers than
-their parents, and features exist. Original to kdgraph.
+their parents, and features exist. The files of CatBoost are not documented, and are read by its own
+code alone. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -305,20 +306,44 @@ def _decode_text(content: bytes, at: int) -> tuple[str, int]:
     return text.decode(), at + length
 
 
-def _xgboost_trees(booster: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+_XGBOOST_NODE_ARRAYS = (
+    "default_left",
+    "left_children",
+    "loss_changes",
+    "parents",
+    "right_children",
+    "split_conditions",
+    "split_indices",
+    "split_type",
+    "sum_hessian",
+)
+
+
+def _xgboost_model(booster: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the trees of a booster; those of DART are one level deeper, linear ones have none."""
-    model = booster.get("model", booster.get("gbtree", {}).get("model", {}))
-    return model.get("trees", [])
+    return booster.get("gbtree", booster).get("model", {})
 
 
 def _problem_of_xgboost_trees(learner: Mapping[str, Any]) -> str | None:
     n_features = int(learner["learner_model_param"]["num_feature"])
-    for tree in _xgboost_trees(learner["gradient_booster"]):
-        left, right, feature, parents = (
+    n_groups = max(int(learner["learner_model_param"]["num_class"]), 1)
+    model = _xgboost_model(learner["gradient_booster"])
+    groups = np.asarray(model.get("tree_info", []), dtype=np.int64)
+    if len(groups) != len(model.get("trees", [])) or ((groups < 0) | (groups >= n_groups)).any():
+        return "a tree belongs to no class"
+    ends = np.asarray(model.get("iteration_indptr", [0, len(groups)]), dtype=np.int64)
+    if (np.diff(ends, prepend=0) < 0).any() or ends[-1:].sum() != len(groups):
+        return "an iteration has trees that are not there"
+    for tree in model.get("trees", []):
+        left, right, feature = (
             np.asarray(tree[name], dtype=np.int64)
-            for name in ("left_children", "right_children", "split_indices", "parents")
+            for name in ("left_children", "right_children", "split_indices")
         )
-        if not len(left) or len(left) != int(tree["tree_param"]["num_nodes"]) != len(parents):
+        n_nodes = int(tree["tree_param"]["num_nodes"])
+        # A tree of several outputs has a weight for each of them.
+        n_weights = n_nodes * max(int(tree["tree_param"].get("size_leaf_vector", 1)), 1)
+        lengths = {len(tree[name]) for name in _XGBOOST_NODE_ARRAYS}
+        if not n_nodes or lengths != {n_nodes} or len(tree["base_weights"]) != n_weights:
             return "arrays of different lengths"
         if ((left < 0) != (right < 0)).any():
             return "a node has one child"
@@ -344,25 +369,60 @@ def _problem_of_lightgbm_trees(text: str) -> str | None:
         return "its parts have other lengths than its header lists"
     for number, tree in enumerate(trees):
         fields = dict(line.split("=", 1) for line in tree.splitlines() if "=" in line)
-        if fields.get("Tree") != str(number):
+        if fields.pop("Tree", None) != str(number):
             return "its parts have other lengths than its header lists"
-        n_leaves = int(fields["num_leaves"])
-        if n_leaves < 1 or len(fields["leaf_value"].split()) != n_leaves:
-            return "arrays of different lengths"
-        if n_leaves == 1:
-            continue
-        left, right, feature = (
-            np.array(fields[name].split(), dtype=np.int64)
-            for name in ("left_child", "right_child", "split_feature")
-        )
-        children = np.concatenate([left, right])
-        if len(left) != n_leaves - 1 or (~children[children < 0] >= n_leaves).any():
-            return "a node leads nowhere"
-        if (feature < 0).any():
-            return "a node splits on a feature that does not exist"
-        if problem := problem_of_tree(left, right, feature, int(last_feature[1]) + 1):
+        if problem := _problem_of_lightgbm_tree(fields, int(last_feature[1]) + 1):
             return problem
     return None
+
+
+# Fields of a tree in a text file of LightGBM with a number for each leaf and for each inner node.
+_LIGHTGBM_LEAF_FIELDS = ("leaf_value", "leaf_weight", "leaf_count")
+_LIGHTGBM_NODE_FIELDS = (
+    "split_feature",
+    "split_gain",
+    "threshold",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "internal_value",
+    "internal_weight",
+    "internal_count",
+)
+_IS_CATEGORICAL = 1
+"""Bit of LightGBM's decision type of a node that splits on categories."""
+
+
+def _problem_of_lightgbm_tree(fields: Mapping[str, str], n_features: int) -> str | None:
+    """Return what is wrong with a tree in a text file of LightGBM, or None."""
+    # The library ends the process for text in place of a number, and for a missing field.
+    numbers = {name: np.array(text.split(), dtype=np.float64) for name, text in fields.items()}
+    n_leaves, n_categorical = int(fields["num_leaves"]), int(fields["num_cat"])
+    if fields["is_linear"] != "0":
+        return "linear leaves, which are not read"
+    if n_leaves == 1:
+        return None if len(numbers["leaf_value"]) == 1 else "arrays of different lengths"
+    sizes = dict.fromkeys(_LIGHTGBM_LEAF_FIELDS, n_leaves)
+    sizes |= dict.fromkeys(_LIGHTGBM_NODE_FIELDS, n_leaves - 1)
+    if n_leaves < 1 or any(len(numbers[name]) != size for name, size in sizes.items()):
+        return "arrays of different lengths"
+    left, right, feature, kinds = (
+        np.array(fields[name].split(), dtype=np.int64)
+        for name in ("left_child", "right_child", "split_feature", "decision_type")
+    )
+    children = np.concatenate([left, right])
+    if (~children[children < 0] >= n_leaves).any():
+        return "a node leads nowhere"
+    if (feature < 0).any():
+        return "a node splits on a feature that does not exist"
+    sets = numbers["threshold"][(kinds & _IS_CATEGORICAL) > 0]
+    if len(sets) and not ((sets >= 0) & (sets < n_categorical)).all():
+        return "a node splits on categories that are not there"
+    if n_categorical:
+        ends, words = numbers["cat_boundaries"], numbers["cat_threshold"]
+        if len(ends) != n_categorical + 1 or (np.diff(ends) < 0).any() or ends[-1] != len(words):
+            return "a node splits on categories that are not there"
+    return problem_of_tree(left, right, feature, n_features)
 
 
 def _texts_of_length(text: str, lengths: Sequence[int]) -> Iterator[str]:
