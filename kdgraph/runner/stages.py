@@ -37,6 +37,7 @@ from kdgraph.config.compatibility import (
 )
 from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.config.data_sources import seen_in_training
+from kdgraph.config.run_config import FITTED_PARENT
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.data.splits import make_splits, split_options
@@ -625,6 +626,9 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         if name.startswith(("outliers.", "parent."))
     }:
         parent["files"] = files
+    # A model from a file finds its columns by their names, which no fingerprint contains.
+    if config.parent.get("_target_") == FITTED_PARENT:
+        parent["columns"] = _columns_of(splits.train)
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):

@@ -99,6 +99,24 @@ def test_another_content_of_the_file_is_another_run(model):
     assert nll[0] != nll[1]
 
 
+def test_tables_with_another_order_of_columns_have_the_same_predictions(tmp_path, monkeypatch):
+    """No row trains, so the rows of two tables do not differ where the parent is stored."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    income = np.where(frame["a"] > 0, "rich", "poor")
+    joblib.dump(LogisticRegression().fit(frame, income), "model.joblib")
+    error = []
+    for order in (["a", "b"], ["b", "a"]):
+        frame[order].assign(income=income).to_csv("rows.csv", index=False)
+        record = run(compose([*TABLE, *PICKLE, "method=isotonic"]))
+        error += [
+            m["value"] for m in record["metrics"] if (m["metric"], m["of"]) == ("error", "parent")
+        ]
+    assert len(error) == 2
+    assert max(error) < 0.1
+
+
 @pytest.mark.slow
 def test_predictions_in_a_new_process_need_no_file(model, tmp_path):
     record = run(compose([*TABLE, *PICKLE, "method=lore_geodesic"]))
