@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import is_dataframe
-from kdgraph.data.tables.score_file import sum_tolerance
+from kdgraph.data.tables.score_file import MIN_SUM_TOLERANCE, sum_tolerance
 from kdgraph.distributions import Distribution, Normal
 from kdgraph.errors import DataError
 from kdgraph.fitted.model_files import read_model
@@ -49,6 +49,8 @@ _MIN_RELATIVE_SPREAD = 1e-12
 _SINGLE_PRECISION_ERROR, _DOUBLE_PRECISION_ERROR = 1e-6, 1e-12
 
 
+_TRANSIENT = ("_loaded", "_wrapped")
+"""Attributes of a parent that are made again from the content of its file."""
 _MOST_MODELS_IN_MEMORY = 4
 _models: dict[tuple[ModelSource, str], ExternalModel] = {}
 """Models that were read last, by source and digest: a run builds its parent several times."""
@@ -205,7 +207,8 @@ class FittedParent(BaseEstimator):
             If the file cannot be read or is not trusted, or its classes are unknown.
         """
         check_parameters(self)
-        self.__dict__.pop("_loaded", None)
+        for name in _TRANSIENT:
+            self.__dict__.pop(name, None)
         self.content_ = np.frombuffer(self._file_content(), np.uint8)
         self.sha256_ = self._digest()
         model = self._model()
@@ -300,7 +303,7 @@ class FittedParent(BaseEstimator):
     def own_partition(self) -> Literal["network", "forest"] | None:
         """Return the kind of partition that kdgraph reads from the model itself, or None."""
         model = self._model()
-        if model.network is not None:
+        if model.network is not None and model.task == "classification":
             return "network"
         return partition_kind(_last_step(model.estimator))
 
@@ -312,7 +315,7 @@ class FittedParent(BaseEstimator):
     def estimator_(self) -> Any:
         """The model behind its rows, or its forest; AttributeError if there is neither."""
         model = self._model()
-        if model.network is not None and hasattr(self, "input_shape_"):
+        if self.own_partition() == "network":
             return self._network(model)
         if self.has_partition():
             inner = model.estimator
@@ -326,9 +329,19 @@ class FittedParent(BaseEstimator):
         """Return the torch module as an estimator that was fitted on positions of classes."""
         from kdgraph.parents.networks import TorchClassifier
 
-        network = TorchClassifier(model.network, max_epochs=0, device="cpu")
-        n = len(self.classes_)
-        return network.fit(np.zeros((n, *self.input_shape_)), np.arange(n))
+        if "input_shape_" not in vars(self):
+            raise AttributeError(f"the shape of the rows of {self.path} is unknown; call fit(X)")
+        if "_wrapped" not in vars(self):
+            n = len(self.classes_)
+            # What reads logits takes column k for class k.
+            if (self.class_order_ != np.arange(n)).any():
+                raise self._source().error(
+                    "has its classes in another order than the sorted one, in which logits and"
+                    " layers are read; choose what needs no network, or sort the outputs"
+                )
+            network = TorchClassifier(model.network, max_epochs=0, device="cpu")
+            self._wrapped = network.fit(np.zeros((n, *self.input_shape_)), np.arange(n))
+        return self._wrapped
 
     @property
     def predict_proba(self) -> Any:
@@ -426,7 +439,7 @@ class FittedParent(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the model, which is read from the content again."""
         state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_loaded"}
+        return {name: value for name, value in state.items() if name not in _TRANSIENT}
 
     def _rows(self, model: ExternalModel) -> ModelRows:
         frame = model.takes_frames and self._is_table()
@@ -557,9 +570,11 @@ class FittedParent(BaseEstimator):
             outputs = np.column_stack([1 - second, second])
         sums = outputs.sum(axis=1)
         # Models compute in single precision: differences to 1 may be a little below 0.
-        tolerance = sum_tolerance(outputs.astype(np.float32))
+        deviation = np.abs(sums - 1)
+        is_close = deviation.max(initial=0) <= MIN_SUM_TOLERANCE  # as nearly always
+        tolerance = MIN_SUM_TOLERANCE if is_close else sum_tolerance(outputs.astype(np.float32))
         is_proper = outputs.min(axis=1, initial=0) >= -_SINGLE_PRECISION_ERROR
-        wrong = np.flatnonzero(~(is_proper & (np.abs(sums - 1) <= tolerance)))
+        wrong = np.flatnonzero(~(is_proper & (deviation <= tolerance)))
         if len(wrong):
             raise self._source().error(
                 f"must predict probabilities, and row {wrong[0]} has sum {sums[wrong[0]]:.6g} and"

@@ -255,6 +255,12 @@ def test_weights_of_torch_with_a_factory_are_a_network(tmp_path, factory, nested
     np.testing.assert_allclose(parent.predict_proba(NUMBERS), probabilities_of(module), rtol=1e-6)
     parent.fit(NUMBERS[:0])
     assert parent.has_partition()
+    turned = load_fitted(path, object=factory, classes=["yes", "no"]).fit(NUMBERS[:0])
+    np.testing.assert_array_equal(
+        turned.predict_proba(NUMBERS), parent.predict_proba(NUMBERS)[:, ::-1]
+    )
+    with pytest.raises(DataError, match="has its classes in another order than the sorted one"):
+        _ = turned.estimator_
     np.testing.assert_allclose(
         parent.estimator_.predict_proba(NUMBERS), probabilities_of(module), rtol=1e-6
     )
