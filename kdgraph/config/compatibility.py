@@ -21,6 +21,7 @@ from kdgraph.quoting import override
 if TYPE_CHECKING:
     from kdgraph.base import FittedModel
     from kdgraph.data.dataset import Dataset
+    from kdgraph.parameters import RequiredPartition
 
 Task = Literal["classification", "regression"]
 _RESULT_OF = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
@@ -30,8 +31,9 @@ _PARENT_WITH = {
     "network": "parent=mlp",
     "trees": "parent=random_forest or parent=hist_gradient_boosting",
 }
-_KINDS_OF_TREES = ("forest", "boosted")
-"""Kind of a partition → override that chooses a parent with it."""
+"""Required partition → override that chooses a parent with it."""
+_NEEDED_PARTITION = {"forest": "a forest", "network": "a network", "trees": "trees"}
+"""Required partition → its name in messages."""
 _DENSITY_GRAPHS = (KERNEL_DENSITY_FOREST, "kdgraph.density.KernelDensityNetwork")
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
@@ -128,12 +130,14 @@ def check_fitted_partition(group: str, node: Node, component: Any, parent: Any) 
     required = getattr(component, "required_partition", None)
     if not is_fitted_elsewhere(parent) or required is None:
         return
+    from kdgraph.geometry import KIND_NAMES
+
     kind = parent.own_partition()
-    if required != (kind or "forest"):
-        what = "is a network" if kind == "network" else "is no network whose layers can be read"
+    if (kind or "forest") not in _suitable_kinds(required):
+        what = f"is {KIND_NAMES[kind]}" if kind else "is no network whose layers can be read"
         raise ConfigError(
-            f"{group}={node['name']} needs the partition of a {required}, and the model in"
-            f" {parent.path} {what}; choose another {group}"
+            f"{group}={node['name']} needs the partition of {_NEEDED_PARTITION[required]}, and the"
+            f" model in {parent.path} {what}; choose another {group}"
         )
 
 
@@ -155,6 +159,11 @@ def uses_training_rows(config: RunConfig) -> bool:
         hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"
         for component in model.post_hoc.values()
     )
+
+
+def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:
+    """Return the kinds of partitions that meet a requirement."""
+    return ("forest", "boosted") if required == "trees" else (required,)
 
 
 def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
@@ -443,10 +452,9 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
             f" {group}=none{way_out}"
         )
     required, kind = getattr(component, "required_partition", None), partition_kind(upstream)
-    suitable = _KINDS_OF_TREES if required == "trees" else (required,)
-    if required is not None and kind is not None and kind not in suitable:
-        needed = "trees" if required == "trees" else f"a {required}"
+    if required is not None and kind is not None and kind not in _suitable_kinds(required):
         raise ConfigError(
-            f"{group}={node['name']} needs the partition of {needed}, and {choice} is"
+            f"{group}={node['name']} needs the partition of {_NEEDED_PARTITION[required]}, and"
+            f" {choice} is"
             f" {KIND_NAMES[kind]}; choose {_PARENT_WITH[required]}"
         )

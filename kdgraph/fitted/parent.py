@@ -36,7 +36,7 @@ from kdgraph.fitted.source import (
     read_content,
     source_files,
 )
-from kdgraph.geometry import partition_kind
+from kdgraph.geometry import PartitionKind, partition_kind
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import column_encoder, distribution_from_predictions
 from kdgraph.wording import some
@@ -300,7 +300,7 @@ class FittedParent(BaseEstimator):
         encoder = column_encoder(self.categorical_columns_, categories="ordinal")
         return Pipeline([("columns", encoder), ("forest", forest)])
 
-    def own_partition(self) -> Literal["network", "forest"] | None:
+    def own_partition(self) -> PartitionKind | None:
         """Return the kind of partition that kdgraph reads from the model itself, or None."""
         model = self._model()
         if model.network is not None and model.task == "classification":

@@ -47,7 +47,8 @@ class BoostedPartition(TreePartition):
     Parameters
     ----------
     model : estimator
-        Fitted classifier or regressor with the interface of scikit-learn.
+        Fitted classifier or regressor with the interface of scikit-learn, or a ``Booster`` of
+        LightGBM.
     n_jobs : int, default=None
         Number of threads, for models of scikit-learn; others use their own. Codes do not depend on
         it.
@@ -82,7 +83,8 @@ class BoostedPartition(TreePartition):
     """
 
     def __init__(self, model: Any, n_jobs: int | None = None):
-        check_is_fitted(model)
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
         super().__init__(model, self._count_nodes(_library_model(model)), n_jobs)
 
     @property
@@ -139,7 +141,7 @@ class BoostedPartition(TreePartition):
         Raises
         ------
         TypeError
-            If the model is a regressor.
+            If the model is a regressor, or a ``Booster``.
         """
         # Sums of leaf values have another link for each loss of each library; the library itself
         # has predicted.
@@ -268,12 +270,12 @@ class _LightGBMPartition(_StoredStructurePartition):
 
     @staticmethod
     def _handle(model: Any) -> Any:
-        return model.booster_
+        return getattr(model, "booster_", model)
 
     @staticmethod
     def _read_parents(model: Any) -> list[np.ndarray]:
-        best = model.best_iteration_ or None
-        trees = model.booster_.dump_model(num_iteration=best)["tree_info"]
+        # Without a number of rounds it is the best one, as in predictions.
+        trees = getattr(model, "booster_", model).dump_model()["tree_info"]
         return [_lightgbm_parents(tree["tree_structure"], tree["num_leaves"]) for tree in trees]
 
     def _leaves(self, X: Any) -> np.ndarray:
@@ -337,9 +339,10 @@ def _grows_by_level(model: Any) -> bool:
 _LIBRARIES: dict[tuple[str, str], type[BoostedPartition]] = {
     ("xgboost", "XGBModel"): _XGBoostPartition,
     ("lightgbm", "LGBMModel"): _LightGBMPartition,
+    ("lightgbm", "Booster"): _LightGBMPartition,
     ("catboost", "CatBoost"): _CatBoostPartition,
 }
-"""Partition by library and by the base class of its estimators."""
+"""Partition by library and by the base class of its models."""
 
 
 def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | None:

@@ -22,6 +22,7 @@ from torch import nn
 
 from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
+from kdgraph.geometry import partition_of
 
 rng = np.random.default_rng(5)
 N = 240
@@ -154,8 +155,9 @@ def test_regressors_of_boosting_predict_distributions_with_the_error_on_given_ro
     np.testing.assert_array_equal(parent.predict(NUMBERS), model.predict(NUMBERS))
     with pytest.raises(DataError, match="no rows have shown how far off they are"):
         parent.predict_dist(NUMBERS)
-    with pytest.warns(UserWarning, match="a forest of 100 trees"):
-        parent.fit(NUMBERS[100:], target[100:])
+    parent.fit(NUMBERS[100:], target[100:])
+    assert partition_of(parent).n_trees == 9
+    assert not hasattr(parent, "forest_")
     errors = target[100:] - model.predict(NUMBERS[100:])
     distribution = parent.predict_dist(NUMBERS[:5])
     np.testing.assert_allclose(distribution.var(), np.mean(errors**2))
@@ -381,3 +383,23 @@ def test_the_ending_of_the_file_must_be_known(tmp_path):
         load_fitted(str(tmp_path / "model.npz"))
     with pytest.raises(DataError, match=r"cannot be read \(No such file or directory\)"):
         load_fitted(str(tmp_path / "absent.onnx"))
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
+def test_partitions_are_those_of_the_model_that_was_saved(tmp_path, library):
+    """Leaves of a file's trees, with categories and missing values, are those of the library."""
+    module = pytest.importorskip(library, reason=MISSING.format(library))
+    frame, y = FRAME.copy(), np.arange(len(FRAME)) % 2
+    if library == "lightgbm":
+        model = module.LGBMClassifier(n_estimators=4, verbose=-1).fit(frame, y)
+        model.booster_.save_model(tmp_path / "model.txt")
+    elif library == "xgboost":
+        model = module.XGBClassifier(n_estimators=4, enable_categorical=True).fit(frame, y)
+        model.save_model(tmp_path / "model.json")
+    else:
+        frame = frame.select_dtypes("number")
+        model = module.CatBoostClassifier(iterations=4, verbose=0, allow_writing_files=False)
+        model.fit(frame, y).save_model(str(tmp_path / "model.cbm"))
+    path = next(tmp_path.glob("model.*"))
+    codes = partition_of(load_fitted(str(path)).fit(frame, y)).encode(frame)
+    np.testing.assert_array_equal(codes, partition_of(model).encode(frame))
