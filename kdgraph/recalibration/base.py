@@ -28,6 +28,7 @@ from kdgraph.distributions import ConcatenatedDistribution, Distribution, as_dis
 from kdgraph.features import features_of
 from kdgraph.geometry import partition_kind
 from kdgraph.metrics.regression import distance_to_uniform
+from kdgraph.metrics.regression.pit import MIN_STEP
 from kdgraph.parameters import OpenFraction, check_parameters
 
 
@@ -232,11 +233,6 @@ def uniform_numbers(hashes: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
     return numbers
 
 
-_MIN_STEP = 1e-9
-"""Rise of F, from just below an outcome to the outcome, above which F has a step there.
-
-Rounding makes rises of less than 1e-15.
-"""
 _END_TOLERANCE = 1e-12
 """Distance from 0 or 1 below which a PIT value is at the end."""
 
@@ -329,7 +325,7 @@ def compute_pits(
     # drawn for all rows, so that the draw of a row does not depend on which other rows have steps.
     upper, lower = base.extended_cdf(y), base.extended_cdf(np.nextafter(y, -np.inf))
     bottom, top = np.clip(lower, 0, 1), np.clip(upper, 0, 1)
-    at_step = top - bottom > _MIN_STEP
+    at_step = top - bottom > MIN_STEP
     pits = upper
     if at_step.any():
         uniform = check_random_state(random_state).uniform(size=len(y))

@@ -129,6 +129,26 @@ def test_tied_quantiles_are_a_point_mass():
     np.testing.assert_allclose(result.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(-3, 3), min_size=5, max_size=5),
+    st.one_of(st.integers(-5, 5), st.floats(-20, 20)),
+)
+def test_crps_matches_an_integral_over_outcomes_with_ties(values, y):
+    """The reference is ∫ (F(x) - [x >= y])² dx between quantiles, outcome and far tails.
+
+    Beyond 400 the tails, of length 6/0.45·0.1 at most, hold less than 1e-40.
+    """
+    grid = QuantileGrid(LEVELS, np.array([values], dtype=float))
+    points = sorted({-400.0, *map(float, values), float(y), 400.0})
+    # An interval is open: at its ends F may have a step.
+    expected = sum(
+        integrate.quad(lambda x: (grid.cdf(x)[0] - (x >= y)) ** 2, a, b, limit=200)[0]
+        for a, b in pairwise(points)
+    )
+    assert grid.crps(np.array([float(y)]))[0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
 def test_levels_beyond_ties_use_the_nearest_different_quantile():
     """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
     result = QuantileGrid(LEVELS, TIED[:2])

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from kdgraph.distributions import Normal, Recalibrated, ScipyFamily, WeightedEcdf
+from kdgraph.distributions import (
+    LinearMap,
+    Normal,
+    QuantileGrid,
+    RankedEcdf,
+    Recalibrated,
+    ScipyFamily,
+    WeightedEcdf,
+    WeightedSamples,
+)
 from kdgraph.errors import ParameterError
 from kdgraph.persistence import from_bytes, to_bytes
 
@@ -214,3 +223,52 @@ def test_saved_distribution_is_identical():
         np.testing.assert_array_equal(
             loaded.ppf(np.array([0.2, 0.8])), recalibrated.ppf(np.array([0.2, 0.8]))
         )
+
+
+TIED = np.array(
+    [[0, 0, 0, 3, 9], [0, 1, 3, 9, 9], [0, 0, 3, 9, 9], [0, 3, 3, 3, 9], [3, 3, 3, 3, 3]], float
+)
+TIED_BASES = {
+    "grid": QuantileGrid(np.array([0.1, 0.3, 0.5, 0.7, 0.9]), TIED),
+    "sample": WeightedSamples(TIED),
+    "weighted sample": WeightedSamples(TIED, np.array([1.0, 0.0, 2.0, 5.0, 1.0])),
+}
+
+
+def integrated_crps(distribution, row: int, y: float, breaks) -> float:
+    """Return ∫ (F(x) - [x >= y])² dx by the midpoint rule between breaks, 2,000 parts each.
+
+    It is exact for a step function whose steps are at breaks.
+    """
+    points = np.unique(np.append(breaks, y))
+    fractions = (np.arange(2000) + 0.5) / 2000
+    x = (points[:-1, None] + np.diff(points)[:, None] * fractions).ravel()
+    heights = np.square(distribution[[row]].cdf(x[None])[0] - (x >= y))
+    return float((heights * np.repeat(np.diff(points) / 2000, 2000)).sum())
+
+
+@pytest.mark.parametrize("base", TIED_BASES.values(), ids=TIED_BASES)
+@pytest.mark.parametrize("kind", ["shared", "by row", "linear"])
+def test_crps_behind_tied_quantiles_matches_an_integral_over_outcomes(base, kind):
+    """PIT values at the ends of ties, tied themselves, and one far below and above everything."""
+    beyond = (-760.0, 770.0) if isinstance(base, QuantileGrid) else (-2.0, 3.0)
+    pits = np.concatenate([np.linspace(0.02, 0.98, 40), [0.3] * 8, [0.9] * 5, beyond])
+    maps = {
+        "shared": WeightedEcdf.from_pits(pits),
+        "by row": RankedEcdf.from_pits(
+            pits, np.tile(np.arange(len(pits)), (5, 1)), 1.0 + np.ones((5, 1)) * (pits > 0.5)
+        ),
+        "linear": LinearMap.from_pits(pits[:-2]),
+    }
+    new = Recalibrated(base, maps[kind])
+    tails = np.array([1e-9, 1 - 1e-9])
+    for y in (-2.0, 0.0, 1.0, 3.0, 9.0, 20.0):
+        scores = new.crps(np.full(5, y))
+        for row in range(5):
+            atoms = maps[kind][[row]].atoms()[0]
+            levels = tails if kind == "linear" else atoms.ravel()
+            breaks = np.append(base[[row]].extended_ppf(levels).ravel(), TIED[row])
+            expected = integrated_crps(new, row, y, breaks)
+            # 64 nodes on each side of the outcome resolve a jump of quantiles to a percent of it.
+            tolerance = 0.02 if kind == "linear" else 1e-9
+            assert scores[row] == pytest.approx(expected, rel=tolerance, abs=tolerance)

@@ -1,7 +1,7 @@
 """Metrics of predictive distributions of a continuous outcome.
 
 A distribution has ``len``, ``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, which
-are vectorised over rows. Outcomes are continuous, and PIT values are not randomised.
+are vectorised over rows. PIT values of rows at a step of F are spread over the step, not drawn.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from kdgraph.metrics.regression.pit import (
     pit_frosini,
     pit_histogram,
     pit_ks,
+    pit_steps,
     pit_tests,
     simulated_p_value,
+    values_on_steps,
 )
 from kdgraph.metrics.regression.scores import (
     LEVELS,
@@ -79,6 +81,7 @@ __all__ = [
     "pit_frosini",
     "pit_histogram",
     "pit_ks",
+    "pit_steps",
     "pit_tests",
     "quantile_score",
     "rmse",
@@ -86,6 +89,7 @@ __all__ = [
     "smis",
     "truth_comparison",
     "unbounded_fraction",
+    "values_on_steps",
     "worst_cell_gap",
     "worst_group_gap",
 ]

@@ -17,7 +17,12 @@ import numpy as np
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics.inputs import Grouped, Groups
 from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
-from kdgraph.metrics.regression.pit import distance_to_uniform, histogram_of_pits
+from kdgraph.metrics.regression.pit import (
+    distance_to_uniform,
+    histogram_of_pits,
+    pit_steps,
+    values_on_steps,
+)
 from kdgraph.metrics.regression.scores import checked_level
 from kdgraph.parameters import Count, OpenFraction, check_value
 
@@ -313,14 +318,14 @@ def local_pit(
     [[0.0, 0.5, 0.0, 0.5], [1, 1, 0, 2], [1.0, 1.0, 0.0, 2.0]]
     """
     check_value("bins", bins, Count)
-    pits = distribution.cdf(y)
+    lower, upper = pit_steps(y, distribution)
     histograms = []
     for name, rows in _populated(cells_of(X, cells, by, features)):
         histograms.append(
             {
                 "cell": np.repeat(name, bins),
                 "n_eff": np.repeat(len(rows), bins),
-                **histogram_of_pits(pits[rows], bins),
+                **histogram_of_pits(values_on_steps(lower[rows], upper[rows]), bins),
             }
         )
     return {column: np.concatenate([h[column] for h in histograms]) for column in histograms[0]}
@@ -429,10 +434,11 @@ def _by_cell(
     from scipy.stats import binom
 
     low, high = distribution.interval(level)
+    lower, upper = pit_steps(y, distribution)
     by_row = {
         "coverage": (low <= y) & (y <= high),
         "width": high - low,
-        "pit_mean": distribution.cdf(y),
+        "pit_mean": (lower + upper) / 2,
         "crps": distribution.crps(y),
     }
     names, row_numbers = zip(*_populated(cells), strict=True)
@@ -452,7 +458,9 @@ def _by_cell(
         "gap": mean["coverage"] - level,
         "width": mean["width"],
         "pit_mean": mean["pit_mean"],
-        "pit_ks": np.array([distance_to_uniform(by_row["pit_mean"][rows]) for rows in row_numbers]),
+        "pit_ks": np.array(
+            [distance_to_uniform(values_on_steps(lower[rows], upper[rows])) for rows in row_numbers]
+        ),
         "crps": mean["crps"],
     }
 

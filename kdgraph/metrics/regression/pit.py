@@ -1,12 +1,10 @@
 """Uniformity of PIT values F(y): distances, p-values and the histogram.
 
-F(y) is evaluated at the upper end of a step of F and without randomisation, so that no number
-depends on a draw. If a distribution has steps (ensembles, outcomes of neighbours, recalibrated
-distributions with m atoms of 1/m), its PIT values are therefore not uniform even if it is correct:
-they are too large, by half a step on average and by one step at most. This is visible only with
-many rows for each step. An outcome beyond an ensemble has the PIT value 0 or 1. Recalibrators draw
-a position within the step (Czado, Gneiting and Held, "Predictive model assessment for count data",
-Biometrics 65, 2009).
+If F has a step at an outcome (outcomes are counts or rounded, or quantiles are tied), F(y) alone is
+at the upper end of the step, and is not uniform even if F is correct. The PIT value of the row is
+then uniform on the step, as a distribution: no number depends on a draw (Czado, Gneiting and Held,
+"Predictive model assessment for count data", Biometrics 65, 2009, Section 2.2). An outcome beyond
+an ensemble has the PIT value 0 or 1. Recalibrators draw a position within the step.
 """
 
 from __future__ import annotations
@@ -15,11 +13,100 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.metrics.registry import metric, table
+from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.parameters import Count, Seed, check_value
 
+MIN_STEP = 1e-9
+"""Rise of F, from just below an outcome to the outcome, above which F has a step there.
+
+Rounding makes rises of less than 1e-15.
+"""
+
+_MIN_WIDTH = 1e-6
+"""Width below which a step is a point, so that sums of 1/width keep 9 digits."""
 _VALUES_AT_A_TIME = 1 << 20
 """Block size of simulated values: 8 MB. The draws, and so the p-value, do not depend on it."""
+
+
+def pit_steps(y: np.ndarray, distribution: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper end of the step of F at each outcome, Float[n] each.
+
+    Both are F(y) if F has no step there.
+
+    Parameters
+    ----------
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+
+    Notes
+    -----
+    A step is a rise of F by more than 1e-9 from the next smaller float to y, as for recalibrators
+    (:func:`~kdgraph.recalibration.base.compute_pits`).
+
+    References
+    ----------
+    Czado, Gneiting and Held, Biometrics 65, 2009, Section 2.2, Eq. 2: P_x and P_{x-1}.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import WeightedSamples
+    >>> rain = WeightedSamples(np.array([[0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 2.0]]))
+    >>> pit_steps(np.array([0.0, 1.0]), rain)
+    (array([0.  , 0.75]), array([0.75, 0.75]))
+    """
+    cache = scope_cache("steps of PIT values", IdentityKey(y), IdentityKey(distribution))
+    if "steps" not in cache:
+        outcomes = np.asarray(y, dtype=np.float64)
+        upper = distribution.cdf(outcomes)
+        lower = distribution.cdf(np.nextafter(outcomes, -np.inf))
+        cache["steps"] = np.where(upper - lower > MIN_STEP, lower, upper), upper
+    return cache["steps"]
+
+
+def values_on_steps(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return n increasing PIT values, of rows whose PIT values are uniform on steps.
+
+    They are the quantiles at (i - ½)/n, for i from 1 to n, of the mean of the uniform distributions
+    on the steps. Without steps they are the sorted F(y). A calibrated forecaster thus has values
+    near (i - ½)/n, whatever steps it has.
+
+    Parameters
+    ----------
+    lower, upper : Float[n], Float[n]
+        Ends of the steps (:func:`pit_steps`), in [0, 1].
+
+    References
+    ----------
+    Czado, Gneiting and Held, Biometrics 65, 2009, Section 2.2, Eq. 2 and 3: the mean distribution
+    function. That all statistics take its quantiles is original to kdgraph.
+
+    Examples
+    --------
+    Half of the outcomes are 0, as predicted:
+
+    >>> values_on_steps(np.array([0.0, 0.0, 0.6, 0.9]), np.array([0.5, 0.5, 0.6, 0.9])).tolist()
+    [0.125, 0.375, 0.6, 0.9]
+    """
+    wide = upper - lower > _MIN_WIDTH
+    if not wide.any():
+        return np.sort(upper)
+    # The mean distribution function is linear between the ends of steps. Its slope changes there by
+    # 1/(width of the step), and it jumps at values without a step. Sums over the sorted ends give
+    # its levels in n log n steps.
+    n, width = len(lower), (upper - lower)[wide]
+    ends = np.concatenate([lower[wide], upper[wide], upper[~wide]])
+    slopes = np.concatenate([1 / width, -1 / width, np.zeros(n - len(width))])
+    jumps = np.concatenate([np.zeros(2 * len(width)), np.ones(n - len(width))])
+    order = np.argsort(ends, kind="stable")
+    ends, jumps = ends[order], np.cumsum(jumps[order])
+    rise = np.cumsum(slopes[order])[:-1] * np.diff(ends)
+    rise = np.concatenate([[0.0], np.cumsum(np.maximum(rise, 0.0))])
+    before = rise + np.concatenate([[0.0], jumps[:-1]])
+    knots = np.repeat(ends, 2)
+    levels = np.maximum.accumulate(np.stack([before, rise + jumps], axis=1).ravel())
+    return np.interp(np.arange(n) + 0.5, levels, knots)
 
 
 def distance_to_uniform(pits: np.ndarray) -> float:
@@ -108,8 +195,7 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 
     It is the largest ``|fraction of values <= p - p|``, the statistic of SciPy's
     ``kstest(..., "uniform")``. Calibrated distributions of n rows have about 0.87/√n, and more than
-    1.36/√n in 5 of 100 cases (Kolmogorov's limit). If F has steps, the distance is at least half of
-    the largest step.
+    1.36/√n in 5 of 100 cases (Kolmogorov's limit), and less if F has steps at outcomes.
 
     Parameters
     ----------
@@ -126,7 +212,7 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
     >>> pit_ks([0.0, 0.0], Normal(np.zeros(2), np.ones(2)))
     0.5
     """
-    return distance_to_uniform(distribution.cdf(y))
+    return distance_to_uniform(values_on_steps(*pit_steps(y, distribution)))
 
 
 @metric("PIT Cramér-von Mises", better="lower")
@@ -135,9 +221,8 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
 
     It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values, the statistic of SciPy's
     ``cramervonmises(..., "uniform")``. Calibrated distributions have 1/6 on average and more than
-    0.461 in 5 of 100 cases, for any n. For other distributions it grows in proportion to n. It does
-    so for distributions with steps, too: equal steps s add about n s²/3, because F is evaluated at
-    their upper ends.
+    0.461 in 5 of 100 cases, for any n, and less if F has steps at outcomes. For other distributions
+    it grows in proportion to n.
 
     Parameters
     ----------
@@ -152,7 +237,7 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
     >>> round(pit_cvm([0.0, 0.0], Normal(np.zeros(2), np.ones(2))), 4)  # 1/24 + 1/16 + 1/16
     0.1667
     """
-    return cramer_von_mises(distribution.cdf(y))
+    return cramer_von_mises(values_on_steps(*pit_steps(y, distribution)))
 
 
 @metric("PIT Frosini", better="lower")
@@ -160,9 +245,8 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     """Measure Frosini's statistic of the PIT values against uniform.
 
     It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
-    √(2π)/8 = 0.313 on average, for any n. For other distributions it grows in proportion to √n. It
-    does so for distributions with steps, too: it approaches s√n/2 for equal steps s, because F is
-    evaluated at their upper ends. :func:`pit_tests` returns its p-value.
+    √(2π)/8 = 0.313 on average, for any n, and less if F has steps at outcomes. For other
+    distributions it grows in proportion to √n. :func:`pit_tests` returns its p-value.
 
     Parameters
     ----------
@@ -183,7 +267,7 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     >>> round(pit_frosini([0.0, 0.0], Normal(np.zeros(2), np.ones(2))), 4)  # (1/4 + 1/4) / √2
     0.3536
     """
-    return frosini(distribution.cdf(y))
+    return frosini(values_on_steps(*pit_steps(y, distribution)))
 
 
 @table("tests of uniform PIT values")
@@ -193,9 +277,8 @@ def pit_tests(
     """Tabulate three tests of uniform PIT values, with their p-values.
 
     A small p-value is evidence against calibration. A large one is no proof of calibration: errors
-    of opposite signs in different regions cancel (:func:`~kdgraph.metrics.local_coverage`). For
-    distributions with steps, p-values are too small if there are many rows for each step, because
-    F(y) is at the upper end of the step.
+    of opposite signs in different regions cancel (:func:`~kdgraph.metrics.local_coverage`). If F
+    has steps at outcomes, p-values are too large: the tests are conservative.
 
     Parameters
     ----------
@@ -229,7 +312,7 @@ def pit_tests(
 
     check_value("draws", draws, Count)
     check_value("random_state", random_state, Seed)
-    pits = distribution.cdf(y)
+    pits = values_on_steps(*pit_steps(y, distribution))
     ks, cvm = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform")
     frosini_statistic, rng = frosini(pits), np.random.default_rng(random_state)
     return {
@@ -249,8 +332,8 @@ def pit_tests(
 def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
     """Tabulate the histogram of the PIT values, which is flat for calibrated distributions.
 
-    A bin holds lower < F(y) <= upper; the first bin also holds 0. If F has steps, F(y) is at the
-    upper end of a step, so m equal steps fill all bins equally only if m is a multiple of ``bins``.
+    A bin holds lower < F(y) <= upper; the first bin also holds 0. Where F has steps at outcomes,
+    the rows of a step are spread over it.
 
     Parameters
     ----------
@@ -280,7 +363,7 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     {'lower': [0.0, 0.5], 'upper': [0.5, 1.0], 'count': [1, 3], 'density': [0.5, 1.5]}
     """
     check_value("bins", bins, Count)
-    return histogram_of_pits(distribution.cdf(y), bins)
+    return histogram_of_pits(values_on_steps(*pit_steps(y, distribution)), bins)
 
 
 def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:

@@ -358,8 +358,8 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     """Measure the continuous ranked probability score (CRPS), in the units of y.
 
     It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. It
-    is computed in closed form for normal distributions, exactly for weighted samples, and by
-    quadrature of quantiles otherwise.
+    is computed in closed form for normal distributions, weighted samples and grids of quantiles,
+    and by quadrature of quantiles otherwise.
 
     Parameters
     ----------

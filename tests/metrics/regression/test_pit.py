@@ -15,9 +15,13 @@ from kdgraph.metrics.regression import (
     cramer_von_mises,
     distance_to_uniform,
     frosini,
-    histogram_of_pits,
+    local_coverage,
+    pit_histogram,
+    pit_ks,
     simulated_p_value,
+    values_on_steps,
 )
+from kdgraph.parents.predictive import ExternalDistribution
 
 UNIT = st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array)
 
@@ -82,16 +86,51 @@ def test_pit_tests_contain_p_values_of_scipy():
         pit_tests(y, wide, draws=0)
 
 
-def test_effect_of_steps_matches_the_docstring():
-    """100,000 calibrated values at the upper ends of 20 equal steps.
+def mean_step_distribution(lower, upper, u):
+    """Return the mean distribution function of PIT values on steps at u, by its definition."""
+    wide = upper > lower
+    width = np.where(wide, upper - lower, 1.0)
+    fraction = np.clip((u - lower[:, None]) / width[:, None], 0, 1)
+    return np.where(wide[:, None], fraction, upper[:, None] <= u).mean(axis=0)
 
-    The tolerance of 10 % covers sampling and terms of higher order.
+
+@settings(max_examples=60, deadline=None)
+@given(UNIT, UNIT, st.integers(0, 2**20))
+def test_values_on_steps_are_quantiles_of_the_mean_distribution(ends, other, seed):
+    """At each value the mean distribution function passes the level (i - ½)/n.
+
+    The tolerance covers the sums of slopes of up to 1e6, of which 9 digits remain.
     """
-    n, step = 100_000, 1 / 20
-    pits = np.ceil(np.random.default_rng(3).random(n) / step) * step
-    assert cramer_von_mises(pits) == pytest.approx(n * step**2 / 3, rel=0.1)
-    assert frosini(pits) == pytest.approx(step * np.sqrt(n) / 2, rel=0.1)
-    assert histogram_of_pits(np.minimum(pits, 1), 10)["density"] == pytest.approx(
-        np.ones(10), abs=0.05
-    )  # 5 standard errors
-    assert histogram_of_pits(np.minimum(pits, 1), 8)["density"].std() > 0.1
+    n = min(len(ends), len(other))
+    lower, upper = np.minimum(ends[:n], other[:n]), np.maximum(ends[:n], other[:n])
+    points = np.random.default_rng(seed).random(n) < 0.3
+    lower = np.where(points | (upper - lower < 1e-4), upper, lower)
+    values, levels = values_on_steps(lower, upper), (np.arange(n) + 0.5) / n
+    assert (np.diff(values) >= 0).all()
+    below = mean_step_distribution(lower, upper, values - 1e-7)
+    above = mean_step_distribution(lower, upper, values + 1e-7)
+    assert (below <= levels + 1e-8).all() and (above >= levels - 1e-8).all()
+    assert values_on_steps(upper, upper).tolist() == sorted(upper.tolist())
+
+
+def test_correct_counts_have_uniform_pit_values_and_wrong_ones_do_not():
+    """Outcomes are Poisson counts, of which the upper ends of steps alone are far from uniform.
+
+    1.36/√n is the distance that 5 % of continuous calibrated forecasts exceed.
+    """
+    rng, n = np.random.default_rng(5), 4000
+    mean = rng.uniform(0.3, 3, n)
+    y = rng.poisson(mean).astype(float)
+    correct, wrong = (ExternalDistribution(stats.poisson(scale * mean)) for scale in (1, 1.3))
+    assert distance_to_uniform(correct.cdf(y)) > 0.2
+    assert pit_ks(y, correct) < 1.36 / np.sqrt(n) < 0.1 < pit_ks(y, wrong)
+    assert pit_cvm(y, correct) < 0.461 < pit_cvm(y, wrong)
+    table = pit_tests(y, correct, draws=99)
+    assert table["p_value"].min() > 0.05 and pit_tests(y, wrong, draws=99)["p_value"].max() < 0.02
+    # 5 standard errors of a bin with a tenth of the rows
+    assert pit_histogram(y, correct, bins=10)["density"] == pytest.approx(
+        np.ones(10), abs=5 * np.sqrt(0.09 / n) * 10
+    )
+    cells = local_coverage(y, correct, mean[:, None], cells=4, by="grid", features=[0])
+    assert np.abs(cells["pit_mean"] - 0.5).max() < 5 * np.sqrt(1 / 12 / (n / 4))
+    assert cells["pit_ks"].max() < 1.63 / np.sqrt(n / 4)
