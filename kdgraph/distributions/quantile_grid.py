@@ -18,6 +18,8 @@ from kdgraph.distributions.base import (
     keep_row_axis,
 )
 
+_TAIL_LEVEL = 0.25
+"""Largest level of the quantiles that determine the length of the lower tail."""
 _MIN_RELATIVE_TAIL = 1e-3
 """Fraction of the tail length that the whole grid implies, below which a shorter tail is a tie."""
 _MIN_RELATIVE_RANGE = 1e-14
@@ -43,13 +45,21 @@ class QuantileGrid(Distribution):
     Notes
     -----
     Between two quantiles the density is constant. Below the first quantile v₁, of level q₁,
-    F(y) = q₁ exp((y - v₁)/t), with t = q₁ (v₂ - v₁)/(q₂ - q₁), so that the density is continuous;
-    the tail above the last quantile is built in the same way. The tails are original to kdgraph.
+    F(y) = q₁ exp((y - v₁)/t). With this tail, (v_j - v₁)/log(q_j/q₁) is t for every quantile in it
+    (Breiman et al. 1990); here t is the mean over the quantiles up to level 0.25, or that of the
+    second quantile if its level is higher. The tail above the last quantile is built in the same
+    way. The mean is original to kdgraph: the two outer quantiles alone may be close to each other
+    by chance, and distances in units of their tail would be very large.
+
+    If all these quantiles are equal, the tail has no length, and the distribution ends with a point
+    mass.
 
     References
     ----------
     Koenker, "Quantile regression", 2005; Chernozhukov, Fernández-Val and Galichon, "Quantile and
-    probability curves without crossing", Econometrica 78, 2010.
+    probability curves without crossing", Econometrica 78, 2010; Breiman, Stone and Kooperberg,
+    "Robust confidence bounds for extreme upper quantiles", Journal of Statistical Computation and
+    Simulation 37, 1990, for exponential tails.
 
     Examples
     --------
@@ -128,8 +138,8 @@ class QuantileGrid(Distribution):
 
         The levels there are log F(y), below 0, and 1 - log P(Y > y), above 1.
 
-        Where outer quantiles are tied, the tail beyond them has no length, and F is 0 or 1 just
-        beyond them. There, levels use the tail length that the nearest different quantile implies.
+        Where the tail has no length, F is 0 or 1 just beyond the outer quantile. There, levels use
+        the tail length that the nearest different quantile implies.
         If all quantiles of a row are equal, no distance is defined: levels are -∞ below them and ∞
         above.
 
@@ -225,30 +235,37 @@ class QuantileGrid(Distribution):
 
     def _tail_lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean excess of the lower and of the upper tail, Float[n, 1] each."""
-        step, gap = np.diff(self.values, axis=1), np.diff(self.grid)
-        return step[:, :1] * (self.grid[0] / gap[0]), step[:, -1:] * ((1 - self.grid[-1]) / gap[-1])
+        low, high = (
+            lengths[:, : max((q[1:] <= _TAIL_LEVEL).sum(), 1)].mean(axis=1, keepdims=True)
+            for q, lengths in self._implied_tail_lengths()
+        )
+        return low, high
+
+    def _implied_tail_lengths(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the levels, and the tail length that each quantile but the first implies.
+
+        Of the lower tail, and of the upper tail, which is the lower one of the mirrored grid;
+        Float[m] and Float[n, m - 1] each.
+        """
+        sides = (self.grid, self.values), (1 - self.grid[::-1], -self.values[:, ::-1])
+        return [(q, (v[:, 1:] - v[:, :1]) / np.log(q[1:] / q[0])) for q, v in sides]
 
     def _extended_tail_lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Return :meth:`_tail_lengths`, with a tied tail replaced; Float[n, 1] each."""
         # A tail between tied quantiles has no length, and distances in units of it are infinite.
         # Ties are often exact, but interpolated quantiles differ by rounding, so a very short tail
         # is a tie too. The tail then gets the length that the nearest quantile implies that makes
-        # it long enough. The upper tail is the lower one of the mirrored grid.
-        tails, size = [], np.abs(self.values[:, [0, -1]]).max(axis=1, keepdims=True)
+        # it long enough.
+        size = np.abs(self.values[:, [0, -1]]).max(axis=1, keepdims=True)
         is_flat = self.values[:, -1:] - self.values[:, :1] <= _MIN_RELATIVE_RANGE * size
-        for tail, (q, v) in zip(
-            self._tail_lengths(),
-            ((self.grid, self.values), (1 - self.grid[::-1], -self.values[:, ::-1])),
-            strict=True,
+        tails = []
+        for tail, (_, lengths) in zip(
+            self._tail_lengths(), self._implied_tail_lengths(), strict=True
         ):
-            lengths = q[0] * (v[:, 1:] - v[:, :1]) / (q[1:] - q[0])
-            first_long = (lengths > _MIN_RELATIVE_TAIL * lengths[:, -1:]).argmax(axis=1)
-            length = np.where(
-                first_long[:, None] == 0,
-                tail,
-                np.take_along_axis(lengths, first_long[:, None], axis=1),
-            )
-            tails.append(np.where(is_flat, 0.0, length))
+            min_length = _MIN_RELATIVE_TAIL * lengths[:, -1:]
+            first_long = (lengths > min_length).argmax(axis=1)[:, None]
+            replaced = np.take_along_axis(lengths, first_long, axis=1)
+            tails.append(np.where(is_flat, 0.0, np.where(tail > min_length, tail, replaced)))
         return tails[0], tails[1]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
@@ -285,9 +302,18 @@ class QuantileGrid(Distribution):
     def _pdf(self, y: np.ndarray) -> np.ndarray:
         """Return the density of Float[n, j]."""
         q0, q1, v0, v1 = self._brackets(y)
-        decay = np.exp(-sum(self._excess(y, self._tail_lengths())))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(decay > 0, (q1 - q0) / (v1 - v0) * decay, 0.0)
+        tails = self._tail_lengths()
+        below, above = self._excess(y, tails)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            # A tail without length has no density beyond its end.
+            lower_tail, upper_tail = (
+                np.where(length > 0, p / length * np.exp(-excess), 0.0)
+                for p, length, excess in zip(
+                    (self.grid[0], 1 - self.grid[-1]), tails, (below, above), strict=True
+                )
+            )
+            inside = (q1 - q0) / (v1 - v0)
+        return np.where(below > 0, lower_tail, np.where(above > 0, upper_tail, inside))
 
     def _brackets(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the levels and quantiles to the left and to the right of each value.

@@ -62,26 +62,38 @@ def test_levels_and_values_round_trip(values, q):
         assert grid.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
-def test_tails_are_exponential_and_continuous():
+def test_tails_are_exponential():
+    """The length is that of the tail through the second quantile, whose level is 0.2 or above."""
     result = QuantileGrid(LEVELS, VALUES)
-    for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
-        np.testing.assert_allclose(
-            result.pdf(end - side * 1e-9), result.pdf(end + side * 1e-9), rtol=1e-6
-        )
-    t = 0.05 * 2 / 0.15
+    t = 2 / np.log(0.2 / 0.05)
     expected = 0.05 * stats.expon.sf(5, scale=t)
     assert (
         result.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(expected)
         and result.ppf(0.0)[0] == -np.inf
         and result.ppf(1.0)[1] == np.inf
     )
+    for end, p, length in ((-3.0, 0.05, t), (3.0, 0.1, 1 / np.log(0.3 / 0.1))):
+        outside = end + np.sign(end) * 2
+        assert result[[0]].pdf(outside)[0] == pytest.approx(p / length * np.exp(-2 / length))
+
+
+def test_tails_of_an_exponential_distribution_are_exact():
+    """Each of three quantiles implies the mean 3; a tie with the last makes one of them 0."""
+    levels = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99])
+    values = stats.expon.ppf(levels, scale=3.0)[None]
+    far = np.array([40.0])
+    assert QuantileGrid(levels, values).cdf(far) == pytest.approx(stats.expon.cdf(far, scale=3.0))
+    values[:, -2] = values[:, -1]
+    tied = QuantileGrid(levels, values)
+    length = (far - values[:, -1]) / -np.log((1 - tied.cdf(far)) / 0.01)
+    assert length == pytest.approx(np.array([3.0 * 2 / 3]), rel=1e-9)
 
 
 def test_extended_levels_order_values_far_out():
     """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
     grid, y = (
         QuantileGrid(LEVELS, VALUES),
-        np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
+        np.array([[-1900.0, -1800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
     )
     levels = grid.extended_cdf(y)
     assert (
@@ -89,7 +101,7 @@ def test_extended_levels_order_values_far_out():
         and (levels[:, 3:] > 1).all()
         and (np.diff(levels, axis=1) > 0).all()
     )
-    assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
+    assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) * np.log(3))
     np.testing.assert_allclose(grid.extended_ppf(levels), y)
     np.testing.assert_array_equal(grid.extended_cdf(y[:, 2]), grid.cdf(y[:, 2]))
 
@@ -150,9 +162,9 @@ def test_crps_matches_an_integral_over_outcomes_with_ties(values, y):
 
 
 def test_levels_beyond_ties_use_the_nearest_different_quantile():
-    """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
+    """Tails are (1 - 0) / log(.5/.05) below row 1, and (4 - 2) / log(.5/.1) above row 2."""
     result = QuantileGrid(LEVELS, TIED[:2])
-    low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
+    low, high = 1 / np.log(10), 2 / np.log(5)
     assert result.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
     assert result.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
         1 - 0.1 * np.exp(-3)
