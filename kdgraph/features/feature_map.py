@@ -42,7 +42,12 @@ _MIN_RELATIVE_SPREAD = 1e-14
 
 
 def features_of(
-    parent: Any, X: Any, source: FeatureSource = "auto", layer: str | None = None
+    parent: Any,
+    X: Any,
+    source: FeatureSource = "auto",
+    layer: str | None = None,
+    *,
+    allow_missing: bool = False,
 ) -> np.ndarray | csr_array:
     """Return the representation of rows inside a fitted parent.
 
@@ -57,6 +62,8 @@ def features_of(
     layer : str, default=None
         Name of a layer of a network; None for the input of its last linear layer. For precomputed
         scores, name of the features; None for the first ones.
+    allow_missing : bool, default=False
+        Return NaN for missing values of "rows", instead of an error.
 
     Returns
     -------
@@ -95,7 +102,7 @@ def features_of(
         return access_network(parent).logits(X)
     if source == "leaves":
         return _leaf_features(parent, X)
-    return _row_features(parent, X)
+    return _row_features(parent, X, allow_missing=allow_missing)
 
 
 def _default_source(parent: Any) -> FeatureSource:
@@ -155,7 +162,7 @@ def _leaf_features(parent: Any, X: Any) -> csr_array:
     return csr_array((values, leaves.ravel(), row_ends), shape=(n, int(is_leaf.sum())))
 
 
-def _row_features(parent: Any, X: Any) -> np.ndarray:
+def _row_features(parent: Any, X: Any, *, allow_missing: bool = False) -> np.ndarray:
     """Return the rows after the transformations of the parent's pipelines, Float64[n, m].
 
     These transformations, if there are any, make columns comparable.
@@ -165,8 +172,9 @@ def _row_features(parent: Any, X: Any) -> np.ndarray:
         X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost_estimator(inner[-1])
     rows = X.toarray() if issparse(X) else np.asarray(X)
     rows = rows.reshape(len(rows), -1).astype(np.float64)
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
+    invalid = ~np.isfinite(rows) & ~(allow_missing & np.isnan(rows))
+    if invalid.any():
+        row, column = np.argwhere(invalid)[0]
         raise ValueError(
             f"rows have no finite distances, row {row} has {rows[row, column]:g} in column"
             f" {column}; impute in the parent's pipeline"

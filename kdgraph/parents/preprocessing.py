@@ -40,6 +40,9 @@ from kdgraph.parents.boosting import BoostedTreesClassifier
 # categories go to the same side as they do.
 _UNKNOWN_CODE, _MISSING_CODE = -1, -2
 
+# Largest number of categories of a column that scikit-learn's histogram gradient boosting takes.
+_MAX_NATIVE_CATEGORIES = 255
+
 _ORDINAL_MODELS = (
     *TREE_MODELS,
     HistGradientBoostingClassifier,
@@ -141,21 +144,45 @@ class PreprocessedModel(Pipeline):
 
 
 class NoPreprocessing:
-    """Identity, for a parent that takes categories and missing values.
+    """No encoding, for a parent that takes categories and missing values.
 
-    scikit-learn's HistGradientBoosting models are such parents.
+    scikit-learn's HistGradientBoosting models and :class:`~kdgraph.parents.QuantileBoosting` are
+    such parents. A parent with a parameter ``categorical_features`` gets the categorical columns of
+    the data set in it, unless it is set. Columns of more than 255 categories, which those models do
+    not take, stay numbers.
 
     Examples
     --------
     >>> from sklearn.ensemble import HistGradientBoostingRegressor
-    >>> data = Dataset("line", np.zeros((2, 1)), np.zeros(2), np.empty(0), ("x",), "regression")
-    >>> NoPreprocessing().wrap(HistGradientBoostingRegressor(), data)
-    HistGradientBoostingRegressor()
+    >>> X, grades = np.zeros((2, 2)), ("fair", "good")
+    >>> data = Dataset("grades", X, np.zeros(2), np.empty(0), ("weight", "grade"), "regression",
+    ...     categories=(None, grades))
+    >>> parent = NoPreprocessing().wrap(HistGradientBoostingRegressor(), data)
+    >>> parent.categorical_features
+    [False, True]
     """
 
     def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """Return ``estimator``; the other arguments, as in :class:`Preprocess`, are not used."""
-        return estimator
+        """Return ``estimator``, or a copy with the categorical columns of ``dataset`` as parameter.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Unfitted estimator.
+        dataset : Dataset
+            Training rows.
+        has_missing : bool, default=None
+            As in :meth:`Preprocess.wrap`, but not used.
+        """
+        if dataset.are_images or not dataset.is_categorical.any():
+            return estimator
+        if getattr(estimator, "categorical_features", 0) not in (None, "from_dtype"):
+            return estimator
+        columns = [
+            values is not None and len(values) <= _MAX_NATIVE_CATEGORIES
+            for values in dataset.categories
+        ]
+        return clone(estimator).set_params(categorical_features=columns)
 
 
 def column_encoder(

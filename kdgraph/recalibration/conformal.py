@@ -318,10 +318,6 @@ class LocalisedConformalPit(SplitConformalRegressor):
         # A forest whose leaves are the space is fitted on training rows.
         return self.feature_space == "geodesic" or super()._requires_training_rows()
 
-    def _distance_estimator(self) -> Any:
-        uses_output_only = self.feature_space == "output" and self.recalibrator is None
-        return None if uses_output_only else self.estimator
-
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         recalibrated = base if self.recalibrator is None else self._recalibrated_distribution(X)
         neighbours, weights = self._find_neighbours(

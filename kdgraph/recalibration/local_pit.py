@@ -340,9 +340,6 @@ class LocalPit(PostHocRegressor):
         # A forest whose leaves are the space is fitted on training rows.
         return self.feature_space == "geodesic"
 
-    def _distance_estimator(self) -> Any:
-        return None if self.feature_space == "output" else self.estimator
-
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.local_linear and self.feature_space == "geodesic":
             raise ParameterError(

@@ -207,9 +207,22 @@ class TestWrap:
         filled = pipeline.predict_proba(np.median(X, axis=0, keepdims=True))
         assert np.array_equal(pipeline.predict_proba(np.full((1, 3), NAN)), filled)
 
-    def test_no_preprocessing_returns_the_parent(self):
-        parent = HistGradientBoostingClassifier()
-        assert NoPreprocessing().wrap(parent, make_mixed_dataset(), has_missing=True) is parent
+    def test_no_preprocessing_only_names_the_categories(self):
+        """To a parent that takes them; one whose columns are set is unchanged."""
+        data, forest = make_mixed_dataset(), RandomForestClassifier()
+        assert NoPreprocessing().wrap(forest, data, has_missing=True) is forest
+        wrapped = NoPreprocessing().wrap(HistGradientBoostingClassifier(max_iter=5), data)
+        assert (
+            wrapped.get_params()
+            == HistGradientBoostingClassifier(
+                max_iter=5, categorical_features=data.is_categorical.tolist()
+            ).get_params()
+        )
+        chosen = HistGradientBoostingClassifier(categorical_features=[0])
+        assert NoPreprocessing().wrap(chosen, data) is chosen
+        numbers = make_mixed_dataset(TRAIN, categorical=False)
+        boosted = HistGradientBoostingClassifier()
+        assert NoPreprocessing().wrap(boosted, numbers) is boosted
 
     def test_it_can_be_pickled(self):
         pipeline = (
