@@ -15,19 +15,29 @@ from kdgraph.parents.preprocessing import (
     column_encoder,
 )
 from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestNeighbourRegressor
+from kdgraph.parents.tree_regressors import (
+    ExtraTreesOutcomes,
+    NaturalGradientBoosting,
+    QuantileBoosting,
+    RandomForestOutcomes,
+)
 
 __all__ = [
     "BoostedTreesClassifier",
     "Design",
+    "ExtraTreesOutcomes",
     "GammaGlm",
     "GaussianLinear",
     "LatentClassifier",
     "LatentSemanticAnalysis",
+    "NaturalGradientBoosting",
     "NearestNeighbourRegressor",
     "NoPreprocessing",
     "PrecomputedScores",
     "Preprocess",
     "ProbabilisticRegressor",
+    "QuantileBoosting",
+    "RandomForestOutcomes",
     "column_encoder",
     "distribution_from_predictions",
 ]

@@ -42,6 +42,17 @@ REQUIRED_OVERRIDES = {
     "method/nearest_outcomes": ["dataset=heteroscedastic"],
     "method/predictive": ["dataset=heteroscedastic"],
     "method/quantile_network": ["dataset=heteroscedastic"],
+    "method/boosted_local_pit": ["dataset=heteroscedastic"],
+    "method/extra_trees_outcomes": ["dataset=heteroscedastic"],
+    "method/ngboost": ["dataset=heteroscedastic"],
+    "method/quantile_boosting": ["dataset=heteroscedastic"],
+    "method/quantile_forest": ["dataset=heteroscedastic"],
+    "method/random_forest_outcomes": ["dataset=heteroscedastic"],
+    "parent/extra_trees_outcomes": ["dataset=heteroscedastic"],
+    "parent/ngboost": ["dataset=heteroscedastic"],
+    "parent/quantile_boosting": ["dataset=heteroscedastic"],
+    "parent/quantile_forest": ["dataset=heteroscedastic"],
+    "parent/random_forest_outcomes": ["dataset=heteroscedastic"],
     "metrics/paper/p5/diamonds": ["dataset=heteroscedastic"],
     "metrics/paper/p5/simulation": ["dataset=heteroscedastic"],
     "metrics/paper/p5/table1": ["dataset=heteroscedastic"],
@@ -266,11 +277,12 @@ def test_part_of_a_model_has_the_name_of_its_file_and_no_other_group_has_it(path
 
 @pytest.mark.parametrize("path", METHOD_FILES, ids=lambda path: path.stem)
 def test_method_uses_what_it_is_named_after(path):
-    """The rule of CONTRIBUTING: ``[network_][gated_]X`` uses the component X, or is training X."""
+    """The rule of CONTRIBUTING: ``[network_|boosted_][gated_]X`` uses X, or is training X."""
     chosen = _chosen_components(path)
     parent = chosen.pop("parent")
     after = {group: option for group, option in chosen.items() if option != "none"}
-    stem = path.stem.removeprefix("network_")
+    stem = path.stem.removeprefix("network_").removeprefix("boosted_")
+    assert path.stem.startswith("boosted_") <= (parent == "quantile_boosting")
     is_gated, stem = stem.startswith("gated_"), stem.removeprefix("gated_")
     assert is_gated == ("gate" in after)
     if path.stem.startswith("network_"):

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import QuantileRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
+from kdgraph.cli.main import main
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.parents import ProbabilisticRegressor
 from kdgraph.parents.predictive import ExternalDistribution
@@ -153,6 +154,23 @@ def test_every_recalibrator_works_after_a_quantile_forest(rounded):
             distribution.crps(y[TEST]).mean() < 1.15 * parent_distribution.crps(y[TEST]).mean()
         )  # a distant atom costs more
         assert np.abs(distribution.mean()).max() < 2 * y.max()
+
+
+def test_run_of_a_parent_that_cannot_be_saved_finishes_and_notes_it(tmp_path, monkeypatch, capsys):
+    """The leaves of a quantile forest are a compiled object, which only pickle can write."""
+    pytest.importorskip("quantile_forest", reason=MISSING.format("quantile-forest"))
+    monkeypatch.chdir(tmp_path)
+    arguments = ["dataset=heteroscedastic", "dataset.n_train=100", "dataset.n_test=50"]
+    options = ["parent=quantile_forest", "parent.regressor.n_estimators=5", "figures=none"]
+    assert main(["run", *arguments, *options, "recalibrator=isotonic_pit"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "kdg: what fit made cannot be saved, so it is made again next time and no model of the run"
+        " is kept: a quantile_forest._quantile_forest_fast.QuantileForest cannot be saved: it is"
+        " more than its fields"
+    )
+    (record,) = tmp_path.glob("outputs/*/*/*/result.json")
+    assert not (record.parent / "model").exists()
 
 
 def test_quantile_regressors_are_combined_by_level():
