@@ -19,7 +19,6 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 from numpy.lib import format as npy
-from sklearn.utils import check_array
 
 from kdgraph.persistence.allowed import BUILTIN_TYPES
 from kdgraph.persistence.archive import LoadError
@@ -159,10 +158,30 @@ def _defaultdict_from_parts(factory: Any, items: list[Any]) -> defaultdict[Any, 
     return defaultdict(factory, items)
 
 
-def _partial_to_parts(function: partial) -> tuple[Any, ...]:
-    if function.func is not check_array or function.args:
-        raise TypeError("only calls of scikit-learn's check_array with options can be saved")
-    return (function.keywords,)
+def _is_array_check(value: Any) -> bool:
+    """Return whether a value is ``check_array`` of scikit-learn with dtypes bound to it."""
+    return (
+        type(value) is partial
+        and f"{value.func.__module__}:{value.func.__qualname__}" == _CHECK_ARRAY
+        and not value.args
+        and value.keywords.keys() == {"dtype", "ensure_all_finite"}
+        and isinstance(value.keywords["dtype"], list)
+    )
+
+
+def _array_check_to_parts(function: partial) -> tuple[list[str], Any]:
+    keywords = function.keywords
+    return [np.dtype(dtype).str for dtype in keywords["dtype"]], keywords["ensure_all_finite"]
+
+
+def _array_check_from_parts(dtypes: list[str], finite: Any) -> partial:
+    from sklearn.utils import check_array
+
+    if not isinstance(finite, bool):
+        raise TypeError("check_array takes True or False")
+    return partial(
+        check_array, dtype=[np.dtype(dtype).type for dtype in dtypes], ensure_all_finite=finite
+    )
 
 
 def _identity(values: Iterable[Any]) -> Iterable[Any]:
@@ -180,9 +199,13 @@ def _sorted_by_repr(values: Iterable[Any]) -> list[Any]:
 # imported by name when a file needs one; a version of scikit-learn without the module gives an
 # error of one line.
 _COMPILED_LOSSES = ("sklearn._loss._loss", "sklearn.linear_model._sgd_fast")
+# Histogram gradient boosting with categories has this function, with arguments, as the step of its
+# numeric columns.
+_CHECK_ARRAY = "sklearn.utils.validation:check_array"
 STRUCTURED_CODEC = ValueCodec("structured", _structured_to_parts, _structured_from_parts)
 """Codec of arrays with named fields."""
 _LOSS_CODEC = ValueCodec("loss", _loss_to_parts, _loss_from_parts)
+_ARRAY_CHECK_CODEC = ValueCodec("array_check", _array_check_to_parts, _array_check_from_parts)
 
 CODECS_BY_TYPE = {
     tuple: ValueCodec("tuple", _identity, lambda *parts: parts),
@@ -209,10 +232,6 @@ CODECS_BY_TYPE = {
         "random_state", lambda r: (r.get_state(legacy=False),), _random_state
     ),
     np.random.Generator: ValueCodec("generator", lambda g: (g.bit_generator.state,), _generator),
-    # The preprocessor of scikit-learn's histogram gradient boosting with categories has one.
-    partial: ValueCodec(
-        "check_array", _partial_to_parts, lambda options: partial(check_array, **options)
-    ),
     np.ufunc: ValueCodec("ufunc", _ufunc_to_parts, _ufunc_from_parts),
 }
 """Codecs by the exact type of a value, without its base classes."""
@@ -231,6 +250,8 @@ def value_codec_of(value: Any) -> ValueCodec | None:
         return codec
     if type(value).__module__ in _COMPILED_LOSSES:
         return _LOSS_CODEC
+    if _is_array_check(value):
+        return _ARRAY_CHECK_CODEC
     return next((codec for base, codec in _CODECS_BY_BASE.items() if isinstance(value, base)), None)
 
 
@@ -241,6 +262,7 @@ CODECS_BY_TAG = {
         *_CODECS_BY_BASE.values(),
         STRUCTURED_CODEC,
         _LOSS_CODEC,
+        _ARRAY_CHECK_CODEC,
     )
 }
 

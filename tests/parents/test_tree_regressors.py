@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
+from sklearn.utils import check_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.data.dataset import Dataset
@@ -22,7 +24,7 @@ from kdgraph.parents import (
     RandomForestOutcomes,
     tree_regressors,
 )
-from kdgraph.persistence import from_bytes, to_bytes
+from kdgraph.persistence import SaveError, from_bytes, to_bytes
 from kdgraph.recalibration import (
     ConformalPit,
     DensityPit,
@@ -206,8 +208,20 @@ def test_quantile_boosting_takes_categories_and_missing_values_without_preproces
         np.abs(fitted.fit(rows, y).predict(rows) - np.round(y)).max() for fitted in (parent, model)
     ]
     assert errors[0] < 0.05 < 0.5 < errors[1]
+    loaded = from_bytes(to_bytes(parent), "it").value
+    np.testing.assert_array_equal(loaded.predict(rows), parent.predict(rows))
     chosen = QuantileBoosting(categorical_features=[0])
     assert NoPreprocessing().wrap(chosen, data) is chosen
+
+
+@pytest.mark.parametrize(
+    "function",
+    [partial(print, "x"), partial(check_array, np.ones(1)), partial(check_array, copy=True)],
+)
+def test_of_bound_functions_only_that_of_categories_is_saved(function):
+    """scikit-learn checks the numeric columns beside categories by such a function."""
+    with pytest.raises(SaveError, match=r"^a functools.partial cannot be saved"):
+        to_bytes({"function": function})
 
 
 FAMILIES = ["normal", "lognormal", "laplace", "gamma", "exponential"]
