@@ -22,7 +22,7 @@ from torch import nn
 
 from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
-from kdgraph.geometry import partition_of
+from kdgraph.geometry import partition_of, tree_partition_of
 
 rng = np.random.default_rng(5)
 N = 240
@@ -156,7 +156,8 @@ def test_regressors_of_boosting_predict_distributions_with_the_error_on_given_ro
     with pytest.raises(DataError, match="no rows have shown how far off they are"):
         parent.predict_dist(NUMBERS)
     parent.fit(NUMBERS[100:], target[100:])
-    assert partition_of(parent).n_trees == 9
+    trees = tree_partition_of(partition_of(parent))
+    assert trees is not None and trees.n_trees == 9
     assert not hasattr(parent, "forest_")
     errors = target[100:] - model.predict(NUMBERS[100:])
     distribution = parent.predict_dist(NUMBERS[:5])
