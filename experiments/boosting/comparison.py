@@ -1,0 +1,128 @@
+"""Forest and boosted trees as parents, bare and repaired, in and out of distribution.
+
+``kdg run experiment=bench/boosting`` prints this at its end; ``python -m
+experiments.boosting.comparison outputs`` prints it again: the mean of each measure over tables by
+parent and repair, and how often a repair is better than the bare parent, with Wilcoxon's test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.command import print_comparison
+from experiments.common.markdown import head, line, number, signed
+from experiments.common.runs import Record, runs_of
+from kdgraph.results.comparison.aggregate import compare_methods
+from kdgraph.results.comparison.significance import compare_pairs
+from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
+from kdgraph.results.records import FinishedRun
+
+PARENTS = {
+    "random_forest": "random forest",
+    "hist_gradient_boosting": "histogram boosting",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+}
+REPAIRS = {
+    "{} (parent)": "none",
+    "{}-best": "best calibrator",
+    "{}-kdf": "KDF",
+    "{}-whitened": "gate",
+    "{}-best-whitened": "best calibrator, gate",
+    "{}-kdf-whitened": "KDF, gate",
+}
+"""Repair by the name of a method, of which the parent's name is a part."""
+FOREST_ALONE = {"random_forest-kdf": "kdf"}
+"""Names of methods that are presets."""
+MEASURES = {
+    "error": "error",
+    "NLL": "nll",
+    "ECE": "ece",
+    "OCE": "oce",
+    "AUROC": "auroc",
+}
+"""Measures by the heading of their column; those out of distribution are means over five sets."""
+SETS = ("near", "noise")
+"""Sets with an AUROC of their own: a class that was left out, and uniform noise."""
+
+
+def values_of(study: Study, metric: str, ood: str | None = None) -> pd.DataFrame:
+    """Return means over seeds of a measure, tables × methods.
+
+    Parameters
+    ----------
+    study : Study
+        The runs.
+    metric : str
+        Name of the measure.
+    ood : str or None, default=None
+        Set out of distribution; None for the only one, or for in distribution.
+    """
+    measures = [
+        measure
+        for measure in study.measures
+        if measure.metric == metric and (ood is None or str(measure.ood).startswith(ood))
+    ]
+    return compare_methods(study, measures[0]).mean
+
+
+def methods_of(frame: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return the name of the method of each parent and repair that ran."""
+    names = {}
+    for parent, title in PARENTS.items():
+        for pattern, repair in REPAIRS.items():
+            name = pattern.format(parent)
+            name = FOREST_ALONE.get(name, name)
+            if name in frame:
+                names[title, repair] = name
+    return names
+
+
+def means(records: Sequence[Record]) -> str:
+    """Return the means over tables by parent and repair as a table of Markdown."""
+    per_set = build_study([FinishedRun(Path(), record) for record in records])
+    together = pool_ood_sets(per_set)
+    columns = {title: values_of(together, metric) for title, metric in MEASURES.items()}
+    columns |= {f"AUROC {name}": values_of(per_set, "auroc", name) for name in SETS}
+    methods = methods_of(columns["error"])
+    lines = head(["parent", "repair", *columns])
+    for (parent, repair), name in methods.items():
+        cells = [number(float(frame[name].mean())) for frame in columns.values()]
+        lines.append(line([parent, repair, *cells]))
+    return "\n".join(lines)
+
+
+def tests(records: Sequence[Record]) -> str:
+    """Return how repairs compare with the bare parent on the tables, in a table of Markdown.
+
+    A cell has the mean difference, the tables on which the repair is better, equal and worse, and
+    the two-sided p of Wilcoxon's signed ranks.
+    """
+    together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
+    columns = {title: values_of(together, metric) for title, metric in MEASURES.items()}
+    methods = methods_of(columns["error"])
+    lines = head(["parent", "repair", *columns])
+    for (parent, repair), name in methods.items():
+        if repair == "none":
+            continue
+        cells = []
+        for title, frame in columns.items():
+            sign = -1.0 if title == "AUROC" else 1.0
+            bare = frame[methods[parent, "none"]]
+            test = compare_pairs(sign * frame[name], sign * bare, scale=1.0)
+            difference = signed(float((frame[name] - bare).mean()))
+            cells.append(f"{difference} ({test}; p = {test.p:.1g})")
+        lines.append(line([parent, repair, *cells]))
+    return "\n".join(lines)
+
+
+def compare_with_published(records: Sequence[Record]) -> str:
+    """Return both tables."""
+    return f"{means(records)}\n\n{tests(records)}"
+
+
+if __name__ == "__main__":
+    print_comparison(lambda folder: runs_of("bench/boosting", folder), compare_with_published)
