@@ -34,7 +34,11 @@ _PARENT_WITH = {
 """Required partition → override that chooses a parent with it."""
 _NEEDED_PARTITION = {"forest": "a forest", "network": "a network", "trees": "trees"}
 """Required partition → its name in messages."""
-_DENSITY_GRAPHS = (KERNEL_DENSITY_FOREST, "kdgraph.density.KernelDensityNetwork")
+_DENSITY_GRAPHS = {
+    KERNEL_DENSITY_FOREST: ("forest", "boosted"),
+    "kdgraph.density.KernelDensityNetwork": ("network",),
+}
+"""Kernel density graph → kinds of partitions that it is of."""
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
 
@@ -96,8 +100,8 @@ def is_fitted_elsewhere(parent: Any) -> bool:
 def check_fitted_parent(config: RunConfig, parent: Any) -> None:
     """Raise :class:`ConfigError` for what a model from a file cannot follow or be followed by.
 
-    Its rows must be in the units that it was fitted on, and a kernel density graph would replace
-    its probabilities instead of repairing them.
+    Its rows must be in the units that it was fitted on, and a kernel density graph needs its own
+    partition: that of another forest would replace its probabilities instead of repairing them.
     """
     if not is_fitted_elsewhere(parent):
         return
@@ -114,11 +118,13 @@ def check_fitted_parent(config: RunConfig, parent: Any) -> None:
             f"preprocess={config.preprocess['name']} encodes rows for a parent that is fitted here,"
             f" and {name} takes them as they are; leave preprocess=default"
         )
-    if str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS:
+    kinds = _DENSITY_GRAPHS.get(str(config.calibrator.get("_target_")))
+    if kinds is not None and parent.own_partition() not in kinds:
+        needed = "trees" if "forest" in kinds else "a network"
         raise ConfigError(
-            f"calibrator={config.calibrator['name']} replaces the probabilities of {name} by those"
-            " of a density, and repairs none; choose method=gated_isotonic, method=isotonic or"
-            " another calibrator"
+            f"calibrator={config.calibrator['name']} needs the partition of {needed}, which cannot"
+            f" be read of the model in {parent.path}; choose method=gated_isotonic, method=isotonic"
+            " or another calibrator"
         )
 
 
@@ -144,16 +150,17 @@ def check_fitted_partition(group: str, node: Node, component: Any, parent: Any) 
 def uses_training_rows(config: RunConfig) -> bool:
     """Return whether training rows have a use: something is fitted on them.
 
-    A model from a file needs none. A gate and a detector take the density of training rows, local
-    calibration may need a forest of its own where the model has no partition, and the errors of a
-    regressor without distributions have to be measured.
+    A model from a file needs none. Gates, detectors and kernel density graphs take the density of
+    training rows, local calibration may need a forest of its own where the model has no partition,
+    and the errors of a regressor without distributions have to be measured.
     """
     if not hasattr(target_of(config.parent), "check_file"):
         return True
     model = unfitted_model(config)
     if model is None:
         return True
-    if {"gate", "detector"} & set(model.post_hoc) or model.parent.needs_errors():
+    has_density = str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS
+    if has_density or {"gate", "detector"} & set(model.post_hoc) or model.parent.needs_errors():
         return True
     return not model.parent.has_partition() and any(
         hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"

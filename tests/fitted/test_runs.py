@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from kdgraph import KernelDensityForest, load_fitted
 from kdgraph.config import compose, plan
 from kdgraph.errors import KdgError
 from kdgraph.runner.run import run
@@ -151,8 +153,8 @@ def test_predictions_in_a_new_process_need_no_file(model, tmp_path):
         ),
         (
             [*PICKLE, "method=kdf"],
-            "calibrator=kdf replaces the probabilities of parent=fitted by those of a density, and"
-            " repairs none; choose method=gated_isotonic, method=isotonic or another calibrator",
+            "calibrator=kdf needs the partition of trees, which cannot be read of the model in"
+            " model.joblib; choose method=gated_isotonic, method=isotonic or another calibrator",
         ),
         (
             [*PICKLE, "method=energy"],
@@ -216,3 +218,30 @@ def test_the_default_scaling_of_a_table_gives_way_to_a_fitted_parent():
         for words in (["parent=fitted", *PICKLE], ["parent=random_forest"])
     ]
     assert scales == ["none", "max_norm"]
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_kernel_density_forest_of_the_trees_of_a_file(library, model, tmp_path):
+    """It is the one of the model that was saved, in a run and in the library."""
+    module = pytest.importorskip(library, reason=f"{library} is not installed; extra boosting")
+    rows = pd.read_csv("rows.csv", dtype={"job": "category"})
+    X, y = rows[["age", "job"]], (rows["income"] == "rich").to_numpy().astype(int)
+    if library == "lightgbm":
+        trees = module.LGBMClassifier(n_estimators=5, verbose=-1).fit(X[:200], y[:200])
+        trees.booster_.save_model("trees.txt")
+    else:
+        trees = module.XGBClassifier(n_estimators=5, enable_categorical=True)
+        trees.fit(X[:200], y[:200]).save_model("trees.json")
+    path = str(next(Path().glob("trees.*")))
+    expected, of_file = (
+        KernelDensityForest(FrozenEstimator(parent), random_state=0)
+        .fit(X[200:300], y[200:300], X_calibration=X[300:], y_calibration=y[300:])
+        .predict_proba(X)
+        for parent in (trees, load_fitted(path))
+    )
+    # Predictions of the file are divided by their sum, which single precision leaves beside 1.
+    np.testing.assert_allclose(of_file, expected, atol=1e-6)
+    classes = "parent.classes=[poor,rich]"
+    record = run(compose([*TABLE, f"parent.path={path}", classes, "calibrator=kdf"]))
+    # The density takes rows of its own, which the model has not seen either.
+    assert record["dataset"]["n_train"] > 0 and record["dataset"]["n_calibration"] > 0
