@@ -94,7 +94,8 @@ class RunConfig:
     Attributes
     ----------
     dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator, conformal : mapping
-        Nodes of components: ``name``, ``_target_``, parameters.
+        Nodes of components: ``name``, ``_target_``, parameters. Records of runs without sets have
+        no ``conformal``.
     metrics, figures : mapping
         Metrics and figures, with their options.
     method : str
@@ -132,9 +133,9 @@ class RunConfig:
     gate: Mapping[str, Any]
     detector: Mapping[str, Any]
     recalibrator: Mapping[str, Any]
-    conformal: Mapping[str, Any]
     metrics: Mapping[str, Any]
     figures: Mapping[str, Any]
+    conformal: Mapping[str, Any] = field(default_factory=lambda: {"name": "none", "_target_": None})
     calibration: CalibrationMode = "held_out"
     cv: int = 5
     protocol: Protocol = "held_out"

@@ -82,7 +82,7 @@ def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
 
 
 def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
-    assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 34 columns, of 4 runs\n", "")
+    assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 35 columns, of 4 runs\n", "")
     read = pd.read_parquet("x.parquet")
     assert list(read) == list(TABLE_COLUMNS) and len(read) == 24 and read["path"].nunique() == 4
     assert (

@@ -233,9 +233,9 @@ def test_new_metric_is_one_decorated_function() -> None:
 def test_configs_use_existing_metrics_and_options(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
     inputs_by_role = {
-        "test": labelled,
+        "test": {*labelled, "prediction_set"},
         "calibration": labelled,
-        "ood": {"proba", "prior", *SCORES},
+        "ood": {"proba", "prior", "prediction_set", "ood_p_value", "id_p_value", *SCORES},
         "grid": {"proba", "prior", "truth"},
     }
     metrics_by_role = yaml.safe_load(path.read_text())
