@@ -131,8 +131,14 @@ def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (node or {}).items() if key != "_target_"}
 
 
-# Extras of the project by the optional library that they install.
-_EXTRAS = {"catboost": "boosting", "lightgbm": "boosting", "xgboost": "boosting"}
+# What pip installs, by the optional library that a component is of.
+_INSTALLED_BY = {
+    "catboost": "'kdgraph[boosting]'",
+    "lightgbm": "'kdgraph[boosting]'",
+    "xgboost": "'kdgraph[boosting]'",
+    "ngboost": "ngboost",
+    "quantile_forest": "quantile-forest",
+}
 
 
 def target_of(node: Node, path: str = "component") -> Any:
@@ -144,8 +150,9 @@ def target_of(node: Node, path: str = "component") -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        extra = _EXTRAS.get(module.partition(".")[0])
-        way_out = f"pip install 'kdgraph[{extra}]'" if extra else "it must be on PYTHONPATH"
+        is_absent = isinstance(error, ImportError)
+        package = _INSTALLED_BY.get(module.partition(".")[0]) if is_absent else None
+        way_out = f"pip install {package}" if package else "it must be on PYTHONPATH"
         raise ConfigError(
             f"{path}._target_: cannot import '{target}' ({error}); {way_out}"
         ) from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from kdgraph.config.components import errors_by_key
+from kdgraph.config.components import errors_by_key, parameters_of, target_of
 from kdgraph.config.messages import unknown_group, unknown_option
-from kdgraph.errors import DataError, ParameterError
+from kdgraph.errors import ConfigError, DataError, ParameterError
 
 NODE = {
     "name": "a",
@@ -54,3 +56,42 @@ def test_a_group_that_is_none_is_told_apart_from_an_option():
         == "no config group named 'hydra/launchr'; did you mean 'hydra/launcher'? (there are:"
         " dataset, hydra/launcher)"
     )
+
+
+@pytest.mark.parametrize(
+    ("library", "target", "package"),
+    [
+        ("catboost", "catboost.CatBoostClassifier", "'kdgraph[boosting]'"),
+        ("quantile_forest", "quantile_forest.RandomForestQuantileRegressor", "quantile-forest"),
+    ],
+)
+def test_an_absent_library_is_named_with_its_installation(library, target, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigError) as caught:
+        target_of({"_target_": target}, "parent.estimator")
+    assert str(caught.value) == (
+        f"parent.estimator._target_: cannot import '{target}' (import of {library} halted; None in"
+        f" sys.modules); pip install {package}"
+    )
+
+
+def test_parameters_that_a_class_passes_on_are_those_of_its_base():
+    class Base:
+        def __init__(self, depth: int = 3, rounds: int = 10):
+            self.depth, self.rounds = depth, rounds
+
+    class Mixin:
+        pass
+
+    class Model(Mixin, Base):
+        def __init__(self, *, objective: str = "log", **others):
+            super().__init__(**others)
+            self.objective = objective
+
+    class Closed(Base):
+        def __init__(self, depth: int = 5):
+            super().__init__(depth)
+
+    assert set(parameters_of(Model)) == {"objective", "depth", "rounds"}
+    assert parameters_of(Closed)["depth"].default == 5
+    assert "rounds" not in parameters_of(Closed)

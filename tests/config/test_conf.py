@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -16,10 +17,25 @@ from kdgraph.config.run_config import AFTER
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
 
+# Presets whose class is that of an optional library.
+LIBRARIES = {
+    "parent/catboost": ["catboost"],
+    "parent/lightgbm": ["lightgbm"],
+    "parent/xgboost": ["xgboost"],
+    "experiment/bench/boosting": ["lightgbm", "xgboost"],
+    "parent/quantile_forest": ["quantile_forest"],
+    "method/quantile_forest": ["quantile_forest"],
+}
+ABSENT = {
+    preset: [library for library in libraries if find_spec(library) is None]
+    for preset, libraries in LIBRARIES.items()
+}
 FILES = sorted(
     path
     for path in conf_dir().rglob("*.yaml")
-    if path.name != "config.yaml" and not path.name.startswith("_")
+    if path.name != "config.yaml"
+    and not path.name.startswith("_")
+    and not ABSENT.get(path.relative_to(conf_dir()).with_suffix("").as_posix())
 )
 IDS = [path.relative_to(conf_dir()).with_suffix("").as_posix() for path in FILES]
 # Overrides of options that require others, or a value without a default.
@@ -140,6 +156,15 @@ NAMED_BY_PARAMETERS = {
     "dataset/table",
     "dataset/text",
 }
+
+
+@pytest.mark.parametrize("preset", LIBRARIES)
+def test_preset_of_an_optional_library_is_tested_where_it_is_installed(preset):
+    if ABSENT[preset]:
+        pytest.skip(
+            f"{', '.join(ABSENT[preset])} not installed; the extra boosting or peers has it"
+        )
+    assert preset in IDS
 
 
 COMPONENT_FILES = [
