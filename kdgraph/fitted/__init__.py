@@ -5,5 +5,6 @@ takes a Python function by its import path, and returns a :class:`FittedParent`.
 """
 
 from kdgraph.fitted.parent import FittedParent, load_fitted
+from kdgraph.fitted.partition import FittedPartition
 
-__all__ = ["FittedParent", "load_fitted"]
+__all__ = ["FittedParent", "FittedPartition", "load_fitted"]

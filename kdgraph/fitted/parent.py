@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -37,15 +36,7 @@ from kdgraph.fitted.source import (
     read_content,
     source_files,
 )
-from kdgraph.geometry import (
-    Locations,
-    NoPartitionError,
-    Partition,
-    PartitionKind,
-    PipelinePartition,
-    partition_kind,
-    partition_of,
-)
+from kdgraph.geometry import PartitionKind, partition_kind
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import column_encoder, distribution_from_predictions
 from kdgraph.wording import some
@@ -616,54 +607,6 @@ class FittedParent(BaseEstimator):
 
     def _is_classifier(self) -> bool:
         return self._model().task == "classification"
-
-
-class FittedPartition(PipelinePartition):
-    """Partition of a model from a file: its own, or that of the forest that was fitted here.
-
-    Parameters
-    ----------
-    parent : FittedParent
-        The parent, whose model is no network.
-    n_jobs : int, default=None
-        Number of threads. Results do not depend on it.
-
-    Notes
-    -----
-    Original to kdgraph. The vote is what the parent predicts, in the order of its classes, whoever
-    has grown the leaves.
-    """
-
-    def __init__(self, parent: FittedParent, n_jobs: int | None = None):
-        super().__init__(parent.estimator_, n_jobs)
-        self._parent = parent
-
-    def locate(self, X: Any) -> Locations:
-        """Return points, codes, and the probabilities of a classifier."""
-        located = super().locate(X)
-        is_classifier = hasattr(self._parent, "predict_proba")
-        return replace(located, proba=self._parent.predict_proba(X) if is_classifier else None)
-
-    def vote(self, locations: Locations) -> np.ndarray:
-        """Return the probabilities of the parent, Float[n, K], which rows are located with.
-
-        Raises
-        ------
-        TypeError
-            If the parent is a regressor.
-        """
-        if locations.proba is None:
-            raise TypeError(f"the model in {self._parent.path} predicts no probabilities")
-        return locations.proba
-
-
-@partition_of.register
-def _(parent: FittedParent, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
-    if parent.own_partition() == "network":
-        return partition_of(parent.estimator_, n_jobs=n_jobs, **network_options)
-    if getattr(parent, "estimator_", None) is None:
-        raise NoPartitionError(parent)
-    return FittedPartition(parent, n_jobs)
 
 
 def _last_step(estimator: Any) -> Any:

@@ -1,0 +1,81 @@
+"""Partitions of parents that were fitted elsewhere.
+
+Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kdgraph.fitted.parent import FittedParent
+from kdgraph.geometry import (
+    Locations,
+    NoPartitionError,
+    Partition,
+    PipelinePartition,
+    partition_of,
+)
+
+
+class FittedPartition(PipelinePartition):
+    """Partition of a model from a file: its own, or that of the forest that was fitted here.
+
+    Parameters
+    ----------
+    parent : FittedParent
+        The parent, whose model is no network.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+
+    Notes
+    -----
+    Original to kdgraph. The vote is what the parent predicts, in the order of its classes, whoever
+    has grown the leaves.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import joblib
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from kdgraph.fitted import load_fitted
+    >>> X = np.array([[0.0], [1.0]])
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = joblib.dump(DecisionTreeClassifier().fit(X, [0, 1]), f"{folder}/tree.joblib")
+    ...     parent = load_fitted(f"{folder}/tree.joblib", trust=True)
+    >>> partition_of(parent).encode(X).tolist()
+    [[1], [2]]
+    """
+
+    def __init__(self, parent: FittedParent, n_jobs: int | None = None):
+        super().__init__(parent.estimator_, n_jobs)
+        self._parent = parent
+
+    def locate(self, X: Any) -> Locations:
+        """Return points, codes, and the probabilities of a classifier."""
+        located = super().locate(X)
+        is_classifier = hasattr(self._parent, "predict_proba")
+        return replace(located, proba=self._parent.predict_proba(X) if is_classifier else None)
+
+    def vote(self, locations: Locations) -> np.ndarray:
+        """Return the probabilities of the parent, Float[n, K], which rows are located with.
+
+        Raises
+        ------
+        TypeError
+            If the parent is a regressor.
+        """
+        if locations.proba is None:
+            raise TypeError(f"the model in {self._parent.path} predicts no probabilities")
+        return locations.proba
+
+
+@partition_of.register
+def _(parent: FittedParent, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
+    if parent.own_partition() == "network":
+        return partition_of(parent.estimator_, n_jobs=n_jobs, **network_options)
+    if getattr(parent, "estimator_", None) is None:
+        raise NoPartitionError(parent)
+    return FittedPartition(parent, n_jobs)
