@@ -190,7 +190,8 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
         classes=tuple(np.asarray(model.classes_).tolist()) if is_class else None,
         feature_names=given_names(model.feature_names_),
         n_features=len(model.feature_names_),
-        estimator=estimator,
+        # Its call for leaves takes categories as text, which no partition makes of them.
+        estimator=None if categorical else estimator,
     )
 
 

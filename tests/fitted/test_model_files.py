@@ -404,3 +404,18 @@ def test_partitions_are_those_of_the_model_that_was_saved(tmp_path, library):
     path = next(tmp_path.glob("model.*"))
     codes = partition_of(load_fitted(str(path)).fit(frame, y)).encode(frame)
     np.testing.assert_array_equal(codes, partition_of(model).encode(frame))
+
+
+def test_categories_of_catboost_get_a_forest_of_their_own(tmp_path):
+    catboost = pytest.importorskip("catboost", reason=MISSING.format("catboost"))
+    y = np.arange(len(FRAME)) % 2
+    categories = list(FRAME.columns[FRAME.dtypes == "category"])
+    text = FRAME.assign(
+        **{c: FRAME[c].astype(object).fillna("nan").astype(str) for c in categories}
+    )
+    model = catboost.CatBoostClassifier(iterations=4, verbose=0, allow_writing_files=False)
+    model.fit(text, y, cat_features=categories).save_model(str(tmp_path / "model.cbm"))
+    parent = load_fitted(str(tmp_path / "model.cbm"))
+    with pytest.warns(UserWarning, match="a forest of 100 trees of their own"):
+        parent.fit(FRAME, y)
+    assert categories and len(partition_of(parent).encode(FRAME)) == len(FRAME)
