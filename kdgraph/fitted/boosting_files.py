@@ -190,7 +190,7 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
         classes=tuple(np.asarray(model.classes_).tolist()) if is_class else None,
         feature_names=given_names(model.feature_names_),
         n_features=len(model.feature_names_),
-        # Its call for leaves takes categories as text, which no partition makes of them.
+        # Its call for leaves refuses a missing category, which ``predict`` replaces by a text.
         estimator=None if categorical else estimator,
     )
 
