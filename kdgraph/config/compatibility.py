@@ -10,7 +10,7 @@ run starts; the rest once the rows are read, still before anything is fitted.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from kdgraph.config.components import Node, build, errors_by_key, target_of
@@ -118,14 +118,25 @@ def check_fitted_parent(config: RunConfig, parent: Any) -> None:
             f"preprocess={config.preprocess['name']} encodes rows for a parent that is fitted here,"
             f" and {name} takes them as they are; leave preprocess=default"
         )
-    kinds = _DENSITY_GRAPHS.get(str(config.calibrator.get("_target_")))
-    if kinds is not None and parent.own_partition() not in kinds:
-        needed = "trees" if "forest" in kinds else "a network"
-        raise ConfigError(
-            f"calibrator={config.calibrator['name']} needs the partition of {needed}, which cannot"
-            f" be read of the model in {parent.path}; choose method=gated_isotonic, method=isotonic"
-            " or another calibrator"
-        )
+    for key, target in _targets_in(config.calibrator, "calibrator"):
+        kinds = _DENSITY_GRAPHS.get(target)
+        if kinds is not None and parent.own_partition() not in kinds:
+            needed = "trees" if "forest" in kinds else "a network"
+            shown = f"={config.calibrator['name']}" if key == "calibrator" else ""
+            raise ConfigError(
+                f"{key}{shown} needs the partition of {needed}, which cannot be read of the model"
+                f" in {parent.path}; choose method=gated_isotonic, method=isotonic or another"
+                " calibrator"
+            )
+
+
+def _targets_in(node: Node, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the key and the ``_target_`` of a node and of the nodes inside it."""
+    if "_target_" in node:
+        yield key, str(node["_target_"])
+    for name, value in node.items():
+        if isinstance(value, Mapping):
+            yield from _targets_in(value, f"{key}.{name}")
 
 
 def check_fitted_partition(group: str, node: Node, component: Any, parent: Any) -> None:
@@ -150,17 +161,18 @@ def check_fitted_partition(group: str, node: Node, component: Any, parent: Any) 
 def uses_training_rows(config: RunConfig) -> bool:
     """Return whether training rows have a use: something is fitted on them.
 
-    A model from a file needs none. Gates, detectors and kernel density graphs take the density of
-    training rows, local calibration may need a forest of its own where the model has no partition,
-    and the errors of a regressor without distributions have to be measured.
+    A model from a file needs none. Components that estimate a density need them, local calibration
+    may need a forest of its own where the model has no partition, and the errors of a regressor
+    without distributions have to be measured.
     """
     if not hasattr(target_of(config.parent), "check_file"):
         return True
+    from kdgraph.base.posthoc import any_requires_training_rows
+
     model = unfitted_model(config)
     if model is None:
         return True
-    has_density = str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS
-    if has_density or {"gate", "detector"} & set(model.post_hoc) or model.parent.needs_errors():
+    if any_requires_training_rows(model.post_hoc.values()) or model.parent.needs_errors():
         return True
     return not model.parent.has_partition() and any(
         hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -82,6 +83,30 @@ def test_a_gate_takes_training_rows_and_the_test_rows_stay_the_same(model):
         for config, trains in ((calibrated, False), (gated, True))
     ]
     np.testing.assert_array_equal(parts[0].test.X, parts[1].test.X)
+
+
+def test_candidates_that_estimate_a_density_take_training_rows(model):
+    """With calibration rows alone a density candidate would be measured on the rows of its fit."""
+    frame = pd.read_csv("rows.csv")
+    X, y = frame.drop(columns="income"), frame["income"]
+    joblib.dump(
+        make_pipeline(model[0], RandomForestClassifier(20, random_state=0)).fit(X, y), "f.joblib"
+    )
+    trees = [*TABLE, "parent.path=f.joblib", "parent.trust=true", "method=best"]
+    record = run(compose(trees))
+    assert [record["dataset"][f"n_{r}"] for r in ("train", "calibration", "test")] == [196, 84, 120]
+    candidates = compose([*trees, "~calibrator.candidates.kdf", "calibrator.default=null"])
+    assert run(candidates)["dataset"]["n_train"] == 0
+
+
+def test_a_density_among_the_candidates_needs_a_partition_of_the_model(model):
+    with pytest.raises(
+        KdgError,
+        match=r"^calibrator.candidates.kdf needs the partition of trees, which cannot be read of"
+        r" the model in model.joblib; choose method=gated_isotonic, method=isotonic or another"
+        r" calibrator$",
+    ):
+        run(compose([*TABLE, *PICKLE, "method=best"]))
 
 
 def test_another_content_of_the_file_is_another_run(model):
