@@ -26,6 +26,8 @@ with these.
 """
 OPTIONAL = "conformal"
 """Group that records and ids have only where it is chosen, so that runs without it keep theirs."""
+OPTIONAL_IN_DATASET = "folds"
+"""The same for a key of the data set."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
 """held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
@@ -194,7 +196,13 @@ class RunConfig:
 
     def science(self) -> dict[str, Any]:
         """Return the part of the config that decides the numbers and the pictures."""
-        return {name: getattr(self, name) for name in SCIENCE if name != OPTIONAL or self.has_sets}
+        parts = {name: getattr(self, name) for name in SCIENCE if name != OPTIONAL or self.has_sets}
+        dataset = {
+            name: value
+            for name, value in self.dataset.items()
+            if name != OPTIONAL_IN_DATASET or value is not None
+        }
+        return {**parts, "dataset": dataset}
 
     @cached_property
     def run_id(self) -> str:

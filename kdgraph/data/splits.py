@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
 
 from kdgraph.data.dataset import (
     CALIBRATION,
@@ -44,11 +45,77 @@ whatever their class, so that class proportions vary from role to role. "group" 
 group into the same role. "auto" uses the roles that the source prescribes; without roles it divides
 by group if there are groups to keep together, and at random otherwise.
 """
+Folds = Annotated[int, Range(2)] | None
+"""Number of folds of cross-validation, in which each row of a table tests once."""
 _N_GROUP_ORDERS = 50
 """Number of random orders of the groups that are tried.
 
 With one order, a class that consists of a few large groups is sometimes missing from a part.
 """
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of several folds whose test rows are disjoint and together all rows of a table.
+
+    Attributes
+    ----------
+    n : int
+        Number of folds.
+    index : int
+        Number of this fold, from 0 to n - 1.
+    seed : int
+        Seed of the division, the same for all of the folds.
+
+    Examples
+    --------
+    >>> strata = np.array([0, 1, 0, 1, 0, 1])
+    >>> folds = [Fold(3, index, seed=0).test_rows("toy", strata, None) for index in range(3)]
+    >>> np.sort(np.concatenate(folds)).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+
+    n: int
+    index: int
+    seed: int
+
+    def test_rows(self, name: str, strata: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+        """Return the numbers of the test rows, by class in the proportions of all rows.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table, for messages.
+        strata : Int[n]
+            Class of each row.
+        groups : Int[n] or None
+            Group of each row, whose rows stay together; None if there are none.
+
+        Raises
+        ------
+        DataError
+            If there are fewer rows or groups than folds.
+        """
+        units = len(strata) if groups is None else len(np.unique(groups))
+        if units < self.n:
+            raise DataError(
+                f"{name} has {units} {'rows' if groups is None else 'groups'}, too few for"
+                f" {self.n} folds; lower dataset.folds"
+            )
+        if groups is None:
+            sizes = [(len(strata) + i) // self.n for i in range(self.n)]
+            return stratified_split(strata, sizes, np.random.default_rng(self.seed))[self.index]
+        folds = StratifiedGroupKFold(self.n, shuffle=True, random_state=self.seed)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is missing from some of the tests, no more.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            try:
+                divisions = list(folds.split(strata, strata, groups))
+            except ValueError as error:
+                raise DataError(
+                    f"{name} has fewer rows of each class than {self.n} folds; lower dataset.folds"
+                ) from error
+        return divisions[self.index][1]
 
 
 def split_indices(
@@ -58,6 +125,7 @@ def split_indices(
     rng: np.random.Generator,
     *,
     trains: bool = True,
+    fold: Fold | None = None,
 ) -> list[np.ndarray]:
     """Return the row numbers of the training, calibration and test rows.
 
@@ -74,6 +142,8 @@ def split_indices(
     trains : bool, default=True
         False: rows that do not test calibrate, as those of class scores, unless training rows are
         requested or prescribed.
+    fold : Fold or None, default=None
+        Fold whose rows test, instead of rows that are drawn.
 
     Returns
     -------
@@ -84,17 +154,25 @@ def split_indices(
     Raises
     ------
     DataError
-        If ``split`` is "group" and the table has no groups, or there are too few rows or groups.
+        If ``split`` is "group" and the table has no groups, there are too few rows or groups, or a
+        fold is to test where the test rows are prescribed or their number is.
     """
     by_class = table.task == "classification" and split != "unstratified"
     strata = table.y if by_class else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
+        if fold is not None:
+            raise DataError(
+                f"{table.name} prescribes its test rows, and dataset.folds={fold.n} divides all"
+                " rows; give dataset.folds=null, or dataset.split=random"
+            )
         return _prescribed_indices(table, strata, sizes, rng)
+    if fold is not None and sizes.n_test is not None:
+        raise DataError(
+            f"dataset.folds={fold.n} decides the number of test rows, and so does"
+            f" dataset.n_test={sizes.n_test}; give one of them"
+        )
     needs_training_rows = trains or sizes.n_train is not None or sizes.log_share is not None
-    of_rows = sizes.of_scores if table.has_scores or not needs_training_rows else sizes.of_table
-    counts = of_rows(table.name, len(table.y))
-    # Test rows come first: a part of the split does not depend on the sizes after it.
-    part_sizes = [counts.test, counts.calibration, counts.train]
+    of_scores = table.has_scores or not needs_training_rows
     if split == "group" and table.split_groups is None:
         way_out = (
             "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
@@ -102,13 +180,38 @@ def split_indices(
         raise DataError(
             f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random"
         )
-    if split == "group" or (split == "auto" and table.split_groups is not None):
-        test, calibration, train = grouped_split(
-            table.name, strata, table.split_groups, part_sizes, rng
-        )
-    else:
-        test, calibration, train = stratified_split(strata, part_sizes, rng)
-    return [train, calibration, test]
+    by_group = split == "group" or (split == "auto" and table.split_groups is not None)
+    groups = table.split_groups if by_group else None
+    fixed_test = None if fold is None else fold.test_rows(table.name, strata, groups)
+    if fixed_test is not None:
+        sizes = replace(sizes, n_test=len(fixed_test))
+    counts = (sizes.of_scores if of_scores else sizes.of_table)(table.name, len(table.y))
+    # Test rows come first: a part of the split does not depend on the sizes after it.
+    part_sizes = [counts.test, counts.calibration, counts.train]
+    if fixed_test is None:
+        test, calibration, train = _draw_parts(table.name, strata, groups, part_sizes, rng)
+        return [train, calibration, test]
+    rest = np.setdiff1d(np.arange(len(strata)), fixed_test)
+    wanted = [size for size in part_sizes[1:] if size]
+    parts = _draw_parts(
+        table.name, strata[rest], None if groups is None else groups[rest], wanted, rng
+    )
+    calibration, train = [*(rest[part] for part in parts), rest[:0]][:2]
+    (test,) = stratified_split(strata[fixed_test], [counts.test], rng)
+    return [train, calibration, fixed_test[test]]
+
+
+def _draw_parts(
+    name: str,
+    strata: np.ndarray,
+    groups: np.ndarray | None,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Return the row numbers of disjoint parts, drawn by class, and by group if there are any."""
+    if groups is None:
+        return stratified_split(strata, sizes, rng)
+    return grouped_split(name, strata, groups, sizes, rng)
 
 
 def _prescribed_indices(
@@ -420,6 +523,7 @@ def make_splits(
     left_out: LeftOutSetting = None,
     hold_out: bool = True,
     trains: bool = True,
+    fold: Fold | None = None,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
@@ -449,8 +553,10 @@ def make_splits(
     trains : bool, default=True
         False for a model that was trained elsewhere: all rows of a table that do not test
         calibrate, unless training rows are requested or the source prescribes them.
+    fold : Fold or None, default=None
+        Fold of a table whose rows test, for cross-validation.
     rng : Generator
-        Only source of random numbers.
+        Source of all random numbers but those of the folds.
     **sizes
         Fields of :class:`~kdgraph.data.sizes.SplitSizes`.
 
@@ -487,7 +593,7 @@ def make_splits(
     for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
     roles, left_out_rows = _split_source(
-        source, SplitSizes(**sizes), split, left_out, rng, trains=trains
+        source, SplitSizes(**sizes), split, left_out, rng, trains=trains, fold=fold
     )
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
@@ -528,6 +634,7 @@ def split_options() -> dict[str, Any]:
     return {
         **annotations_of(SplitSizes),
         **{name: annotations[name] for name in ("scale", "split", "rare", "left_out")},
+        "folds": Folds,
     }
 
 
@@ -584,17 +691,23 @@ def _split_source(
     rng: np.random.Generator,
     *,
     trains: bool,
+    fold: Fold | None,
 ) -> tuple[list[Dataset], Dataset | None]:
     """Return the unscaled roles, and the rows of the classes that are left out."""
     if isinstance(source, Table):
         table, left_out_rows = split_off_classes(source.load(), left_out, split, rng)
-        indices = split_indices(table, sizes, split, rng, trains=trains)
+        indices = split_indices(table, sizes, split, rng, trains=trains, fold=fold)
         return [table.rows(index) for index in indices], left_out_rows
     if isinstance(source, Simulation):
         if left_out is not None:
             raise DataError(
                 f"{source.name} is a simulation, and only a table can leave out classes; give"
                 " dataset.left_out=null"
+            )
+        if fold is not None:
+            raise DataError(
+                f"{source.name} is a simulation, and only a table has rows to divide into folds;"
+                " give dataset.folds=null"
             )
         return _draw_splits(source, sizes, rng), None
     raise DataError(

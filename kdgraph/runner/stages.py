@@ -40,9 +40,9 @@ from kdgraph.config.data_sources import seen_in_training
 from kdgraph.config.run_config import FITTED_PARENT
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
-from kdgraph.data.splits import make_splits, split_options
+from kdgraph.data.splits import Fold, Folds, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
-from kdgraph.parameters import CalibrationMode
+from kdgraph.parameters import CalibrationMode, check_value
 from kdgraph.quoting import override
 from kdgraph.runner.evaluate import Spaces, evaluate, ood_sets, required_outputs
 from kdgraph.runner.monitoring import ProgressReporter
@@ -65,12 +65,17 @@ def split(
     """Return the rows of a data set by role: train, calibration, test.
 
     Unless ``calibration`` is "held_out", the rows that would calibrate are training rows. With
-    ``trains=False``, for a model that was fitted elsewhere, no row of a table trains.
+    ``trains=False``, for a model that was fitted elsewhere, no row of a table trains. With
+    ``dataset.folds=n`` the seeds 0 to n - 1 test each row of a table once, and the next n seeds in
+    another division.
     """
     options = {name: dataset[name] for name in split_options() if name in dataset}
+    folds = options.pop("folds", None)
+    check_value("dataset.folds", folds, Folds)
     return make_splits(
         build(dataset),
         **options,
+        fold=folds and Fold(folds, seed % folds, _draw_seed(stage_rng(seed // folds, "folds"))),
         hold_out=calibration == "held_out",
         trains=trains,
         rng=stage_rng(seed, "split"),

@@ -1,10 +1,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.splits import class_quotas, grouped_split, stratified_split
+from kdgraph.data import Dataset, make_splits
+from kdgraph.data.dataset import TEST, TRAIN
+from kdgraph.data.simulations import Spiral
+from kdgraph.data.sizes import SplitSizes
+from kdgraph.data.splits import (
+    Fold,
+    class_quotas,
+    grouped_split,
+    split_indices,
+    stratified_split,
+)
+from kdgraph.errors import DataError
 
 
 @settings(max_examples=100, deadline=None)
@@ -93,3 +105,73 @@ def test_class_quotas_break_ties_at_random():
         for seed in range(20)
     }
     assert quotas == {(1, 2), (2, 1)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    y=st.lists(st.integers(0, 2), min_size=8, max_size=60),
+    n=st.integers(2, 5),
+    by_group=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_each_row_is_in_the_test_of_one_fold(y, n, by_group, seed):
+    y = np.array(y)
+    groups = np.arange(len(y)) // 2 if by_group else None
+    if by_group and len(np.unique(groups)) < n:
+        with pytest.raises(DataError, match="groups, too few for"):
+            Fold(n, 0, seed).test_rows("toy", y, groups)
+        return
+    if by_group and np.bincount(y).max() < n:
+        with pytest.raises(DataError, match="toy has fewer rows of each class than"):
+            Fold(n, 0, seed).test_rows("toy", y, groups)
+        return
+    tests = [Fold(n, index, seed).test_rows("toy", y, groups) for index in range(n)]
+    assert np.sort(np.concatenate(tests)).tolist() == list(range(len(y)))
+    if groups is not None:
+        assert sum(len(np.unique(groups[test])) for test in tests) == len(np.unique(groups))
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize("groups", [None, np.arange(90) // 3])
+def test_the_rows_outside_of_the_fold_are_divided_as_ever(trains, groups):
+    y = np.arange(90) % 3
+    table = Dataset("toy", np.arange(90.0)[:, None], y, np.arange(3), ("x",), split_groups=groups)
+    parts = split_indices(
+        table, SplitSizes(), "auto", np.random.default_rng(0), trains=trains, fold=Fold(5, 1, 7)
+    )
+    assert [len(part) for part in parts] == ([51, 21, 18] if trains else [0, 72, 18])
+    assert len(np.unique(np.concatenate(parts))) == 90
+    if groups is not None:
+        assert sum(len(np.unique(groups[part])) for part in parts) == 30
+
+
+def test_a_fold_may_test_a_sample_of_its_rows():
+    y = np.arange(100) % 2
+    table = Dataset("toy", np.arange(100.0)[:, None], y, np.arange(2), ("x",))
+    sizes = SplitSizes(max_test=10)
+    _, _, test = split_indices(table, sizes, "auto", np.random.default_rng(0), fold=Fold(4, 0, 7))
+    assert len(test) == 10 and y[test].sum() == 5
+    assert set(test) < set(Fold(4, 0, 7).test_rows("toy", y, None))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "roles", "n", "message"),
+    [
+        ({"n_test": 3}, None, 2, "decides the number of test rows, and so does dataset.n_test=3;"),
+        ({}, np.array([TRAIN, TEST] * 5), 2, "toy prescribes its test rows, and dataset.folds=2"),
+        ({}, None, 11, "toy has 10 rows, too few for 11 folds; lower dataset.folds"),
+    ],
+)
+def test_folds_are_refused_where_they_contradict(sizes, roles, n, message):
+    table = Dataset(
+        "toy", np.arange(10.0)[:, None], np.arange(10) % 2, np.arange(2), ("x",), roles=roles
+    )
+    with pytest.raises(DataError, match=message):
+        split_indices(
+            table, SplitSizes(**sizes), "auto", np.random.default_rng(0), fold=Fold(n, 0, 0)
+        )
+
+
+def test_folds_of_a_simulation_are_refused():
+    with pytest.raises(DataError, match="spiral is a simulation, and only a table has rows to"):
+        make_splits(Spiral(), fold=Fold(2, 0, 0), rng=np.random.default_rng(0))
