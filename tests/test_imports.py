@@ -32,6 +32,7 @@ LAYERS = [
     {"calibration", "detection", "recalibration"},
     {"persistence"},
     {"fitted"},
+    {"deployment"},
     {"figures"},
     {"config"},
     {"runner"},

@@ -15,7 +15,8 @@ from kdgraph.errors import UsageError
 from kdgraph.wording import counted, printable
 
 if TYPE_CHECKING:
-    from kdgraph.runner.prediction.predict import PredictionCounts, SavedModel
+    from kdgraph.deployment import DeployedModel
+    from kdgraph.runner.prediction.predict import PredictionCounts
 
 _CHUNK = 32_768
 _NOTES = """\
@@ -180,7 +181,7 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
         yield lambda rows, fraction: bar.update(task, completed=fraction, rows=rows)
 
 
-def _summary(saved: SavedModel, counts: PredictionCounts, output: Path) -> str:
+def _summary(saved: DeployedModel, counts: PredictionCounts, output: Path) -> str:
     line = f"{output}   {counted(counts.n_rows, 'row')}"
     above = f"{line}, {counts.n_ood:,} of them ({counts.n_ood / counts.n_rows:.1%})"
     return {

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
 
 from kdgraph.data.dataset import (
     CALIBRATION,
@@ -105,6 +104,8 @@ class Fold:
         if groups is None:
             sizes = [(len(strata) + i) // self.n for i in range(self.n)]
             return stratified_split(strata, sizes, np.random.default_rng(self.seed))[self.index]
+        from sklearn.model_selection import StratifiedGroupKFold
+
         folds = StratifiedGroupKFold(self.n, shuffle=True, random_state=self.seed)
         with warnings.catch_warnings():
             # A class with fewer rows than folds is missing from some of the tests, no more.

@@ -105,7 +105,7 @@ def _run_stages(
 
     from kdgraph.base import FittedModel
     from kdgraph.base.posthoc_classifier import use_class_names
-    from kdgraph.runner.prediction.schema import schema_of
+    from kdgraph.deployment.schema import schema_of
     from kdgraph.runner.record import make_record
     from kdgraph.runner.stages import StoredStages
     from kdgraph.runner.store import run_stage

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdgraph.base import OUTPUT_COLUMNS, FittedModel
-from kdgraph.data.frames.cells import label_array
+from kdgraph.base import FittedModel
+from kdgraph.deployment import DeployedModel, Schema, read_schema
 from kdgraph.errors import DataError, UsageError
-from kdgraph.metrics import TopLabel, benjamini_hochberg
+from kdgraph.metrics import benjamini_hochberg
 from kdgraph.runner.files import temporary_path, wrap_os_errors
 from kdgraph.runner.prediction.rows import Block, NewRows
-from kdgraph.runner.prediction.schema import Schema, read_schema
 from kdgraph.runner.run_dir import CALIBRATED, MODEL_FOLDER, MODEL_SCHEMA, RECORD
 
 if TYPE_CHECKING:
@@ -38,22 +37,6 @@ BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
 """A block has fewer rows if they are wide, such as images; and the most blocks in memory."""
 OUTPUT = "--output"
 _RUN_AGAIN = "do the run again with force=true"
-
-
-@dataclass(frozen=True)
-class SavedModel:
-    """The model of a run and the schema of its rows.
-
-    Attributes
-    ----------
-    model : FittedModel
-        The calibrated model.
-    schema : Schema
-        Description of the rows that it takes.
-    """
-
-    model: FittedModel
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -75,7 +58,7 @@ class PredictionCounts:
     n_flagged: int | None = None
 
 
-def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> SavedModel:
+def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedModel:
     """Load the model of a run.
 
     Parameters
@@ -106,7 +89,7 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> SavedModel:
             f"{error.filename or file} cannot be read ({error.strerror or error})"
         ) from error
     _check_is_model(model, schema, file)
-    return SavedModel(model, schema)
+    return DeployedModel(model, schema)
 
 
 def _ways_to_trust(names: Sequence[str]) -> str:
@@ -134,7 +117,7 @@ def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
 
 
 def predict(
-    saved: SavedModel,
+    saved: DeployedModel,
     new_rows: NewRows,
     output: Path,
     *,
@@ -146,7 +129,7 @@ def predict(
 
     Parameters
     ----------
-    saved : SavedModel
+    saved : DeployedModel
         The model.
     new_rows : NewRows
         The rows.
@@ -213,7 +196,7 @@ def _rows_in_block(schema: Schema) -> int:
 
 
 def _predict_block(
-    saved: SavedModel, block: Block, start: int, block_rows: int, path: Path
+    saved: DeployedModel, block: Block, start: int, block_rows: int, path: Path
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -221,7 +204,8 @@ def _predict_block(
     try:
         slices = [slice(first, first + block_rows) for first in range(0, len(X), block_rows)]
         parts = [
-            _columns(saved, X[rows], None if groups is None else groups[rows]) for rows in slices
+            saved.output_columns(X[rows], None if groups is None else groups[rows])
+            for rows in slices
         ]
     except ValueError as error:
         if not np.isnan(X).any():
@@ -237,34 +221,6 @@ def _predict_block(
     return pd.DataFrame(
         rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     )
-
-
-def _columns(saved: SavedModel, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return name → values of each column of the output, for the rows of one block."""
-    model, classes = saved.model, label_array(saved.schema.classes)
-    optional = ("proba", "top_label", "distribution", "prediction_set", "ood_p_value")
-    names = [name for name in optional if model.supports(name)]
-    outputs = model.predict_outputs(
-        [*names, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
-    )
-    columns: dict[str, np.ndarray] = {}
-    if model.is_classifier:
-        top_label = (
-            outputs["top_label"]
-            if "top_label" in outputs
-            else TopLabel.from_proba(outputs["proba"])
-        )
-        columns |= {"predicted": classes[top_label.predicted], "confidence": top_label.confidence}
-    if "distribution" in outputs:
-        columns |= OUTPUT_COLUMNS["distribution"](outputs["distribution"], classes)
-    for name in ("prediction_set", "ood_score", "ood_p_value"):
-        columns |= OUTPUT_COLUMNS[name](outputs[name], classes) if name in outputs else {}
-    if "proba" in outputs:
-        columns |= {
-            f"probability_{name}": column
-            for name, column in OUTPUT_COLUMNS["proba"](outputs["proba"], classes).items()
-        }
-    return columns
 
 
 def _empty_feature(schema: Schema, row: np.ndarray) -> str:

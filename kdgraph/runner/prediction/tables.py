@@ -33,8 +33,8 @@ from kdgraph.data.files.tables import (
     frame_from_arrow,
     index_as_columns,
 )
+from kdgraph.deployment.schema import ARRAY_OF_GROUPS
 from kdgraph.errors import DataError
-from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
 PARQUET = (".parquet", ".pq")
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")

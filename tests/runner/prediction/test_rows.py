@@ -20,7 +20,7 @@ from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows, regroup
-from kdgraph.runner.prediction.schema import Feature, GroupSchema, Schema, Texts, read_schema
+from kdgraph.deployment.schema import Feature, GroupSchema, Schema, Texts, read_schema
 
 FRAME = pd.DataFrame(
     {

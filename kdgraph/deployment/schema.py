@@ -1,18 +1,21 @@
-"""Description of the rows that a saved model takes and of its outputs: ``model/schema.json``."""
+"""Description of the rows that a saved model takes and of its outputs.
+
+A run writes it as ``model/schema.json``; a :class:`~kdgraph.deployment.DeployedModel` contains it.
+Original to kdgraph.
+"""
 
 from __future__ import annotations
 
 import codecs
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from kdgraph.base import FittedModel
-from kdgraph.config.components import Node
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
@@ -154,13 +157,13 @@ class Schema:
     target: str | list[str] | None
     features: list[Feature]
     shape: list[int]
-    text: Texts | None
-    scaling: dict[str, Any]
-    classes: list[Any]
-    missing: list[Any]
-    encoding: str
-    separator: str | None
-    ood_score: ScoreKind
+    text: Texts | None = None
+    scaling: dict[str, Any] = field(default_factory=lambda: {"shift": 0.0, "size": 1.0})
+    classes: list[Any] = field(default_factory=list)
+    missing: list[Any] = field(default_factory=list)
+    encoding: str = "utf-8"
+    separator: str | None = None
+    ood_score: ScoreKind = "confidence"
     groups: GroupSchema | None = None
     scores: ClassScoreKind | None = None
 
@@ -187,7 +190,7 @@ class Schema:
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(node: Node, splits: Splits, model: FittedModel) -> Schema:
+def schema_of(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Schema:
     """Return the description of the rows that ``model`` was fitted on.
 
     Parameters
@@ -273,6 +276,8 @@ def read_schema(path: Path) -> Schema:
             for name, value in content.items()
             if name not in ("format", "ood_score_means", "groups")
         }
+        if absent := {field.name for field in fields(Schema)} - content.keys():
+            raise KeyError(min(absent))
         parts["text"] = content["text"] and Texts(**content["text"])
         groups = content["groups"] and GroupSchema(
             _features(content["groups"]["columns"]), content["groups"]["names"]
@@ -291,10 +296,10 @@ def read_schema(path: Path) -> Schema:
 
 def _check(schema: Schema) -> None:
     """Raise an error if a field has another type: a file that was copied may have been edited."""
-    for fields in (schema, schema.text):
-        if fields is not None:
-            for name, annotation in annotations_of(type(fields)).items():
-                check_value(name, getattr(fields, name), annotation)
+    for part in (schema, schema.text):
+        if part is not None:
+            for name, annotation in annotations_of(type(part)).items():
+                check_value(name, getattr(part, name), annotation)
     codecs.lookup(schema.encoding)
     Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
 
