@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from kdgraph.cli import COMMANDS
 from kdgraph.errors import UsageError, did_you_mean
+from kdgraph.quoting import as_value
 
 WIDTH = 80
 """Columns of every help text, so that the page of the site has the same lines."""
@@ -163,6 +164,74 @@ class FilterParser(CommandParser):
             action="store_true",
             help="include runs whose data files have changed since, under other names",
         )
+
+
+class FittedModelParser(CommandParser):
+    """Parser of ``kdg COMMAND --model MODEL --data FILE [--target COLUMN] [key=value ...]``."""
+
+    def __init__(self, command: str, description: str, **texts: Any) -> None:
+        super().__init__(command, description, **texts)
+        self.add_argument(
+            "--model",
+            required=True,
+            metavar="MODEL",
+            help="file of the fitted model: .txt of LightGBM, .json or .ubj of XGBoost, .cbm,"
+            " .onnx, .skops, .pkl, .joblib, .pt; or a function package.module:function",
+        )
+        self.add_argument(
+            "--data",
+            required=True,
+            metavar="FILE",
+            help="rows that the model was not fitted on: .csv, .tsv, .parquet, .arff, or .npz with"
+            " X and y",
+        )
+        self.add_argument("--target", metavar="COLUMN", help="column of the labels; none in .npz")
+        self.add_argument(
+            "--trust",
+            action="store_true",
+            help="read a model that can run code, such as a pickle, because you know its origin",
+        )
+        self.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+        self.add_argument(
+            "overrides",
+            nargs="*",
+            metavar="key=value",
+            help="values of the config, such as dataset.drop=[id], dataset.missing=['?'] or"
+            " parent.classes=[no,yes]",
+        )
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Return the parsed arguments, as :meth:`CommandParser.parse`.
+
+        Raises
+        ------
+        UsageError
+            If they cannot be parsed, or the target is missing where the file has columns.
+        """
+        args = super().parse(arguments)
+        if is_array_file(args.data) == (args.target is not None):
+            raise UsageError(
+                f"--data {args.data} has labels in its array y; leave out --target"
+                if args.target is not None
+                else f"--data {args.data} needs --target COLUMN, the column of its labels"
+            )
+        return args
+
+
+def is_array_file(path: str) -> bool:
+    """Return whether a file of rows holds arrays, not columns."""
+    return path.lower().endswith(".npz")
+
+
+def fitted_model_overrides(args: argparse.Namespace) -> list[str]:
+    """Return the overrides that the arguments of a :class:`FittedModelParser` stand for."""
+    kind = "arrays" if is_array_file(args.data) else "table"
+    words = [f"dataset={kind}", f"dataset.path={as_value(args.data)}"]
+    if args.target is not None:
+        words.append(f"dataset.target={as_value(args.target)}")
+    words += ["parent=fitted", f"parent.path={as_value(args.model)}"]
+    words += ["parent.trust=true"] if args.trust else []
+    return [*words, *args.overrides]
 
 
 def comma_separated(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Command ``kdg predict``: predictions of the model of a finished run for new rows."""
+"""Command ``kdg predict``: predictions of the model of a finished run, or of a repaired one."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     output, new = Path(args.output), Path(args.input)
     _check(output, new)
-    from kdgraph.runner.prediction.predict import load_run, predict
+    from kdgraph.runner.prediction.predict import load_repaired, load_run, predict
     from kdgraph.runner.prediction.rows import NewRows
 
     names = [name for name in args.trust if name is not None]
-    saved = load_run(Path(args.run), names or bool(args.trust))
+    trust = names or bool(args.trust)
+    saved = load_run(Path(args.run), trust) if args.run else load_repaired(Path(args.model), trust)
     rows = NewRows(
         new,
         saved.schema,
@@ -79,20 +80,22 @@ def parser() -> CommandParser:
     """Return the parser of the command."""
     parser = CommandParser(
         "predict",
-        "Predict new rows with the calibrated model of a finished run: probabilities and an OOD"
-        " score, or quantiles.",
+        "Predict new rows with the calibrated model of a finished run, or with a repaired model:"
+        " probabilities and an OOD score, or quantiles.",
         notes=_NOTES,
         examples=[
             "kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output out.csv",
             "kdg predict --run shared/1cb9f0a2 --input new.csv --output out.csv --trust",
+            "kdg predict --model repaired.kdg --input new.csv --output out.csv",
         ],
     )
-    parser.add_argument(
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "--run",
-        required=True,
         metavar="DIR",
         help="directory of the run, of which the folder model/ is enough",
     )
+    source.add_argument("--model", metavar="FILE", help="model file of 'kdg repair'")
     parser.add_argument(
         "--input",
         required=True,

@@ -180,6 +180,15 @@ def uses_training_rows(config: RunConfig) -> bool:
     )
 
 
+def falls_back_to_prior(config: RunConfig) -> bool:
+    """Return whether probabilities tend to the class prior far from the training data.
+
+    Those of a density gate and of a kernel density graph do.
+    """
+    has_gate = config.gate.get("_target_") is not None
+    return has_gate or str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS
+
+
 def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:
     """Return the kinds of partitions that meet a requirement."""
     return ("forest", "boosted") if required == "trees" else (required,)

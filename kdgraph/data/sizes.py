@@ -164,7 +164,7 @@ class SplitSizes:
             RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)),
         )
 
-    def of_table(self, name: str, n: int) -> RoleSizes:
+    def of_table(self, name: str, n: int, *, tests: bool = True) -> RoleSizes:
         """Return the sizes for a table.
 
         A fraction of test rows is rounded up, as in scikit-learn's ``train_test_split``, and a
@@ -176,13 +176,15 @@ class SplitSizes:
             Name of the table, for messages.
         n : int
             Number of its rows.
+        tests : bool, default=True
+            False: no row tests, and all of them fit and calibrate.
 
         Raises
         ------
         DataError
             If the table has too few rows, or a role would be empty.
         """
-        test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION)
+        test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION) if tests else 0
         n_remaining = n - test
         train, calibration = (
             self._train_calibration_sizes(n_remaining) if n_remaining > 0 else (0, 0)
@@ -192,9 +194,12 @@ class SplitSizes:
             raise DataError(
                 f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _check_not_empty(name, counts)
+        required = tuple(_EMPTY_ROLE_REASONS) if tests else ("n_train", "n_calibration")
+        return _check_not_empty(name, counts, required)
 
-    def of_scores(self, name: str, n: int, prescribed: RoleSizes | None = None) -> RoleSizes:
+    def of_scores(
+        self, name: str, n: int, prescribed: RoleSizes | None = None, *, tests: bool = True
+    ) -> RoleSizes:
         """Return the sizes for a score file: rows that do not test calibrate, and no row trains.
 
         ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
@@ -209,6 +214,8 @@ class SplitSizes:
             Number of its rows.
         prescribed : RoleSizes, default=None
             Sizes of the roles that the file prescribes; None if it prescribes no roles.
+        tests : bool, default=True
+            False: no row tests, and all of them calibrate.
 
         Raises
         ------
@@ -220,10 +227,12 @@ class SplitSizes:
                 f"{name} has scores of a model that is trained already; give n_calibration, not"
                 " n_train or log_share"
             )
-        test = self._n_test_rows(
-            n if prescribed is None else prescribed.test,
-            default=_DEFAULT_TEST_FRACTION if prescribed is None else 1.0,
-        )
+        test = 0
+        if tests:
+            test = self._n_test_rows(
+                n if prescribed is None else prescribed.test,
+                default=_DEFAULT_TEST_FRACTION if prescribed is None else 1.0,
+            )
         # Without prescribed roles, every row that does not test may calibrate.
         n_available = n - test if prescribed is None else prescribed.calibration
         calibration = _limit_rows(
@@ -240,9 +249,8 @@ class SplitSizes:
             raise DataError(
                 f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _check_not_empty(
-            name, counts, ("n_test",) if test == n else ("n_calibration", "n_test")
-        )
+        required = ("n_test",) if test == n else ("n_calibration", *(["n_test"] if tests else []))
+        return _check_not_empty(name, counts, required)
 
     def of_roles(self, name: str, prescribed: RoleSizes) -> RoleSizes:
         """Return the sizes for a table with prescribed roles: all rows, unless fewer are requested.

@@ -126,6 +126,7 @@ def split_indices(
     rng: np.random.Generator,
     *,
     trains: bool = True,
+    tests: bool = True,
     fold: Fold | None = None,
 ) -> list[np.ndarray]:
     """Return the row numbers of the training, calibration and test rows.
@@ -143,6 +144,8 @@ def split_indices(
     trains : bool, default=True
         False: rows that do not test calibrate, as those of class scores, unless training rows are
         requested or prescribed.
+    tests : bool, default=True
+        False: no row tests. Rows that a table prescribes for testing are left out.
     fold : Fold or None, default=None
         Fold whose rows test, instead of rows that are drawn.
 
@@ -166,7 +169,8 @@ def split_indices(
                 f"{table.name} prescribes its test rows, and dataset.folds={fold.n} divides all"
                 " rows; give dataset.folds=null, or dataset.split=random"
             )
-        return _prescribed_indices(table, strata, sizes, rng)
+        train, calibration, test = _prescribed_indices(table, strata, sizes, rng)
+        return [train, calibration, test if tests else test[:0]]
     if fold is not None and sizes.n_test is not None:
         raise DataError(
             f"dataset.folds={fold.n} decides the number of test rows, and so does"
@@ -183,23 +187,27 @@ def split_indices(
         )
     by_group = split == "group" or (split == "auto" and table.split_groups is not None)
     groups = table.split_groups if by_group else None
-    fixed_test = None if fold is None else fold.test_rows(table.name, strata, groups)
+    fixed_test = None if fold is None or not tests else fold.test_rows(table.name, strata, groups)
     if fixed_test is not None:
         sizes = replace(sizes, n_test=len(fixed_test))
-    counts = (sizes.of_scores if of_scores else sizes.of_table)(table.name, len(table.y))
+    of_rows = sizes.of_scores if of_scores else sizes.of_table
+    counts = of_rows(table.name, len(table.y), tests=tests)
     # Test rows come first: a part of the split does not depend on the sizes after it.
     part_sizes = [counts.test, counts.calibration, counts.train]
-    if fixed_test is None:
+    if fixed_test is None and tests:
         test, calibration, train = _draw_parts(table.name, strata, groups, part_sizes, rng)
         return [train, calibration, test]
-    rest = np.setdiff1d(np.arange(len(strata)), fixed_test)
+    test = np.empty(0, dtype=np.intp)
+    if fixed_test is not None:
+        (sample,) = stratified_split(strata[fixed_test], [counts.test], rng)
+        test = fixed_test[sample]
+    rest = np.setdiff1d(np.arange(len(strata)), [] if fixed_test is None else fixed_test)
     wanted = [size for size in part_sizes[1:] if size]
     parts = _draw_parts(
         table.name, strata[rest], None if groups is None else groups[rest], wanted, rng
     )
     calibration, train = [*(rest[part] for part in parts), rest[:0]][:2]
-    (test,) = stratified_split(strata[fixed_test], [counts.test], rng)
-    return [train, calibration, fixed_test[test]]
+    return [train, calibration, test]
 
 
 def _draw_parts(
@@ -524,6 +532,7 @@ def make_splits(
     left_out: LeftOutSetting = None,
     hold_out: bool = True,
     trains: bool = True,
+    tests: bool = True,
     fold: Fold | None = None,
     rng: np.random.Generator,
     **sizes: Any,
@@ -554,6 +563,8 @@ def make_splits(
     trains : bool, default=True
         False for a model that was trained elsewhere: all rows of a table that do not test
         calibrate, unless training rows are requested or the source prescribes them.
+    tests : bool, default=True
+        False: no row of a table tests, and ``Splits.test`` has none.
     fold : Fold or None, default=None
         Fold of a table whose rows test, for cross-validation.
     rng : Generator
@@ -594,7 +605,7 @@ def make_splits(
     for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
     roles, left_out_rows = _split_source(
-        source, SplitSizes(**sizes), split, left_out, rng, trains=trains, fold=fold
+        source, SplitSizes(**sizes), split, left_out, rng, trains=trains, tests=tests, fold=fold
     )
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
@@ -692,12 +703,13 @@ def _split_source(
     rng: np.random.Generator,
     *,
     trains: bool,
+    tests: bool,
     fold: Fold | None,
 ) -> tuple[list[Dataset], Dataset | None]:
     """Return the unscaled roles, and the rows of the classes that are left out."""
     if isinstance(source, Table):
         table, left_out_rows = split_off_classes(source.load(), left_out, split, rng)
-        indices = split_indices(table, sizes, split, rng, trains=trains, fold=fold)
+        indices = split_indices(table, sizes, split, rng, trains=trains, tests=tests, fold=fold)
         return [table.rows(index) for index in indices], left_out_rows
     if isinstance(source, Simulation):
         if left_out is not None:

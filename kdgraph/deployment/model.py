@@ -22,6 +22,7 @@ from kdgraph.errors import DataError
 from kdgraph.metrics import TopLabel
 from kdgraph.wording import some
 
+_ALLOW_UNSEEN = 'dataclasses.replace(model, unseen="missing")'
 _OPTIONAL_OUTPUTS = ("proba", "top_label", "distribution", "prediction_set", "ood_p_value")
 
 
@@ -190,10 +191,11 @@ class DeployedModel:
 
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return scaled rows and their groups."""
-        cells = Cells("X", self.schema, self.unseen)
+        cells = Cells("X", self.schema, self.unseen, _ALLOW_UNSEEN)
         if is_dataframe(X):
-            cells.unused_columns([str(name) for name in X.columns])
-            rows, groups = cells.encode(X.set_axis([str(name) for name in X.columns], axis=1))
+            names = [str(name) for name in X.columns]
+            cells.unused_columns(names)
+            rows, groups = cells.encode(X.set_axis(names, axis=1))
             return self.schema.scaled(rows), groups
         if self.schema.text or self.schema.groups:
             raise DataError(

@@ -36,6 +36,7 @@ from kdgraph.figures.contamination import plot_power_against_contamination
 from kdgraph.figures.convergence import plot_convergence
 from kdgraph.figures.correlation import plot_metric_against_metrics
 from kdgraph.figures.critical_difference import RankSummary, plot_critical_difference_diagram
+from kdgraph.figures.gains import plot_gains, plot_mean_confidence
 from kdgraph.figures.groups import GroupTable, plot_group_tables
 from kdgraph.figures.images import plot_image_row
 from kdgraph.figures.improvement import plot_improvement_summary
@@ -85,6 +86,7 @@ __all__ = [
     "plot_coverage_of_sets",
     "plot_critical_difference_diagram",
     "plot_dataset_pages",
+    "plot_gains",
     "plot_group_tables",
     "plot_image_row",
     "plot_improvement_summary",
@@ -95,6 +97,7 @@ __all__ = [
     "plot_lce_of_bins",
     "plot_local_pit_histograms",
     "plot_mean_and_sd",
+    "plot_mean_confidence",
     "plot_method_bars",
     "plot_metric_against_metrics",
     "plot_ood_scores",

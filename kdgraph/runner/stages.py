@@ -60,14 +60,19 @@ DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
 
 def split(
-    dataset: Node, seed: int, calibration: CalibrationMode = "held_out", *, trains: bool = True
+    dataset: Node,
+    seed: int,
+    calibration: CalibrationMode = "held_out",
+    *,
+    trains: bool = True,
+    tests: bool = True,
 ) -> Splits:
     """Return the rows of a data set by role: train, calibration, test.
 
     Unless ``calibration`` is "held_out", the rows that would calibrate are training rows. With
     ``trains=False``, for a model that was fitted elsewhere, no row of a table trains. With
     ``dataset.folds=n`` the seeds 0 to n - 1 test each row of a table once, and the next n seeds in
-    another division.
+    another division. With ``tests=False``, for a model that is not evaluated, no row tests.
     """
     options = {name: dataset[name] for name in split_options() if name in dataset}
     folds = options.pop("folds", None)
@@ -78,6 +83,7 @@ def split(
         fold=folds and Fold(folds, seed % folds, _draw_seed(stage_rng(seed // folds, "folds"))),
         hold_out=calibration == "held_out",
         trains=trains,
+        tests=tests,
         rng=stage_rng(seed, "split"),
     )
 
@@ -634,7 +640,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     # A model from a file finds its columns by their names, which no fingerprint contains.
     if config.parent.get("_target_") == FITTED_PARENT:
         parent["columns"] = _columns_of(splits.train)
-    sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
+    sets = {"dataset": science["dataset"], "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):
         sets["absent"] = absent

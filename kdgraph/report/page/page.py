@@ -116,11 +116,11 @@ def render_page(
     info : PageInfo
         Title, command and notes.
     """
-    script = "(() => {\n" + "\n".join(_source(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
-    style, theme = _source("page.css"), _source("theme.js")
+    script = "(() => {\n" + "\n".join(source_file(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
+    style, theme = source_file("page.css"), source_file("theme.js")
     rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        _source("page.html.j2")
+        source_file("page.html.j2")
     )
     return template.render(
         info=info,
@@ -129,7 +129,7 @@ def render_page(
         theme=theme,
         script=script,
         paper_protocol=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
-        policy=_policy([theme, script], [style]),
+        policy=content_policy([theme, script], [style]),
         data=script_json({**content, "unfinished": rows}),
         figures={i: script_json(of_run) for i, of_run in figures.by_run.items()},
         tables={i: script_json(of_run) for i, of_run in tables.by_run.items()},
@@ -168,13 +168,22 @@ def _unfinished_run(path: Path) -> UnfinishedRun:
     )
 
 
-def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return a policy for the browser: these scripts and styles, own pictures, no network."""
+def content_policy(scripts: Sequence[str], styles: Sequence[str], *, images: str = "blob:") -> str:
+    """Return a policy for the browser: these scripts and styles, own pictures, no network.
+
+    Parameters
+    ----------
+    scripts, styles : sequence of str
+        Texts of the scripts and of the style sheets in the page.
+    images : str, default="blob:"
+        Scheme of the pictures.
+    """
     script, style = (
-        " ".join(f"'sha256-{_digest(text)}'" for text in texts) for texts in (scripts, styles)
+        " ".join(f"'sha256-{_digest(text)}'" for text in texts) or "'none'"
+        for texts in (scripts, styles)
     )
     return (
-        f"default-src 'none'; script-src {script}; style-src {style}; img-src blob:; base-uri"
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src {images}; base-uri"
         " 'none'; form-action 'none'"
     )
 
@@ -183,5 +192,6 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _source(name: str) -> str:
+def source_file(name: str) -> str:
+    """Return the text of a file of the page: a template, a style sheet or a script."""
     return (files("kdgraph.report.page") / "files" / name).read_text(encoding="utf-8")

@@ -37,6 +37,7 @@ BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
 """A block has fewer rows if they are wide, such as images; and the most blocks in memory."""
 OUTPUT = "--output"
 _RUN_AGAIN = "do the run again with force=true"
+_REPAIR_AGAIN = "write it again with 'kdg repair'"
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,49 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedMode
     return DeployedModel(model, schema)
 
 
-def _ways_to_trust(names: Sequence[str]) -> str:
+def load_repaired(file: Path, trust: bool | Sequence[str] = False) -> DeployedModel:
+    """Load the model of a file that ``kdg repair`` wrote.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    trust : bool or sequence of str
+        As in :func:`kdgraph.persistence.load`.
+
+    Raises
+    ------
+    UsageError
+        There is no such file, it was written with another key and is not trusted, or it holds
+        something else.
+    """
+    from kdgraph.persistence import LoadError, UntrustedFileError, load
+
+    if not file.is_file():
+        hint = " (a folder; the model of a run is given by --run)" if file.is_dir() else ""
+        raise UsageError(f"--model {file}: no such file{hint}; 'kdg repair' writes one")
+    try:
+        model = load(file, trust)
+    except UntrustedFileError as error:
+        raise UsageError(f"{error}; {_ways_to_trust(error.names, _REPAIR_AGAIN)}") from error
+    except LoadError as error:
+        raise UsageError(f"{error}; {_REPAIR_AGAIN}") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read ({error.strerror or error})") from error
+    if not isinstance(model, DeployedModel):
+        raise UsageError(
+            f"{file} holds a {type(model).__name__}, not a repaired model with the columns of its"
+            f" rows; {_REPAIR_AGAIN}"
+        )
+    return model
+
+
+def _ways_to_trust(names: Sequence[str], again: str = _RUN_AGAIN) -> str:
     if names:
         options = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
         return f"if you know what these are, and trust the origin of the run: {options}"
     return (
-        f"if you know and trust its origin, add --trust; else {_RUN_AGAIN}, or name its maker's key"
+        f"if you know and trust its origin, add --trust; else {again}, or name its maker's key"
         " with KDGRAPH_KEY_FILE=FILE"
     )
 

@@ -1,0 +1,358 @@
+"""Command ``kdg check``: a fitted model on rows that it has not seen, and what would repair it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdgraph.cli.arguments import (
+    INTERRUPTED,
+    UNUSABLE,
+    CommandParser,
+    FittedModelParser,
+    comma_separated,
+    fitted_model_overrides,
+    is_array_file,
+)
+from kdgraph.errors import RunFailed, UsageError
+from kdgraph.quoting import as_value
+from kdgraph.wording import counted, printable
+
+if TYPE_CHECKING:
+    from kdgraph.config import Job, RunConfig
+    from kdgraph.report.page.model_page import ModelPage
+    from kdgraph.results.model_check import ModelCheck
+    from kdgraph.results.records import FinishedRun
+
+SCORE_MAPS = ("temperature", "sigmoid", "isotonic")
+"""Repairs of any classifier."""
+GATED = tuple(f"gated_{name}" for name in SCORE_MAPS)
+"""The same behind a density gate."""
+OF_PARTITION = {"forest": ("kdf",), "boosted": ("kdf",), "network": ("kdn",)}
+"""Kind of the model's own partition → repairs that need it."""
+OF_GROUPS = ("group_temperature",)
+"""Repairs that need groups of rows."""
+_NOTES = """\
+The rows are divided into folds. Each repair is fitted on all folds but one and measured on that \
+one, so that every row is predicted by a repair that has not seen it; the model itself must not \
+have seen any. The model and its repairs meet the same rows out of distribution: columns permuted, \
+shifted, far away, noise.
+
+The repair with the least negative log-likelihood is chosen. A bootstrap of the rows gives the \
+interval of what it gains, how often it is chosen, and which others are not clearly worse. Among \
+these a density gate is recommended, since it alone changes what the model predicts far from its \
+data.
+
+The page is one HTML file without a script. The runs are in --out, and 'kdg table', 'compare' and \
+'report' read them."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the repairs, write the page, print the result and return the exit code."""
+    args = parser().parse(arguments)
+    output = Path(args.output)
+    from kdgraph.runner.files import refuse_folder, write_atomically
+
+    refuse_folder(output, "--output")
+    from kdgraph.config import compose
+    from kdgraph.config.compatibility import falls_back_to_prior
+    from kdgraph.config.components import build
+    from kdgraph.report.page.model_page import render_model_page
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.export import sections_to_text
+    from kdgraph.results.model_check import measure_models, pool_folds
+
+    shared = _shared_overrides(args)
+    kind = _own_partition(compose(["method=temperature", *shared]))
+    methods = args.methods or _candidates(kind, has_groups=args.group is not None)
+    jobs, runs = _run_folds(methods, shared, args)
+    configs = {name: of_method[0].config for name, of_method in jobs.items()}
+    gates = frozenset(name for name, config in configs.items() if falls_back_to_prior(config))
+    measured = pool_folds(runs, build(next(iter(configs.values())).dataset).load(), gates)
+    measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
+    page = _page(measured, jobs, runs, args, arguments)
+    content = render_model_page(page).encode()
+    write_atomically(output, content, "--output")
+    show(sections_to_text(page.sections[:1], terminal_width()))
+    show("\n" + "\n".join(page.verdict))
+    if page.programs:
+        show(f"\n{page.programs[0][1]}")
+    n_runs = sum(map(len, runs.values()))
+    print(f"\n{output}   {counted(n_runs, 'run')} in {args.out}   {len(content) / 1e6:.1f} MB")
+    return 0
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FittedModelParser(
+        "check",
+        "Check a classifier that you have fitted on rows that it has not seen: accuracy,"
+        " calibration, groups, confidence far from the data; and find out which repair helps"
+        " most. Writes one page.",
+        notes=_NOTES,
+        examples=[
+            "kdg check --model model.txt --data new.csv --target income --group sex",
+            "kdg check --model model.pkl --trust --data new.csv --target y dataset.drop=[id]",
+        ],
+        exit_codes={
+            0: "done",
+            1: "runs of every repair failed",
+            2: UNUSABLE,
+            130: INTERRUPTED,
+        },
+    )
+    parser.add_argument(
+        "--group", metavar="COLUMN", help="column of the subgroups that are measured apart"
+    )
+    parser.add_argument(
+        "--methods",
+        type=comma_separated,
+        metavar="NAMES",
+        help="repairs to compare, options of the group method with commas between them (default:"
+        " those that suit the model)",
+    )
+    parser.add_argument(
+        "--folds", type=_folds, default=5, metavar="N", help="number of folds (default: 5)"
+    )
+    parser.add_argument(
+        "--max-rows",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="rows to use at most, drawn at random (default: 20,000)",
+    )
+    parser.add_argument(
+        "--ood", metavar="FILE", help="rows that the model should not know, with the same columns"
+    )
+    parser.add_argument(
+        "--output", default="check.html", metavar="FILE", help="the page (default: check.html)"
+    )
+    parser.add_argument(
+        "--out", default="outputs", metavar="DIR", help="folder of the runs (default: outputs)"
+    )
+    return parser
+
+
+def _folds(text: str) -> int:
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"must be a number of folds from 2, got '{text}'")
+    return int(text)
+
+
+def _shared_overrides(args: argparse.Namespace) -> list[str]:
+    """Return the overrides that all runs share, those of the user last."""
+    words = [
+        *("ood=model_check", "metrics=model_check", "figures=none"),
+        f"out={as_value(args.out)}",
+        *fitted_model_overrides(args),
+    ]
+    folds = [
+        f"dataset.folds={args.folds}",
+        f"dataset.max_test={-(-args.max_rows // args.folds)}",
+        f"dataset.max_learn={args.max_rows - args.max_rows // args.folds}",
+    ]
+    if args.group is not None:
+        if is_array_file(args.data):
+            raise UsageError(
+                f"--group {args.group}: {args.data} has no columns; its array 'groups' has the"
+                " group of each row"
+            )
+        folds.append(f"dataset.group={as_value(args.group)}")
+    position = len(words) - len(args.overrides)
+    return [*words[:position], *folds, *words[position:]]
+
+
+def _own_partition(config: RunConfig) -> str | None:
+    """Return the kind of the partition that is read from the model, None without any.
+
+    Raises
+    ------
+    UsageError
+        The model is a regressor.
+    """
+    from sklearn.base import is_classifier
+
+    from kdgraph.config.components import build, errors_by_key
+
+    with errors_by_key("parent", config.parent):
+        parent = build(config.parent)
+        parent.check_file()
+        if not is_classifier(parent):
+            raise UsageError(
+                f"--model {parent.path} predicts numbers, and kdg check takes classifiers; compare"
+                " recalibrators with 'kdg run -m parent=fitted method=global_pit,local_pit …' and"
+                " 'kdg compare'"
+            )
+        return parent.own_partition()
+
+
+def _candidates(kind: str | None, *, has_groups: bool) -> list[str]:
+    """Return the repairs that suit a model: its own partition and groups allow more."""
+    own = OF_PARTITION.get(str(kind), ())
+    return [*SCORE_MAPS, *(OF_GROUPS if has_groups else ()), *GATED, *own]
+
+
+def _run_folds(
+    methods: Sequence[str], shared: Sequence[str], args: argparse.Namespace
+) -> tuple[dict[str, list[Job]], dict[str, list[FinishedRun]]]:
+    """Run each method in each fold; return jobs and runs of the methods without a failure."""
+    from kdgraph.cli.run import run_plan
+    from kdgraph.config import plan
+    from kdgraph.report.terminal import report_progress
+    from kdgraph.results.records import FinishedRun
+
+    first = args.seed * args.folds
+    seeds = f"seed=range({first},{first + args.folds})"
+    planned = plan([f"method={','.join(methods)}", *shared, seeds], multirun=True)
+    with report_progress() as reporter:
+        result = run_plan(planned, reporter)
+    jobs: dict[str, list[Job]] = {method: [] for method in methods}
+    runs: dict[str, list[FinishedRun]] = {method: [] for method in methods}
+    failures: dict[str, str] = {}
+    for outcome in result.outcomes:
+        method = methods[0] if len(methods) == 1 else outcome.job.swept["method"]
+        if outcome.record is None:
+            failures.setdefault(method, printable(str(outcome.failure)))
+        else:
+            jobs[method].append(outcome.job)
+            runs[method].append(FinishedRun(outcome.job.run_dir, outcome.record))
+    for failure in dict.fromkeys(failures.values()):
+        names = [name for name, of_method in failures.items() if of_method == failure]
+        print(f"kdg: left out: {', '.join(names)} ({failure})", file=sys.stderr)
+    for name in failures:
+        del jobs[name], runs[name]
+    if not runs:
+        raise RunFailed("the runs of every repair failed, so that there is nothing to compare")
+    return jobs, runs
+
+
+def _page(
+    measured: ModelCheck,
+    jobs: Mapping[str, Sequence[Job]],
+    runs: Mapping[str, Sequence[FinishedRun]],
+    args: argparse.Namespace,
+    arguments: Sequence[str],
+) -> ModelPage:
+    """Return the content of the page."""
+    from kdgraph.report.model_check import figures, recommended, sections, verdict
+    from kdgraph.report.page.model_page import ModelPage
+    from kdgraph.results.model_check import UNREPAIRED
+
+    record = next(iter(runs.values()))[0].record
+    advised = recommended(measured)
+    n, k = len(measured.y), len(measured.classes)
+    parts = []
+    if advised == UNREPAIRED:
+        parts.append("No repair is clearly worth its cost: keep the model as it is")
+    elif advised == measured.choice.chosen:
+        parts.append(f"{advised} has the least NLL")
+    else:
+        parts.append(f"{advised} is not clearly worse than {measured.choice.chosen}")
+    if advised in measured.gates:
+        parts.append("it falls back to the shares of the classes far from the data")
+    return ModelPage(
+        title=f"Check of {Path(args.model).name}",
+        subtitle=(
+            f"{n:,} rows of {Path(args.data).name}, {k} classes, {measured.folds} folds;"
+            f" {record['dataset']['n_features']} columns"
+        ),
+        verdict=verdict(measured),
+        sections=sections(measured),
+        figures=figures(measured),
+        advice=f"{', and '.join(parts)}.",
+        programs=[] if advised == UNREPAIRED else _programs(jobs[advised][0], advised, args),
+        guide=_guide(measured, args),
+        warnings=_warnings(runs),
+        command=shlex.join(["kdg", "check", *arguments]),
+    )
+
+
+def _programs(job: Job, method: str, args: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return captions and programs that apply a repair."""
+    from kdgraph.config.compatibility import uses_training_rows
+    from kdgraph.config.components import build
+    from kdgraph.report.program import repair_program
+
+    config, words = job.config, ["--model", args.model, "--data", args.data]
+    words += [] if args.target is None else ["--target", args.target]
+    words += (["--trust"] if args.trust else []) + list(args.overrides)
+    words += [] if args.group is None else [f"dataset.group={as_value(args.group)}"]
+    words += ["--method", method, "--output", "repaired.kdg"]
+    programs = [
+        ("Fit it on all rows and write one file:", f"kdg repair {shlex.join(words)}"),
+        (
+            "Predict with that file, in a process that needs no configuration:",
+            "import kdgraph\nimport pandas as pd\n\n"
+            'model = kdgraph.load("repaired.kdg")\n'
+            'print(model.predict_proba(pd.read_csv("new.csv")))',
+        ),
+    ]
+    if args.target is None:
+        return programs
+    table = build(config.dataset).load()
+    categories = table.categories or (None,) * len(table.feature_names)
+    program = repair_program(
+        config.after,
+        model=config.parent,
+        data=args.data,
+        target=args.target,
+        categorical=[
+            name
+            for name, values in zip(table.feature_names, categories, strict=True)
+            if values is not None
+        ],
+        trains=uses_training_rows(config),
+    )
+    return [*programs, ("The same with the library alone:", program)]
+
+
+def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:
+    """Return paragraphs on how the numbers were measured."""
+    from kdgraph.results.model_check import MAX_GIVEN_ROWS
+
+    n, folds = len(measured.y), measured.folds
+    paragraphs = [
+        f"The {n:,} rows were divided into {folds} folds, by class. Each repair was fitted on the"
+        f" rows of {folds - 1} folds and predicted those of the other: no row is predicted by a"
+        " repair that was fitted on it. That the model itself has seen none of these rows is for"
+        " you to know.",
+        "Where a repair has a density gate, or is a kernel density, 70 % of the rows of a fit give"
+        " the density and 30 % calibrate; elsewhere all of them calibrate. Rows out of distribution"
+        " are made of the test rows of each fold.",
+        "The choice is by the negative log-likelihood of the pooled test rows. Intervals are of a"
+        " bootstrap over rows, 2,000 resamples; another division into folds is not in them, and"
+        " --seed 1 shows it.",
+    ]
+    if measured.units is not None:
+        paragraphs.append(
+            "Rows of one unit (dataset.split_groups) are in one fold, and are drawn"
+            " together by the bootstrap."
+        )
+    if n >= args.max_rows:
+        paragraphs.append(f"No more than {args.max_rows:,} rows were used (--max-rows).")
+    if args.ood is not None:
+        paragraphs.append(
+            f"At most {MAX_GIVEN_ROWS:,} rows of {args.ood} were predicted by the model and the"
+            " repairs of the first fold; categories that the data do not have were read as missing."
+        )
+    return paragraphs
+
+
+def _warnings(runs: Mapping[str, Sequence[FinishedRun]]) -> list[str]:
+    """Return the warnings of all runs, each once, with the methods that gave it."""
+    methods: dict[str, list[str]] = {}
+    for name, of_method in runs.items():
+        for run in of_method:
+            for warning in run.record["warnings"]:
+                named = methods.setdefault(str(warning["message"]), [])
+                if name not in named:
+                    named.append(name)
+    everywhere = len(runs)
+    return [
+        message if len(named) == everywhere else f"{', '.join(named)}: {message}"
+        for message, named in methods.items()
+    ]

@@ -1,0 +1,83 @@
+"""Command ``kdg repair``: a fitted model with its repair, in one file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import warnings
+from pathlib import Path
+
+from kdgraph.cli.arguments import CommandParser, FittedModelParser, fitted_model_overrides
+from kdgraph.errors import UsageError
+from kdgraph.wording import counted, printable
+
+SUFFIX = ".kdg"
+"""End of the name of a model file."""
+_NOTES = """\
+All rows of the file fit the repair: all of them calibrate, or 70 % of them give the density of a \
+gate and 30 % calibrate, where the method needs both. How well a repair does is measured by \
+'kdg check', which holds rows out.
+
+The file has the model, the repair, and the columns, categories and missing values of the rows. \
+'kdg predict --model' predicts files with it, and kdgraph.load(FILE).predict_proba(frame) data \
+frames, without Hydra. It carries a keyed digest of yours, as the models of runs do; other users \
+need --trust, or trust=True."""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the repaired model and return the exit code."""
+    args = parser().parse(arguments)
+    output = Path(args.output)
+    if output.suffix != SUFFIX:
+        raise UsageError(f"--output {output}: a model file ends in {SUFFIX}, got '{output.suffix}'")
+    from kdgraph.runner.files import refuse_folder, wrap_os_errors
+
+    refuse_folder(output, "--output")
+    from kdgraph.config import check, compose
+    from kdgraph.persistence import SaveError, save
+    from kdgraph.runner.repair import repair
+
+    method = f"method={args.method}"
+    config = compose([method, *fitted_model_overrides(args), f"seed={args.seed}", "figures=none"])
+    check(config)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        repaired = repair(config)
+    for message in dict.fromkeys(str(item.message) for item in caught):
+        print(f"kdg: {printable(message)}", file=sys.stderr)
+    with wrap_os_errors(output, "--output"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            save(repaired.model, output)
+        except SaveError as error:
+            raise UsageError(f"--output {output}: the model cannot be saved ({error})") from error
+    rows = [(repaired.n_train, "density"), (repaired.n_calibration, "calibration")]
+    used = " and ".join(f"{counted(n, 'row')} for {use}" for n, use in rows if n)
+    print(f"{output}   {args.model} with {args.method}: {used}")
+    words = ["--model", str(output), "--input", "new.csv", "--output", "predictions.csv"]
+    print(f"  kdg predict {shlex.join(words)}")
+    return 0
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FittedModelParser(
+        "repair",
+        "Fit a repair of a model that you have fitted, on all rows of a file, and write the"
+        " repaired model into one file.",
+        notes=_NOTES,
+        examples=[
+            "kdg repair --model model.txt --data new.csv --target income --method isotonic"
+            " --output repaired.kdg",
+            "kdg predict --model repaired.kdg --input july.csv --output predictions.csv",
+        ],
+    )
+    parser.add_argument(
+        "--method",
+        required=True,
+        metavar="METHOD",
+        help="the repair, an option of the group method: isotonic, gated_isotonic, kdf, …; 'kdg"
+        " check' finds out which helps, and 'kdg list method' shows all",
+    )
+    parser.add_argument("--output", required=True, metavar="FILE", help="the model file, *.kdg")
+    return parser

@@ -1,0 +1,70 @@
+"""The page of ``kdg check``: one HTML file without a script."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment
+
+from kdgraph import __version__
+from kdgraph.report.model_check import PageFigure
+from kdgraph.report.page.page import content_policy, source_file
+from kdgraph.results.export import Section
+
+
+@dataclass(frozen=True)
+class ModelPage:
+    """Content of the page.
+
+    Attributes
+    ----------
+    title, subtitle : str
+        Model and data.
+    verdict : sequence of str
+        The result, in sentences.
+    sections : sequence of Section
+        Tables.
+    figures : mapping of str to PageFigure
+        Title of a section → its figure.
+    advice : str
+        Which repair to apply, and when.
+    programs : sequence of (str, str)
+        Captions, and the commands and lines of Python.
+    guide : sequence of str
+        Paragraphs on how the numbers were measured.
+    warnings : sequence of str
+        Warnings of the runs.
+    command : str
+        Command that wrote the page.
+    """
+
+    title: str
+    subtitle: str
+    verdict: Sequence[str]
+    sections: Sequence[Section]
+    figures: Mapping[str, PageFigure]
+    advice: str
+    programs: Sequence[tuple[str, str]]
+    guide: Sequence[str]
+    warnings: Sequence[str]
+    command: str
+
+
+def render_model_page(page: ModelPage) -> str:
+    """Return the page as HTML, which needs no network, no script and no other file."""
+    style = source_file("model.css")
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        source_file("model.html.j2")
+    )
+    encoded = {
+        section: {"title": figure.title, "data": base64.b64encode(figure.svg).decode()}
+        for section, figure in page.figures.items()
+    }
+    return template.render(
+        **(vars(page) | {"figures": encoded}),
+        version=__version__,
+        style=style,
+        policy=content_policy([], [style], images="data:"),
+    )

@@ -1,0 +1,122 @@
+"""A program in Python that does with the library what a config describes.
+
+Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kdgraph.config.components import target_of
+
+_FIT_ON_PARTS = "X[:n], y[:n], X_calibration=X[n:], y_calibration=y[n:]"
+_NOT_PARAMETERS = ("name", "_target_")
+
+
+def repair_program(
+    nodes: Mapping[str, Mapping[str, Any]],
+    *,
+    model: Mapping[str, Any],
+    data: str,
+    target: str,
+    categorical: Sequence[str],
+    trains: bool,
+) -> str:
+    """Return a program that applies a repair to the model of a file.
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping
+        Group → node, of calibrator and gate; those without a ``_target_`` are left out.
+    model : mapping
+        Node of the parent.
+    data, target : str
+        File of the rows, and the column of the labels.
+    categorical : sequence of str
+        Columns that hold categories.
+    trains : bool
+        True if a component needs training rows beside calibration rows.
+
+    Examples
+    --------
+    >>> isotonic = {"_target_": "kdgraph.calibration.ScoreMap", "method": "isotonic"}
+    >>> program = repair_program(
+    ...     {"calibrator": isotonic},
+    ...     model={"path": "model.txt"},
+    ...     data="new.csv",
+    ...     target="income",
+    ...     categorical=["job"],
+    ...     trains=False,
+    ... )
+    >>> print(program.splitlines()[-3])
+    calibrator = ScoreMap(FrozenEstimator(parent), method='isotonic', random_state=0)
+    """
+    source = _Source()
+    steps, below = [], "parent"
+    for group in ("calibrator", "gate"):
+        node = nodes.get(group) or {}
+        if node.get("_target_") is None:
+            continue
+        made = source.constructor(node, [f"FrozenEstimator({below})"], ["random_state=0"])
+        steps += [f"{group} = {made}", f"{group}.fit({_FIT_ON_PARTS if trains else 'X, y'})"]
+        below = group
+    read = f"pd.read_parquet({data!r})"
+    if not data.lower().endswith((".parquet", ".pq")):
+        dtype = dict.fromkeys(categorical, "category")
+        read = f"pd.read_csv({data!r}{f', dtype={dtype}' if dtype else ''})"
+    options = "".join(
+        f", {name}={model[name]!r}" for name in ("trust", "object", "classes") if model.get(name)
+    )
+    share = ["n = int(0.7 * len(X))  # these give the density, the others calibrate"]
+    return "\n".join(
+        [
+            "import pandas as pd",
+            "from sklearn.frozen import FrozenEstimator",
+            "",
+            *sorted({*source.imports, "from kdgraph import load_fitted"}),
+            "",
+            f"rows = {read}.sample(frac=1, random_state=0)",
+            f"X, y = rows.drop(columns={target!r}), rows[{target!r}]",
+            *(share if trains else []),
+            f"parent = load_fitted({str(model['path'])!r}{options})"
+            f".fit({'X[:n], y[:n]' if trains else 'X, y'})",
+            *steps,
+            f"print({below}.predict_proba(X[:3]))",
+        ]
+    )
+
+
+class _Source:
+    """Source code of values of a config, and the imports that it needs."""
+
+    def __init__(self) -> None:
+        self.imports: set[str] = set()
+
+    def constructor(
+        self, node: Mapping[str, Any], first: Sequence[str] = (), last: Sequence[str] = ()
+    ) -> str:
+        """Return the call that makes a component, with the parameters that are no defaults."""
+        kind = target_of(node)
+        module, _, name = str(node["_target_"]).rpartition(".")
+        self.imports.add(f"from {module} import {name}")
+        parameters = inspect.signature(kind).parameters
+        given = {key: node[key] for key in node if key not in _NOT_PARAMETERS}
+        words = [
+            f"{key}={self._value(value)}"
+            for key, value in given.items()
+            if key not in parameters or value != parameters[key].default
+        ]
+        if not first and "estimator" in parameters:
+            first = ["None"]  # whoever takes the component gives it the model
+        last = [word for word in last if word.partition("=")[0] in parameters]
+        return f"{name}({', '.join([*first, *words, *last])})"
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, Mapping):
+            if "_target_" in value:
+                return self.constructor(value)
+            items = (f"{key!r}: {self._value(item)}" for key, item in value.items())
+            return "{" + ", ".join(items) + "}"
+        return repr(value)

@@ -1,0 +1,80 @@
+"""Repair of a model with all rows of a data set, none of which tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdgraph.config import RunConfig
+from kdgraph.deployment import DeployedModel
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A repaired model, and the numbers of rows that it was fitted on.
+
+    Attributes
+    ----------
+    model : DeployedModel
+        The model.
+    n_train, n_calibration : int
+        Rows that density and forest of a component, and that calibrators, were fitted on.
+    """
+
+    model: DeployedModel
+    n_train: int
+    n_calibration: int
+
+
+def repair(config: RunConfig) -> Repair:
+    """Return the model of a config, fitted on all rows of its data set.
+
+    How well it does is a question for runs, which hold rows out; here no row does.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Checked config of a run. Its OOD rows, metrics and figures have no effect.
+
+    Raises
+    ------
+    KdgError
+        If rows and components do not go together.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from kdgraph.config.compatibility import uses_training_rows
+    from kdgraph.deployment import schema_of
+    from kdgraph.runner.stages import calibrate, check_stages, cross_fit, fit, split
+
+    with threadpool_limits(1, user_api="blas"):
+        splits = split(
+            config.dataset,
+            config.seed,
+            config.division,
+            trains=uses_training_rows(config),
+            tests=False,
+        )
+        check_stages(config, splits)
+        shared = {
+            "preprocess": config.preprocess,
+            "has_missing": splits.has_missing,
+            "seed": config.seed,
+            "n_jobs": config.n_jobs,
+        }
+        parent = fit(config.parent, splits.train, **shared)
+        folds = (
+            cross_fit(config.parent, splits.train, cv=config.cv, **shared)
+            if config.calibration == "cross_fit"
+            else None
+        )
+        fitted = calibrate(
+            config.after,
+            parent,
+            splits,
+            calibration=config.calibration,
+            folds=folds,
+            seed=config.seed,
+            n_jobs=config.n_jobs,
+        )
+        schema = schema_of(config.dataset, splits, fitted)
+    return Repair(DeployedModel(fitted, schema), len(splits.train.y), len(splits.calibration.y))
