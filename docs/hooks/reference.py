@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "kdgraph"
 PACKAGES = (
     *("density", "calibration", "detection", "recalibration", "distributions", "metrics"),
     *("geometry", "parents", "base", "data", "features", "smoothing", "persistence"),
+    *("fitted", "deployment"),
     *("figures", "results"),
 )
 """Packages of the library, in the order in which users meet them, without the command line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from kdgraph.wording import counted, printable
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, RunConfig
+    from kdgraph.data.dataset import Dataset
     from kdgraph.report.page.model_page import ModelPage
     from kdgraph.results.model_check import ModelCheck
     from kdgraph.results.records import FinishedRun
@@ -36,6 +38,8 @@ OF_PARTITION = {"forest": ("kdf",), "boosted": ("kdf",), "network": ("kdn",)}
 """Kind of the model's own partition → repairs that need it."""
 OF_GROUPS = ("group_temperature",)
 """Repairs that need groups of rows."""
+OF_NUMBERS = ("shifted", "far", "noise")
+"""Sources of rows out of distribution, of the config, that need numeric columns."""
 _NOTES = """\
 The rows are divided into folds. Each repair is fitted on all folds but one and measured on that \
 one, so that every row is predicted by a repair that has not seen it; the model itself must not \
@@ -58,23 +62,37 @@ def main(arguments: list[str]) -> int:
     from kdgraph.runner.files import refuse_folder, write_atomically
 
     refuse_folder(output, "--output")
-    from kdgraph.config import compose
+    from kdgraph.config import check, plan
     from kdgraph.config.compatibility import falls_back_to_prior
     from kdgraph.config.components import build
     from kdgraph.report.page.model_page import render_model_page
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import sections_to_text
     from kdgraph.results.model_check import measure_models, pool_folds
+    from kdgraph.runner.stages import fit, split
 
     shared = _shared_overrides(args)
-    kind = _own_partition(compose(["method=temperature", *shared]))
+    config = plan(["method=none", *shared]).jobs[0].config
+    kind = _own_partition(config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the runs have them, and so has the page
+        check(config)
+        # An error of the rows or of their columns ends it here, before many runs have it.
+        splits = split(config.dataset, config.seed, trains=False)
+        fit(config.parent, splits.train, seed=config.seed, n_jobs=1)
+    if splits.train.is_categorical.size and splits.train.is_categorical.all():
+        # Categories can be permuted, and not shifted.
+        shared = [*(f"~ood.sources.{name}" for name in OF_NUMBERS), *shared]
     methods = args.methods or _candidates(kind, has_groups=args.group is not None)
     jobs, runs = _run_folds(methods, shared, args)
     configs = {name: of_method[0].config for name, of_method in jobs.items()}
     gates = frozenset(name for name, config in configs.items() if falls_back_to_prior(config))
-    measured = pool_folds(runs, build(next(iter(configs.values())).dataset).load(), gates)
-    measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
-    page = _page(measured, jobs, runs, args, arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        table = build(next(iter(configs.values())).dataset).load()
+        measured = pool_folds(runs, table, gates)
+        measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
+    page = _page(measured, configs, runs, table, args, arguments)
     content = render_model_page(page).encode()
     write_atomically(output, content, "--output")
     show(sections_to_text(page.sections[:1], terminal_width()))
@@ -232,8 +250,9 @@ def _run_folds(
 
 def _page(
     measured: ModelCheck,
-    jobs: Mapping[str, Sequence[Job]],
+    configs: Mapping[str, RunConfig],
     runs: Mapping[str, Sequence[FinishedRun]],
+    table: Dataset,
     args: argparse.Namespace,
     arguments: Sequence[str],
 ) -> ModelPage:
@@ -264,37 +283,46 @@ def _page(
         sections=sections(measured),
         figures=figures(measured),
         advice=f"{', and '.join(parts)}.",
-        programs=[] if advised == UNREPAIRED else _programs(jobs[advised][0], advised, args),
+        programs=_programs(measured, advised, configs, table, args),
         guide=_guide(measured, args),
         warnings=_warnings(runs),
         command=shlex.join(["kdg", "check", *arguments]),
     )
 
 
-def _programs(job: Job, method: str, args: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return captions and programs that apply a repair."""
+def _programs(
+    measured: ModelCheck,
+    advised: str,
+    configs: Mapping[str, RunConfig],
+    table: Dataset,
+    args: argparse.Namespace,
+) -> list[tuple[str, str]]:
+    """Return captions, and programs that apply a repair; none if none is advised."""
     from kdgraph.config.compatibility import uses_training_rows
-    from kdgraph.config.components import build
     from kdgraph.report.program import repair_program
+    from kdgraph.results.model_check import UNREPAIRED
 
-    config, words = job.config, ["--model", args.model, "--data", args.data]
-    words += [] if args.target is None else ["--target", args.target]
-    words += (["--trust"] if args.trust else []) + list(args.overrides)
-    words += [] if args.group is None else [f"dataset.group={as_value(args.group)}"]
-    words += ["--method", method, "--output", "repaired.kdg"]
-    programs = [
-        ("Fit it on all rows and write one file:", f"kdg repair {shlex.join(words)}"),
+    gate, programs = measured.gated, []
+    if advised != UNREPAIRED:
+        programs.append(("Fit it on all rows and write one file:", _repair_command(advised, args)))
+    if gate not in (None, advised):
+        cost = measured.choice.methods[gate].behind.value
+        caption = f"Where rows may come from elsewhere, at an NLL {cost:.3f} nats higher:"
+        programs.append((caption, _repair_command(gate, args)))
+    if not programs:
+        return []
+    programs.append(
         (
             "Predict with that file, in a process that needs no configuration:",
-            "import kdgraph\nimport pandas as pd\n\n"
+            "import pandas as pd\n\nimport kdgraph\n\n"
             'model = kdgraph.load("repaired.kdg")\n'
             'print(model.predict_proba(pd.read_csv("new.csv")))',
-        ),
-    ]
-    if args.target is None:
-        return programs
-    table = build(config.dataset).load()
-    categories = table.categories or (None,) * len(table.feature_names)
+        )
+    )
+    config = configs.get(advised)
+    takes_groups = config is not None and config.calibrator["name"] in OF_GROUPS
+    if args.target is None or config is None or takes_groups:
+        return programs  # a program would have to pass the groups of each row on
     program = repair_program(
         config.after,
         model=config.parent,
@@ -302,12 +330,21 @@ def _programs(job: Job, method: str, args: argparse.Namespace) -> list[tuple[str
         target=args.target,
         categorical=[
             name
-            for name, values in zip(table.feature_names, categories, strict=True)
-            if values is not None
+            for name, is_category in zip(table.feature_names, table.is_categorical, strict=True)
+            if is_category
         ],
         trains=uses_training_rows(config),
     )
     return [*programs, ("The same with the library alone:", program)]
+
+
+def _repair_command(method: str, args: argparse.Namespace) -> str:
+    """Return the command that writes a repaired model, with the arguments of this one."""
+    words = ["--model", args.model, *(["--trust"] if args.trust else []), "--data", args.data]
+    words += [] if args.target is None else ["--target", args.target]
+    words += [] if args.group is None else [f"dataset.group={as_value(args.group)}"]
+    words += [*args.overrides, "--method", method, "--output", "repaired.kdg"]
+    return f"kdg repair {shlex.join(words)}"
 
 
 def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:
@@ -320,9 +357,9 @@ def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:
         f" rows of {folds - 1} folds and predicted those of the other: no row is predicted by a"
         " repair that was fitted on it. That the model itself has seen none of these rows is for"
         " you to know.",
-        "Where a repair has a density gate, or is a kernel density, 70 % of the rows of a fit give"
-        " the density and 30 % calibrate; elsewhere all of them calibrate. Rows out of distribution"
-        " are made of the test rows of each fold.",
+        "All rows of a fit calibrate, and 70 % of them give the density of a gate. A kernel density"
+        " forest or network takes 70 % for its density, and 30 % calibrate it. Rows out of"
+        " distribution are made of the test rows of each fold.",
         "The choice is by the negative log-likelihood of the pooled test rows. Intervals are of a"
         " bootstrap over rows, 2,000 resamples; another division into folds is not in them, and"
         " --seed 1 shows it.",

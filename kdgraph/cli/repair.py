@@ -14,9 +14,9 @@ from kdgraph.wording import counted, printable
 SUFFIX = ".kdg"
 """End of the name of a model file."""
 _NOTES = """\
-All rows of the file fit the repair: all of them calibrate, or 70 % of them give the density of a \
-gate and 30 % calibrate, where the method needs both. How well a repair does is measured by \
-'kdg check', which holds rows out.
+All rows of the file fit the repair. All of them calibrate; 70 % give the density of a gate. A \
+kernel density forest takes 70 % for its density, and 30 % calibrate it. How well a repair does is \
+measured by 'kdg check', which holds rows out.
 
 The file has the model, the repair, and the columns, categories and missing values of the rows. \
 'kdg predict --model' predicts files with it, and kdgraph.load(FILE).predict_proba(frame) data \
@@ -51,9 +51,9 @@ def main(arguments: list[str]) -> int:
             save(repaired.model, output)
         except SaveError as error:
             raise UsageError(f"--output {output}: the model cannot be saved ({error})") from error
-    rows = [(repaired.n_train, "density"), (repaired.n_calibration, "calibration")]
-    used = " and ".join(f"{counted(n, 'row')} for {use}" for n, use in rows if n)
-    print(f"{output}   {args.model} with {args.method}: {used}")
+    print(
+        f"{output}   {args.model} with {args.method}, fitted on {counted(repaired.n_rows, 'row')}"
+    )
     words = ["--model", str(output), "--input", "new.csv", "--output", "predictions.csv"]
     print(f"  kdg predict {shlex.join(words)}")
     return 0

@@ -175,8 +175,28 @@ def uses_training_rows(config: RunConfig) -> bool:
     if any_requires_training_rows(model.post_hoc.values()) or model.parent.needs_errors():
         return True
     return not model.parent.has_partition() and any(
-        hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"
-        for component in model.post_hoc.values()
+        uses_locations(component) for component in model.post_hoc.values()
+    )
+
+
+def uses_locations(component: Any) -> bool:
+    """Return whether a component that estimates no density compares locations of rows."""
+    return hasattr(component, "features") or getattr(component, "kernel", None) == "geodesic"
+
+
+def calibrates_on_all_rows(parent: Any, calibrator: Any) -> bool:
+    """Return whether rows that train may calibrate, too.
+
+    To a model from a file all rows are new. Rows that give the density of a gate have no part in a
+    calibrator that neither has a density nor compares locations, so that all of them calibrate it.
+    """
+    from kdgraph.base.posthoc import any_requires_training_rows
+
+    return (
+        is_fitted_elsewhere(parent)
+        and not any_requires_training_rows([calibrator])
+        and not uses_locations(calibrator)
+        and getattr(calibrator, "calibration", "held_out") == "held_out"
     )
 
 

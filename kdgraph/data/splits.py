@@ -611,7 +611,7 @@ def make_splits(
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
     train, calibration, test = roles
-    learning = _join(train, calibration)
+    learning = join_rows(train, calibration)
     parts = [role.fingerprint for role in (learning, test, left_out_rows) if role is not None]
     if not hold_out:
         roles = [learning, calibration.rows(np.empty(0, dtype=np.intp)), test]
@@ -754,7 +754,7 @@ def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator
     return roles
 
 
-def _join(first: Dataset, second: Dataset) -> Dataset:
+def join_rows(first: Dataset, second: Dataset) -> Dataset:
     """Return the rows of two roles of one source, those of ``second`` last."""
     by_row = ("X", "y", "split_groups", "groups", "roles", "source_rows")
     joined: dict[str, Any] = {

@@ -30,13 +30,11 @@ from kdgraph.density.gaussians import (
 from kdgraph.density.left_out import leave_one_out as leave_one_out_densities
 from kdgraph.density.left_out import left_out_positions, log_density_by_folds
 from kdgraph.geometry import (
-    BoostedPartition,
     Locations,
     Partition,
     Polytopes,
     polytopes_of,
     take_rows,
-    tree_partition_of,
 )
 from kdgraph.geometry.partition import PolytopeIndex
 
@@ -289,7 +287,7 @@ class KernelDensityGraph:
     def to_coordinates(self, points: np.ndarray) -> np.ndarray:
         """Return points of the embedding in the coordinates of the Gaussians, Float[n, d].
 
-        Missing values, which boosted trees take, are replaced by the median of the training rows.
+        Missing values, which some trees take, are replaced by the median of the training rows.
         """
         points = self._fill_missing(points)
         return points if self.whitening is None else self.whitening(points)
@@ -371,10 +369,10 @@ class KernelDensityGraph:
 def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:
     """Return the median of each feature, 0 if it is missing everywhere.
 
-    The result is None for the partition of any model but boosted trees: others take no missing
-    values, so that there are none to replace.
+    The result is None for a partition that takes no missing values, so that there are none to
+    replace.
     """
-    if not isinstance(tree_partition_of(partition), BoostedPartition):
+    if not getattr(partition, "takes_missing", False):
         return None
     has_value = ~np.isnan(points).all(axis=0)
     medians = np.zeros(points.shape[1])

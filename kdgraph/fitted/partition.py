@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from kdgraph.fitted.parent import FittedParent
 from kdgraph.geometry import (
@@ -16,6 +17,7 @@ from kdgraph.geometry import (
     NoPartitionError,
     Partition,
     PipelinePartition,
+    TreePartition,
     partition_of,
 )
 
@@ -52,6 +54,13 @@ class FittedPartition(PipelinePartition):
     def __init__(self, parent: FittedParent, n_jobs: int | None = None):
         super().__init__(parent.estimator_, n_jobs)
         self._parent = parent
+
+    @property
+    def takes_missing(self) -> bool:
+        """True if the model takes missing values, as forests and boosted trees may."""
+        if not isinstance(self.inner, TreePartition):
+            return False
+        return self.inner.takes_missing or get_tags(self.inner.model).input_tags.allow_nan
 
     def locate(self, X: Any) -> Locations:
         """Return points, codes, and the probabilities of a classifier."""

@@ -82,6 +82,9 @@ class BoostedPartition(TreePartition):
     ((100, 3), (1, 2))
     """
 
+    takes_missing: ClassVar[bool] = True
+    """True, since missing values have a side of each split, and points keep them."""
+
     def __init__(self, model: Any, n_jobs: int | None = None):
         if hasattr(model, "fit"):
             check_is_fitted(model)

@@ -9,7 +9,7 @@ The code of a row is the leaf in which each tree puts it (Dey et al. 2024, Secti
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -43,6 +43,9 @@ class TreePartition:
     leaf_starts : Int[T + 1]
         Nodes of tree t are numbered from ``leaf_starts[t]`` on when counted over all trees.
     """
+
+    takes_missing: ClassVar[bool] = False
+    """True if rows with missing values have codes, and points that keep the missing values."""
 
     def __init__(self, model: Any, node_counts: Any, n_jobs: int | None = None):
         self.model = model

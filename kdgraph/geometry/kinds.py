@@ -23,7 +23,7 @@ from sklearn.tree import BaseDecisionTree
 from kdgraph.base import PostHoc
 from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
 from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
-from kdgraph.geometry.boosting import BoostedPartition, boosted_partition_class
+from kdgraph.geometry.boosting import boosted_partition_class
 from kdgraph.geometry.forest import ForestPartition, TreePartition
 from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
 
@@ -291,13 +291,19 @@ class PipelinePartition:
         self._transformers = pipeline[:-1]
         self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **network_options)
 
+    @property
+    def takes_missing(self) -> bool:
+        """True if the last step takes missing values, which its points keep."""
+        return getattr(self.inner, "takes_missing", False)
+
     def _transform(self, X: Any) -> Any:
         """Return the transformed rows, Float[n, d], dense and without missing values.
 
-        Boosted trees take data frames and missing values, and get what the transformers return.
+        A model that takes missing values gets what the transformers return: boosted trees take data
+        frames, too.
         """
         transformed = self._transformers.transform(X) if len(self._transformers) else X
-        if isinstance(self.inner, BoostedPartition):
+        if self.takes_missing:
             return transformed.toarray() if issparse(transformed) else transformed
         points = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
         if has_missing(points):

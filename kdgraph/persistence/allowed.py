@@ -21,8 +21,8 @@ from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
 # The library's packages with classes of fitted models, without the command line. Data sets are
 # included, because a network that was trained with outliers refers to their data set.
 _KDGRAPH_PACKAGES = """
-    base calibration data density detection distributions features fitted geometry metrics parents
-    recalibration smoothing
+    base calibration data density deployment detection distributions features fitted geometry
+    metrics parents recalibration smoothing
 """
 # Modules and classes of these packages whose objects read, write or fetch files, or record a
 # computation.

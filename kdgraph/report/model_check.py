@@ -31,6 +31,8 @@ SET_TITLES = {
 }
 """Set of rows out of distribution → its name."""
 _MAX_CLASSES = 20
+_LEVEL, _LEAST_P = 0.05, 0.001
+"""Level of the test of calibration, and the least p-value of its simulations."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,11 @@ def verdict(check: ModelCheck) -> list[str]:
 
 
 def _calibration_sentence(bare: Calibration) -> str:
-    size = f"ECE {bare.ece:.3f}, where chance alone gives {bare.ece_by_chance:.3f}"
-    if bare.ece > 2 * bare.ece_by_chance:
+    p = "p < .001" if bare.calibrated_p <= _LEAST_P else f"p = {bare.calibrated_p:.3f}"
+    size = f"ECE {bare.ece:.3f}, where chance alone gives {bare.ece_by_chance:.3f} ({p})"
+    if bare.calibrated_p <= _LEVEL:
         return f"The model is not calibrated: {size}."
-    return f"There is little evidence that the model is not calibrated: {size}."
+    return f"Nothing shows that the model is not calibrated: {size}."
 
 
 def _far_sentences(check: ModelCheck) -> list[str]:

@@ -9,7 +9,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kdgraph.config.components import target_of
+from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.config.components import build, target_of
 
 _FIT_ON_PARTS = "X[:n], y[:n], X_calibration=X[n:], y_calibration=y[n:]"
 _NOT_PARAMETERS = ("name", "_target_")
@@ -41,9 +42,9 @@ def repair_program(
 
     Examples
     --------
-    >>> isotonic = {"_target_": "kdgraph.calibration.ScoreMap", "method": "isotonic"}
+    >>> temperature = {"_target_": "kdgraph.calibration.ScoreMap", "method": "temperature"}
     >>> program = repair_program(
-    ...     {"calibrator": isotonic},
+    ...     {"calibrator": temperature},
     ...     model={"path": "model.txt"},
     ...     data="new.csv",
     ...     target="income",
@@ -51,7 +52,7 @@ def repair_program(
     ...     trains=False,
     ... )
     >>> print(program.splitlines()[-3])
-    calibrator = ScoreMap(FrozenEstimator(parent), method='isotonic', random_state=0)
+    calibrator = ScoreMap(FrozenEstimator(parent), method='temperature', random_state=0)
     """
     source = _Source()
     steps, below = [], "parent"
@@ -60,7 +61,8 @@ def repair_program(
         if node.get("_target_") is None:
             continue
         made = source.constructor(node, [f"FrozenEstimator({below})"], ["random_state=0"])
-        steps += [f"{group} = {made}", f"{group}.fit({_FIT_ON_PARTS if trains else 'X, y'})"]
+        on_parts = any_requires_training_rows([build(node, estimator=None)])
+        steps += [f"{group} = {made}", f"{group}.fit({_FIT_ON_PARTS if on_parts else 'X, y'})"]
         below = group
     read = f"pd.read_parquet({data!r})"
     if not data.lower().endswith((".parquet", ".pq")):

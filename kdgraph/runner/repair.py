@@ -17,12 +17,17 @@ class Repair:
     model : DeployedModel
         The model.
     n_train, n_calibration : int
-        Rows that density and forest of a component, and that calibrators, were fitted on.
+        Numbers of training and of calibration rows.
     """
 
     model: DeployedModel
     n_train: int
     n_calibration: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return self.n_train + self.n_calibration
 
 
 def repair(config: RunConfig) -> Repair:

@@ -28,6 +28,7 @@ from kdgraph.base.posthoc_classifier import use_class_names
 from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
 from kdgraph.config.compatibility import (
+    calibrates_on_all_rows,
     check_rows,
     check_upstream,
     is_fitted_with_ood,
@@ -40,7 +41,7 @@ from kdgraph.config.data_sources import seen_in_training
 from kdgraph.config.run_config import FITTED_PARENT
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
-from kdgraph.data.splits import Fold, Folds, make_splits, split_options
+from kdgraph.data.splits import Fold, Folds, join_rows, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import CalibrationMode, check_value
 from kdgraph.quoting import override
@@ -291,9 +292,12 @@ def calibrate(
             check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
             names = splits.train.classes.tolist(), splits.train.group_names
             with use_class_names(*names), errors_by_key(group, nodes[group]):
+                rows = splits_of_group.get(group, splits)
+                if group == "calibrator" and calibrates_on_all_rows(parent, estimator):
+                    rows = replace(rows, calibration=join_rows(rows.train, rows.calibration))
                 components[group] = _fit_component(
                     estimator,
-                    splits_of_group.get(group, splits),
+                    rows,
                     protocol,
                     lambda: ood_sets(ood, splits, seed),
                 )
@@ -650,6 +654,8 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     after = parent | config.after | {"protocol": config.protocol}
     if config.calibration != "held_out":
         after["calibration"] = config.calibration
+    if config.parent.get("_target_") == FITTED_PARENT:
+        after["calibrates"] = "all rows"  # :func:`calibrates_on_all_rows`
     folds = {"cv": config.cv} if config.calibration == "cross_fit" else {}
     outputs = (
         parent

@@ -67,7 +67,9 @@ def pool_folds(
             raise UsageError(
                 f"the runs of method={name} tested other rows than those of the others"
             )
-    methods = {UNREPAIRED: _cross_fitted("parent", first, next(iter(frames.values())), classes)}
+    methods = {
+        UNREPAIRED: _cross_fitted("parent", first, next(iter(frames.values())), classes, UNREPAIRED)
+    }
     for name, of_method in runs.items():
         seconds = [run.record["seconds"].get("calibrate") for run in of_method]
         methods[name] = _cross_fitted(
@@ -75,6 +77,7 @@ def pool_folds(
             tests[name],
             frames[name],
             classes,
+            name,
             fit_seconds=float(np.mean(seconds)) if None not in seconds else None,
         )
     numbers = np.arange(len(table.y)) if table.source_rows is None else table.source_rows
@@ -117,10 +120,11 @@ def _cross_fitted(
     test: pd.DataFrame,
     frames: Sequence[pd.DataFrame],
     classes: Sequence[str],
+    method: str,
     **numbers: Any,
 ) -> CrossFitted:
     """Return the outputs of one model, ``parent`` or ``calibrated``, of the frames of its folds."""
-    columns = _probability_columns(test, model, classes)
+    columns = _probability_columns(test, model, classes, method)
     known = ("test", "calibration")
     sets = [name for name in dict.fromkeys(frames[0]["set"]) if name not in known]
     far = {}
@@ -144,7 +148,9 @@ def _mean_auroc(frames: Sequence[pd.DataFrame], model: str, name: str) -> float 
     return float(np.mean([auroc(far.to_numpy(), near.to_numpy()) for far, near in scores]))
 
 
-def _probability_columns(frame: pd.DataFrame, model: str, classes: Sequence[str]) -> list[str]:
+def _probability_columns(
+    frame: pd.DataFrame, model: str, classes: Sequence[str], method: str
+) -> list[str]:
     """Return the column of the probability of each class."""
     columns = []
     for label in classes:
@@ -152,8 +158,8 @@ def _probability_columns(frame: pd.DataFrame, model: str, classes: Sequence[str]
         column = next((name for name in names if name in frame), None)
         if column is None:
             raise UsageError(
-                f"a method predicts no probability of '{label}', as those of the top label's"
-                " confidence do; choose methods with probabilities, such as isotonic"
+                f"method={method} predicts no probability of '{label}', but a confidence of the"
+                " predicted class alone; choose methods with probabilities, such as isotonic"
             )
         columns.append(column)
     return columns
@@ -228,5 +234,12 @@ def _given_rows(saved: DeployedModel, model: FittedModel, X: np.ndarray, path: P
         raise type(error)(str(error).replace("--input", "--ood", 1)) from error
     if block is None:
         raise UsageError(f"--ood {path} has no rows")
-    near, far = (model.predict_outputs(["proba", "ood_score"], part) for part in (X, block.X))
+    near = model.predict_outputs(["ood_score"], X)
+    try:
+        far = model.predict_outputs(["proba", "ood_score"], block.X)
+    except ValueError as error:
+        raise UsageError(
+            f"--ood {path}: the model does not predict these rows ({str(error).splitlines()[0]});"
+            " categories that the data do not have are missing values to it"
+        ) from error
     return FarRows(far["proba"].max(axis=1), auroc(far["ood_score"], near["ood_score"]))

@@ -23,6 +23,7 @@ from kdgraph.metrics import (
     top_label_ece,
     top_label_ece_if_calibrated,
 )
+from kdgraph.metrics.reliability_bins import binned_rows, binning_rule
 from kdgraph.results.model_check.choice import Choice, choose_by_loss
 
 UNREPAIRED = "none"
@@ -91,7 +92,10 @@ class Calibration:
     ece, top_label_ece, classwise_ece : float
         Expected calibration errors in 15 bins of equal width.
     ece_by_chance, top_label_ece_by_chance : float
-        The same of a calibrated model with these confidences.
+        The same of a calibrated model with these confidences, a mean over simulations.
+    calibrated_p : float
+        Share of such simulations with an ECE of at least this one: the p-value of the hypothesis
+        that the confidences are correct.
     lce, lce_by_chance : float or None
         Local calibration error, of at most 5,000 rows, and that of a calibrated model. None for
         images.
@@ -104,6 +108,7 @@ class Calibration:
     brier: float
     ece: float
     ece_by_chance: float
+    calibrated_p: float
     top_label_ece: float
     top_label_ece_by_chance: float
     classwise_ece: float
@@ -221,6 +226,7 @@ class ModelCheck:
             brier=float(brier(y, method.proba)),
             ece=float(ece(y, top)),
             ece_by_chance=float(ece_if_calibrated(top)),
+            calibrated_p=p_value_of_calibration(y, top),
             top_label_ece=float(top_label_ece(y, top)),
             top_label_ece_by_chance=float(top_label_ece_if_calibrated(top)),
             classwise_ece=float(classwise_ece(y, method.proba)),
@@ -278,3 +284,44 @@ class ModelCheck:
                 )
             )
         return numbers
+
+
+def p_value_of_calibration(
+    y: np.ndarray, top_label: TopLabel, *, draws: int = 999, seed: int = 0
+) -> float:
+    """Return the p-value of the hypothesis that each prediction is right with its confidence.
+
+    Parameters
+    ----------
+    y : Int[n]
+        Labels, as positions in the classes.
+    top_label : TopLabel
+        Predicted classes with their confidence.
+    draws : int, default=999
+        Number of simulations.
+    seed : int, default=0
+        Seed of the simulations.
+
+    References
+    ----------
+    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
+    22, 2007: consistency resampling; Vaicenavicius et al., "Evaluating model calibration in
+    classification", AISTATS 2019: the test, here with the ECE in 15 bins.
+
+    Examples
+    --------
+    >>> top_label = TopLabel(np.zeros(200, dtype=int), np.full(200, 0.75), 2)
+    >>> p_value_of_calibration(np.zeros(200, dtype=int), top_label)
+    0.001
+    """
+    rows = binned_rows(
+        np.asarray(top_label.confidence, dtype=np.float64), binning_rule(15, "uniform")
+    )
+    measured = rows.error(top_label.correct(y), "l1", debiased=False)
+    rng = np.random.default_rng(seed)
+    simulated = [
+        rows.error(rng.random(len(y)) < rows.confidence, "l1", debiased=False) for _ in range(draws)
+    ]
+    # Sums of the same rows may differ in the last bit.
+    at_least = np.asarray(simulated) >= measured * (1 - 1e-12)
+    return float((1 + at_least.sum()) / (1 + draws))

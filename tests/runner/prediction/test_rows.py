@@ -18,9 +18,9 @@ from scipy.special import softmax
 
 from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
+from kdgraph.deployment.schema import Feature, GroupSchema, Schema, Texts, read_schema
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows, regroup
-from kdgraph.deployment.schema import Feature, GroupSchema, Schema, Texts, read_schema
 
 FRAME = pd.DataFrame(
     {

@@ -1,0 +1,263 @@
+"""``kdg check``, ``kdg repair`` and ``kdg predict --model`` on a model in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import kdgraph
+from kdgraph.cli.main import main
+from kdgraph.config import compose
+from kdgraph.runner.repair import repair
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*is trusted", "ignore:.*trees of their own", "ignore:.*have the features of another"
+)
+MODEL = ["--model", "model.joblib", "--trust", "--data", "new.csv", "--target", "rich"]
+
+
+def make_files(folder: Path):
+    """Write a forest that is too sure of itself, and rows that it has not seen."""
+    rng = np.random.default_rng(1)
+    n = 700
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 12, n),
+            "job": rng.choice(["chef", "clerk", "nurse"], n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    rich = (frame["age"] > 40) ^ (frame["job"] == "nurse") ^ (rng.random(n) < 0.2)
+    y = np.where(rich, "yes", "no")
+    frame.loc[::15, "age"] = np.nan
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["job", "sex"]), remainder="passthrough"
+    )
+    model = make_pipeline(columns, RandomForestClassifier(20, random_state=0))
+    model.fit(frame[:300], y[:300])
+    joblib.dump(model, folder / "model.joblib")
+    frame[300:].assign(rich=y[300:]).to_csv(folder / "new.csv", index=False)
+    return model
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """Folder with a checked model, and what the command printed."""
+    folder = tmp_path_factory.mktemp("checked")
+    model = make_files(folder)
+    process = subprocess.run(
+        [
+            *(sys.executable, "-m", "kdgraph", "check", *MODEL),
+            *("--group", "sex", "--folds", "3", "hydra.launcher.n_jobs=1"),
+        ],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    return folder, model, process.stdout
+
+
+def table_of(printed: str) -> dict[str, list[str]]:
+    """Return method → cells of the table on the terminal."""
+    lines = printed.splitlines()[2:]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if line.startswith("  ")]
+    return {row[0]: row[1:] for row in rows if len(row) > 5}
+
+
+def test_the_numbers_of_the_model_are_those_of_all_rows(checked):
+    folder, model, printed = checked
+    new = pd.read_csv(folder / "new.csv")
+    proba = model.predict_proba(new.drop(columns="rich"))
+    table = table_of(printed)
+    bare = table["the model as it is"]
+    clipped = np.clip(proba, 1e-6, 1)
+    expected = log_loss(new["rich"], clipped / clipped.sum(axis=1, keepdims=True))
+    assert float(bare[0]) == pytest.approx(expected, abs=0.002)
+    error = (model.classes_[proba.argmax(axis=1)] != new["rich"]).mean()
+    assert float(bare[4]) == pytest.approx(error, abs=0.0006)
+    assert list(table) == [
+        *("the model as it is", "temperature", "sigmoid", "isotonic", "group_temperature"),
+        *("gated_temperature", "gated_sigmoid", "gated_isotonic", "kdf"),
+    ]
+    shares = [int(cells[3].rstrip("%")) for cells in table.values()]
+    assert sum(shares) == pytest.approx(100, abs=len(shares) / 2)
+
+
+def test_gates_fall_back_far_away_and_the_page_has_everything(checked):
+    folder, _, printed = checked
+    table = table_of(printed)
+    prior = max(pd.read_csv(folder / "new.csv")["rich"].value_counts(normalize=True))
+    for name in ("gated_isotonic", "kdf"):
+        assert float(table[name][6]) == pytest.approx(prior, abs=0.01)
+    assert float(table["isotonic"][6]) > prior + 0.1
+    page = (folder / "check.html").read_text()
+    for title in ("Which repair helps most", "Is its certainty right?", "By group", "By class"):
+        assert title in page
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert "f, the model as it is" in page and "local calibration error" in page
+    assert "kdg repair --model model.joblib --trust" in printed
+
+
+def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys, monkeypatch):
+    folder, _, printed = checked
+    monkeypatch.chdir(folder)
+    (line,) = [line for line in printed.splitlines() if line.startswith("kdg repair ")]
+    assert main(line.split()[1:]) == 0
+    out = capsys.readouterr().out
+    assert re.match(r"repaired\.kdg   model\.joblib with \w+, fitted on 400 rows\n", out)
+    words = ["--model", "repaired.kdg", "--input", "new.csv", "--output", "out.csv"]
+    assert main(["predict", *words]) == 0
+    predicted = pd.read_csv("out.csv")
+    code = (
+        "import sys, pandas as pd, kdgraph; model = kdgraph.load('repaired.kdg');"
+        " model.predict_frame(pd.read_csv('new.csv')).to_csv('again.csv', index=False);"
+        " print([name for name in ('hydra', 'omegaconf', 'torch', 'matplotlib', 'openml')"
+        " if name in sys.modules])"
+    )
+    process = subprocess.run(
+        [sys.executable, "-W", "error::ImportWarning", "-c", code],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.returncode, process.stdout) == (0, "[]\n"), process.stderr
+    again = pd.read_csv("again.csv")
+    pd.testing.assert_frame_equal(again, predicted.drop(columns="row"), rtol=1e-10)
+
+
+def test_the_program_of_the_page_repairs_as_the_command_does(checked, monkeypatch):
+    """Rows of density and of calibration are drawn otherwise, so probabilities are near."""
+    import html
+
+    folder, _, _ = checked
+    monkeypatch.chdir(folder)
+    page = (folder / "check.html").read_text()
+    *_, program = re.findall(r"<code>(.*?)</code></pre>", page, re.DOTALL)
+    scope: dict = {}
+    exec(compile(html.unescape(program), "program.py", "exec"), scope)
+    final = scope["gate" if "gate" in scope else "calibrator"]
+    new = pd.read_csv("new.csv", dtype={"job": "category", "sex": "category"})
+    proba = final.predict_proba(new.drop(columns="rich"))
+    assert proba.shape == (400, 2)
+    assert isinstance(final.estimator, FrozenEstimator)
+    config = compose(
+        [
+            *("dataset=table", "dataset.path=new.csv", "dataset.target=rich", "parent=fitted"),
+            *("parent.path=model.joblib", "parent.trust=true", "method=kdf", "n_jobs=1"),
+        ]
+    )
+    if "KernelDensityForest" in program:
+        other = repair(config).model.predict_proba(new)
+        assert np.corrcoef(other[:, 0], proba[:, 0])[0, 1] > 0.8
+
+
+def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_files(tmp_path)
+    frame = pd.read_csv("new.csv").drop(columns="rich")
+    frame[:50].assign(age=500.0, job="pilot").to_csv("strange.csv", index=False)
+    words = ["check", *MODEL, "--methods", "gated_isotonic", "--folds", "2"]
+    assert main([*words, "--ood", "strange.csv", "hydra.launcher.n_jobs=1"]) == 0
+    page = Path("check.html").read_text()
+    row = re.search(r"<th scope=\"row\">rows of --ood</th>(.*?)</tr>", page)[1]
+    bare, gated, auroc = (float(cell) for cell in re.findall(r">([\d.]+)<", row))
+    assert gated < 0.56 < bare and auroc == 1.0
+    frame[["age"]].to_csv("narrow.csv", index=False)
+    capsys.readouterr()
+    assert main([*words, "--ood", "narrow.csv", "hydra.launcher.n_jobs=1"]) == 2
+    assert "kdg: --ood narrow.csv has no column 'job'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_files(tmp_path)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", *MODEL[:-1], "rch"], "new has no column 'rch' (dataset.target); did you mean"),
+        (["check", *MODEL, "--group", "sx"], "new has no column 'sx' (dataset.group)"),
+        (["check", *MODEL, "--methods", "isotonc"], "no method named 'isotonc'; did you mean"),
+        (["check", *MODEL, "--methods", "kdn"], "calibrator=kdn needs the partition of a network"),
+        (["check", *MODEL, "--folds", "1"], "argument --folds: must be a number of folds from 2"),
+        (["check", *MODEL, "dataset.drop=[age]"], "was fitted on other columns than those of the"),
+        (["check", *MODEL[:-2]], "--data new.csv needs --target COLUMN, the column of its labels"),
+        (["check", "--model", "model.joblib", *MODEL[3:]], "trust"),
+        (["check", "--model", "m.txt", *MODEL[3:]], "parent.path=m.txt: cannot be read"),
+        (
+            ["check", "--model", "model.joblib", "--data", "rows.npz", "--target", "y"],
+            "--data rows.npz has labels in its array y; leave out --target",
+        ),
+        (
+            ["repair", *MODEL, "--method", "isotonic", "--output", "model.pkl"],
+            "--output model.pkl: a model file ends in .kdg, got '.pkl'",
+        ),
+        (["predict", "--input", "new.csv", "--output", "o.csv"], "one of the arguments --run"),
+        (
+            ["predict", "--model", "x.kdg", "--input", "new.csv", "--output", "o.csv"],
+            "--model x.kdg: no such file; 'kdg repair' writes one",
+        ),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_one_line(words, message, capsys):
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("kdg: ") and error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("files")
+def test_a_file_of_another_value_is_no_repaired_model(capsys):
+    kdgraph.save({"a": 1}, "other.kdg")
+    words = ["--model", "other.kdg", "--input", "new.csv", "--output", "o.csv"]
+    assert main(["predict", *words]) == 2
+    assert capsys.readouterr().err == (
+        "kdg: other.kdg holds a dict, not a repaired model with the columns of its rows; write it"
+        " again with 'kdg repair'\n"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_a_model_with_another_key_needs_trust(capsys, monkeypatch, tmp_path):
+    repair_words = ["repair", *MODEL, "--method", "isotonic", "--output", "repaired.kdg"]
+    assert main(repair_words) == 0
+    monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "another.key"))
+    words = ["predict", "--model", "repaired.kdg", "--input", "new.csv", "--output", "o.csv"]
+    capsys.readouterr()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "repaired.kdg was not made with your key" in error
+    assert "else write it again with 'kdg repair'" in error
+    assert main([*words, "--trust", "pickle.loads"]) == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_regressors_are_refused(capsys):
+    frame = pd.read_csv("new.csv")
+    joblib.dump(
+        LinearRegression().fit(frame[["age"]].fillna(0), frame["age"].fillna(0)), "r.joblib"
+    )
+    words = ["--model", "r.joblib", "--trust", "--data", "new.csv", "--target", "age"]
+    assert main(["check", *words]) == 2
+    assert "predicts numbers, and kdg check takes classifiers" in capsys.readouterr().err
