@@ -28,6 +28,46 @@ would disturb each other.
 """
 
 
+_FULL_PRECISION = ("ieee", "none")
+"""Values of ``fp32_precision`` with which float32 has all bits; "none" is that of the parent."""
+
+
+def _numeric_settings() -> list[tuple[Any, str, tuple[Any, ...]]]:
+    """Return the settings of the process on which the digits of a result depend.
+
+    Each is an object of torch, the name of its attribute, and the suitable values, of which the
+    first is set where the value is another one.
+    """
+    backends: Any = torch.backends  # not all of its attributes are in torch's stubs
+    settings: list[tuple[Any, str, tuple[Any, ...]]] = [
+        (backends.cudnn, "enabled", (True,)),
+        # A benchmark picks the fastest convolution, which differs from one process to the next.
+        (backends.cudnn, "benchmark", (False,)),
+        (backends.cudnn, "deterministic", (True,)),
+    ]
+    if not hasattr(backends.cuda.matmul, "fp32_precision"):
+        # Before torch 2.9 there was one switch for convolutions, and none for oneDNN.
+        return [*settings, (backends.cudnn, "allow_tf32", (False,))]
+    # On a GPU, torch computes convolutions in TF32 unless it is switched off: 10 bits of a factor
+    # instead of 23. Parents come before the operations that inherit from them. So an operation
+    # that still has an unsuitable value has it of its own, and one that inherits is left alone.
+    owners = [backends, backends.cudnn, backends.cuda.matmul, backends.cudnn.conv]
+    owners += [backends.cudnn.rnn]
+    owners += [getattr(backends.mkldnn, name) for name in ("matmul", "conv", "rnn")]
+    return [*settings, *((owner, "fp32_precision", _FULL_PRECISION) for owner in owners)]
+
+
+def _matmul_precision() -> str | None:
+    """Return torch's precision of matrix products by name, None if it has no name.
+
+    It has none where the user set ``fp32_precision`` of a single library, the newer way.
+    """
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
+
+
 class _ProcessDefaults:
     """Context manager for settings of the whole process that several threads may enter.
 
@@ -41,21 +81,37 @@ class _ProcessDefaults:
     def __enter__(self) -> None:
         with self._lock:
             if not self._entered:
-                self._before = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-                self._set(torch.float32, "highest")
+                self._save_and_set()
             self._entered += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._entered -= 1
             if not self._entered:
-                self._set(*self._before)
+                self._restore()
 
-    def _set(self, dtype: torch.dtype, precision: str) -> None:
-        if torch.get_default_dtype() != dtype:
-            torch.set_default_dtype(dtype)
-        if torch.get_float32_matmul_precision() != precision:
-            torch.set_float32_matmul_precision(precision)
+    def _save_and_set(self) -> None:
+        self._dtype, self._precision = torch.get_default_dtype(), _matmul_precision()
+        if self._dtype != torch.float32:
+            torch.set_default_dtype(torch.float32)
+        # The name comes first: setting it sets the precision of libraries, too. Without a name it
+        # is left alone, since it could not be restored.
+        if self._precision not in (None, "highest"):
+            torch.set_float32_matmul_precision("highest")
+        self._changed: list[tuple[Any, str, Any]] = []
+        for owner, name, suitable in _numeric_settings():
+            value = getattr(owner, name)
+            if value not in suitable:
+                self._changed.append((owner, name, value))
+                setattr(owner, name, suitable[0])
+
+    def _restore(self) -> None:
+        if self._dtype != torch.float32:
+            torch.set_default_dtype(self._dtype)
+        if self._precision not in (None, "highest"):
+            torch.set_float32_matmul_precision(self._precision)
+        for owner, name, value in reversed(self._changed):
+            setattr(owner, name, value)
 
 
 _PROCESS_DEFAULTS = _ProcessDefaults()
@@ -65,10 +121,11 @@ _PROCESS_DEFAULTS = _ProcessDefaults()
 def default_torch_state() -> Iterator[None]:
     """Use torch's own defaults, and restore the settings of the user afterwards.
 
-    The defaults are: float32 in full precision, the CPU where no device is named, gradients
-    enabled, no autocast. This context surrounds every fit and prediction, so that neither depends
-    on the global state at the call. The settings of the process (type and precision) apply to all
-    threads in the meantime; the others apply to the current thread.
+    The defaults are: float32 in full precision (no TF32, on a GPU either), convolutions of cuDNN
+    that add in one order, the CPU where no device is named, gradients enabled, no autocast. This
+    context surrounds every fit and prediction, so that neither depends on the global state at the
+    call. The settings of the process (type, precision and cuDNN) apply to all threads in the
+    meantime; the others apply to the current thread.
 
     Notes
     -----
@@ -107,7 +164,6 @@ def deterministic_torch(device: str, seed: int, threads: int | None = None) -> I
         _TRAINING_LOCK,
         default_torch_state(),
         torch.random.fork_rng(devices),
-        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True),
         intra_op_threads(threads or torch.get_num_threads()),
     ):
         seed_torch(device, seed)

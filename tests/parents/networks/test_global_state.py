@@ -82,6 +82,41 @@ def precision(name: str):
         torch.set_float32_matmul_precision(before)
 
 
+SWITCHES = {
+    "GPU": lambda: [torch.backends.cuda.matmul],
+    "CPU": lambda: [torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv],
+    "all": lambda: [torch.backends],
+}
+"""Objects of torch whose ``fp32_precision`` is the precision of some operations, from 2.9 on."""
+
+
+@contextmanager
+def fp32_precision(of: str, value: str):
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this torch has no precision by operation")
+    switches = SWITCHES[of]()
+    before = [switch.fp32_precision for switch in switches]
+    for switch in switches:
+        switch.fp32_precision = value
+    try:
+        yield
+        assert [switch.fp32_precision for switch in switches] == [value] * len(switches)
+    finally:
+        for switch, old_value in zip(switches, before, strict=True):
+            switch.fp32_precision = old_value
+
+
+@contextmanager
+def cudnn_settings():
+    cudnn = torch.backends.cudnn
+    cudnn.benchmark, cudnn.enabled = True, False
+    try:
+        yield
+        assert (cudnn.benchmark, cudnn.enabled, cudnn.deterministic) == (True, False, False)
+    finally:
+        cudnn.benchmark, cudnn.enabled = False, True
+
+
 @contextmanager
 def without_gradients():
     with torch.no_grad():
@@ -122,6 +157,10 @@ STATES = {
     "inference_mode": in_inference_mode,
     "autocast": autocast,
     "precision": lambda: precision("medium"),
+    "precision of products on GPUs": lambda: fp32_precision("GPU", "tf32"),
+    "precision of oneDNN": lambda: fp32_precision("CPU", "bf16"),
+    "precision of everything": lambda: fp32_precision("all", "tf32"),
+    "cuDNN": cudnn_settings,
     "deterministic": deterministic,
 }
 
@@ -201,6 +240,53 @@ def test_last_of_several_threads_restores_the_user_settings():
         leave.set()
         thread.join()
         assert torch.get_default_dtype() == torch.float64
+
+
+def precision_switches() -> list:
+    """Return the switches of products, convolutions and recurrent layers on GPUs and CPUs."""
+    backends = torch.backends
+    if not hasattr(backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this torch has no precision by operation")
+    switches = [backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn]
+    return switches + [getattr(backends.mkldnn, name) for name in ("matmul", "conv", "rnn")]
+
+
+def precisions() -> list[str]:
+    return [switch.fp32_precision for switch in precision_switches()]
+
+
+@pytest.fixture
+def default_precisions() -> list[str]:
+    """Set the precisions that torch has when it is imported: TF32 for cuDNN, else float32."""
+    torch.set_float32_matmul_precision("highest")
+    values = ["none", "tf32", "tf32", "none", "none", "none"]
+    for switch, value in zip(precision_switches(), values, strict=True):
+        switch.fp32_precision = value
+    return values
+
+
+def test_inside_no_operation_is_less_precise_than_float32(default_precisions):
+    with default_torch_state():
+        assert set(precisions()) <= {"ieee", "none"}
+    assert precisions() == default_precisions
+
+
+def test_inside_cudnn_is_deterministic_and_times_nothing():
+    cudnn = torch.backends.cudnn
+    with cudnn_settings(), default_torch_state():
+        assert (cudnn.benchmark, cudnn.enabled, cudnn.deterministic) == (False, True, True)
+
+
+@pytest.mark.parametrize("value", ["tf32", "ieee"])
+def test_operations_that_inherit_a_precision_still_do_so_afterwards(default_precisions, value):
+    with fp32_precision("all", value):
+        inside = precisions()
+        assert inside[0] == value
+        with default_torch_state():
+            assert set(precisions()) <= {"ieee", "none"}
+        assert precisions() == inside
+    assert precisions() == default_precisions
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_error_inside_restores_the_global_state():
