@@ -350,7 +350,7 @@ class ActivationPartition:
     def device(self) -> str:
         """Device on which the network runs: the estimator's choice, or that of the module."""
         if isinstance(self.network, nn.Module):
-            return next((parameter.device.type for parameter in self.network.parameters()), "cpu")
+            return next((str(parameter.device) for parameter in self.network.parameters()), "cpu")
         device = getattr(self.network, "device", "cpu")
         return "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
 
@@ -443,7 +443,9 @@ class ActivationPartition:
     def _module_on_device(self) -> nn.Module:
         """Return the module in eval mode; a copy if it has to move to another device."""
         module = self.module.eval()
-        return module if self.device == "cpu" else copy.deepcopy(module).to(self.device)
+        # The module of an estimator is on the CPU; another one determines the device.
+        is_there = self.device == "cpu" or module is self.network
+        return module if is_there else copy.deepcopy(module).to(self.device)
 
     def _get_plan(self, X: np.ndarray) -> _TracePlan:
         """Return the calls to read, which are chosen on the first batch."""
