@@ -33,6 +33,7 @@ bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (18 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_out_of_bag.py
 	@$(BIN)/python scripts/bench_kdn.py
+	@$(BIN)/python scripts/bench_gpu.py
 	@$(BIN)/python scripts/bench_ensemble.py
 	@$(BIN)/python scripts/bench_top_label.py
 	@$(BIN)/python scripts/bench_metrics.py

@@ -409,19 +409,19 @@ def test_no_cuda(data):
 )
 def test_cuda(net, data):
     X, y = data if isinstance(net, MultilayerPerceptron) else images()
-    used = torch.cuda.memory_allocated()
     net = clone(net).fit(X, y)
+    # From its first product on, cuBLAS keeps memory of its own.
+    used = torch.cuda.memory_allocated()
     assert predicts_the_same(net, clone(net).fit(X, y), X)
     assert torch.cuda.memory_allocated() == used and all(
         p.device.type == "cpu" for p in net.module_.parameters()
     )
     assert np.array_equal(net.logits(X[7:8]), net.logits(X)[7:8])
     assert np.array_equal(net.transform(X[7:8]), net.transform(X)[7:8])
-    # TF32 in convolutions keeps 10 bits of a factor.
     np.testing.assert_allclose(
         net.set_params(device="cpu").logits(X),
         clone(net).set_params(device="cuda").fit(X, y).logits(X),
-        atol=0.02,
+        atol=1e-4,  # float32, summed in another order
     )
 
 
