@@ -69,6 +69,8 @@ def _program(
         with warnings.catch_warnings():
             # torch announces the end of TorchScript at every call.
             warnings.simplefilter("ignore", DeprecationWarning)
+            # torch 2.11 reads an exported program through memory that is not writeable, and warns.
+            warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
             program = load(content)
     except Exception as error:  # any: torch's readers raise errors of many types
         raise source.error(f"is no {kind}, or damaged ({error})") from error

@@ -34,6 +34,7 @@ from kdgraph.persistence import (
     load,
     to_bytes,
 )
+from kdgraph.persistence.model_file import _FORMAT_VERSION
 
 from .forging import file_of_node, signed_by_another_user, tampered
 from .test_archive import archive_of
@@ -254,7 +255,7 @@ def test_too_deep_nesting_is_refused():
 def json_document(node: Any) -> bytes:
     """Return the JSON of a document with a node that nests beyond the limit of Python."""
     entries = {
-        "format": 2,
+        "format": _FORMAT_VERSION,
         "versions": {},
         "about": {},
         "admitted": [],
