@@ -28,12 +28,18 @@ matrix product, or by inner products for sparse rows.
 #   tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 /
 #     150 / 198, and scikit-learn's k-d tree with the same guarantees 15 / 64 / 341.
 #   brute, 20 features, n = 10,000, k = 10 / 100 / 1,000: 33 / 37 / 99; the tree takes 145 / 171 /
-#     352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8
-#     times as fast for n = 50,000 and k = 10, and slower for k = 1,000, so they are not used.
+#     352, scikit-learn's brute force 23 / 46 / 271 without exact ties. From n = 10,000 on its heaps
+#     choose the candidates of up to n / 100 neighbours: 2 to 7 times as fast for k = 10, n = 10,000
+#     to 200,000, and they use all cores. For more neighbours sorting a heap takes longer than
+#     partitioning all distances.
 TREE_DIMENSIONS = 8
 """Largest number of features for which "auto" takes the tree."""
 BLOCK_SIZE = 1 << 18
 """Number of distances in a block (2 MB). Results do not depend on it."""
+HEAP_ROWS, HEAP_FRACTION = 10_000, 0.01
+"""Brute force takes scikit-learn's heaps from this number of rows on, for this fraction of them."""
+_MAX_HEAP_COORDINATE = 1e150
+"""Squares of larger coordinates overflow, and heaps of infinite distances hold anything."""
 _EXTRA_CANDIDATES = 4
 """Candidates beyond k. In data without ties the last one is nearly always clearly farther away."""
 
@@ -124,6 +130,7 @@ class NeighbourSearch:
             self.mean = self.X.mean(axis=0)
             self.centred = self.X - self.mean
             self.squares = np.square(self.centred).sum(axis=1)
+            self.heaps = self._make_heaps()
         elif self.backend == "window":
             self.order = np.argsort(self.X[:, 0], kind="stable")
             self.sorted = self.X[self.order, 0]
@@ -169,7 +176,7 @@ class NeighbourSearch:
         """
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
-        width = len(self) if self.backend == "brute" else k
+        width = len(self) if issparse(self.X) else k
         results = [
             self._search_block(at[block], k, 0.0 if exact else self.eps)
             for block in _blocks(at.shape[0], width)
@@ -251,10 +258,29 @@ class NeighbourSearch:
         if self.backend == "tree":
             return np.reshape(self.tree.query(at, k)[1], (-1, k))
         with np.errstate(over="ignore", invalid="ignore"):
-            # Squared distances without the term of the query point, which is equal for all rows.
             centred = at - self.mean
-            squares = self.squares - 2 * (centred @ self.centred.T)
-        return np.argpartition(squares, k - 1, axis=1)[:, :k]
+        if self.heaps is not None and k <= HEAP_FRACTION * len(self):
+            # A point this far away is searched again, with all rows as candidates, because the
+            # bound of its rounding error is infinite.
+            np.clip(centred, -_MAX_HEAP_COORDINATE, _MAX_HEAP_COORDINATE, out=centred)
+            return self.heaps.kneighbors(centred, k, return_distance=False)
+        rows = np.empty((len(at), k), dtype=np.intp)
+        for block in _blocks(len(at), len(self)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                # Squared distances without the term of the query point, which is equal for all
+                # rows.
+                squares = self.squares - 2 * (centred[block] @ self.centred.T)
+            rows[block] = np.argpartition(squares, k - 1, axis=1)[:, :k]
+        return rows
+
+    def _make_heaps(self) -> Any:
+        """Return scikit-learn's brute force for the centred rows, None where it does not pay."""
+        largest = np.abs(self.centred).max(initial=0.0)
+        if len(self) < HEAP_ROWS or not largest < _MAX_HEAP_COORDINATE:
+            return None
+        from sklearn.neighbors import NearestNeighbors
+
+        return NearestNeighbors(algorithm="brute").fit(self.centred)
 
     def _window_start(self, x: np.ndarray, k: int) -> np.ndarray:
         """Return the position in the sorted feature at which the k nearest values begin, Int[m]."""

@@ -240,6 +240,48 @@ def test_brute_force_resolves_ties_as_the_tree_does():
     np.testing.assert_array_equal(by_brute_force, by_tree)
 
 
+@pytest.fixture
+def searches_with_and_without_heaps(monkeypatch):
+    """Return a function of rows that returns two searches by brute force, the second by heaps."""
+
+    def make(X: np.ndarray) -> list[NeighbourSearch]:
+        searches = []
+        for least in (len(X) + 1, 1):
+            monkeypatch.setattr("kdgraph.smoothing.neighbours.HEAP_ROWS", least)
+            searches.append(NeighbourSearch(X, backend="brute"))
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.HEAP_FRACTION", 0.5)
+        return searches
+
+    return make
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("n_values", [2, 10**6])
+@pytest.mark.parametrize("k", [1, 9, 45, 60])
+def test_heaps_find_the_rows_of_a_partition(searches_with_and_without_heaps, k, n_values, offset):
+    """Also with ties that take more candidates than heaps are used for, which are 100."""
+    rng = np.random.default_rng(k)
+    X, at = (offset + rng.integers(0, n_values, (n, 12)) / 3 for n in (200, 50))
+    by_partition, by_heaps = searches_with_and_without_heaps(X)
+    assert by_partition.heaps is None and by_heaps.heaps is not None
+    for a, b in zip(by_partition.nearest(at, k), by_heaps.nearest(at, k), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e155, 1e200])
+def test_coordinates_whose_squares_overflow_have_neighbours(searches_with_and_without_heaps, size):
+    X, at = normal_rows(60, 12), normal_rows(5, 12, 1)
+    at[0] *= size
+    expected = np.argsort(cdist(at[1:], X), axis=1)[:, :7]
+    by_partition, by_heaps = searches_with_and_without_heaps(X)
+    with np.errstate(over="ignore"):
+        for search in (by_partition, by_heaps):
+            np.testing.assert_array_equal(search.nearest(at, 7)[1][1:], expected)
+        np.testing.assert_array_equal(by_partition.nearest(at, 7), by_heaps.nearest(at, 7))
+        distant = np.concatenate([X, X[:50] * size])
+        assert (searches_with_and_without_heaps(distant)[1].heaps is None) == (size > 1e150)
+
+
 @pytest.mark.parametrize("d", [3, 30])
 def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
     """Far from the origin, products of matrices give equal rows a distance of about 1e-5."""
