@@ -82,9 +82,12 @@ class Network(TransformerMixin, BaseEstimator):
         Fraction of the training rows that is held out for "validation", stratified. If there are
         too few rows to hold some out, the training loss is the criterion.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Device; "auto" uses CUDA if torch detects it.
+        Device; "auto" uses CUDA if torch detects it. Networks of a few dozen units train faster on
+        the CPU.
     amp : bool, default=True
-        Train in mixed precision; only on CUDA. Inference is in float32.
+        Train in mixed precision; only on CUDA. It saves memory, and time where layers are wide. Up
+        to four layers of 1,000 units in batches of 64, training in float32 takes three quarters of
+        the time on an H100. Inference is in float32, without TF32.
     threads : int, default=1
         Threads of torch within an operation in training. Sums of float32 depend on it, so it is one
         of the parameters that determine the numbers.
