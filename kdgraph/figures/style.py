@@ -8,6 +8,7 @@ saved without dates and versions, so the same figure always gives the same bytes
 
 from __future__ import annotations
 
+import io
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -162,6 +163,28 @@ def style_context() -> Iterator[None]:
         yield
 
 
+_NOTEBOOK_DPI, _NOTEBOOK_SCALE = 200, 1.25
+"""Resolution of a figure in a notebook, and its size there by the size in print."""
+
+
+class DisplayedFigure(Figure):
+    """Figure that a notebook shows if it is the last value of a cell.
+
+    IPython shows other figures only after pyplot has been imported, which nothing here does.
+    """
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return the PNG file for IPython, and the size in pixels at which it is displayed."""
+        content = io.BytesIO()
+        with style_context():
+            self.savefig(
+                content, format="png", dpi=_NOTEBOOK_DPI, metadata=_REPRODUCIBLE_METADATA["png"]
+            )
+        # CSS has 96 pixels in an inch. The file has more, for screens of high resolution.
+        width, height = (round(96 * _NOTEBOOK_SCALE * inches) for inches in self.get_size_inches())
+        return content.getvalue(), {"width": width, "height": height}
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure with a canvas that can measure text.
 
@@ -170,7 +193,7 @@ def new_figure(width: float, height: float) -> Figure:
     width, height : float
         Size in inches.
     """
-    figure = Figure(figsize=(width, height))
+    figure = DisplayedFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
 

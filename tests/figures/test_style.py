@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,17 @@ def test_saving_one_figure_twice_gives_the_same_bytes(
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
 def test_text_is_legible(draw_functions, name: str, assert_legible) -> None:
     assert_legible(draw_functions[name]())
+
+
+def test_notebook_shows_a_figure_without_pyplot(draw_functions) -> None:
+    """The process has not imported pyplot, with which IPython would show any figure."""
+    figure = draw_functions["radius"]()
+    content, size = figure._repr_png_()
+    height, width, _ = imread(io.BytesIO(content), format="png").shape
+    assert (width, height) == tuple(round(200 * inches) for inches in figure.get_size_inches())
+    # 3.5 inches; 200 dots in an inch of print, which has 120 CSS pixels.
+    assert 1.6 < width / size["width"] < 1.7 and size["width"] == 420
+    assert content == figure._repr_png_()[0]
 
 
 def test_size_and_resolution_are_as_requested(draw_functions, tmp_path: Path) -> None:
