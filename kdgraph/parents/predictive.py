@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import allows_missing
@@ -271,7 +272,7 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
 
     def fit(self, X, y, **fit_kwargs: Any):
-        """Fit the regressor.
+        """Fit the regressor, unless it is frozen.
 
         Parameters
         ----------
@@ -293,7 +294,13 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         """
         check_parameters(self)
         self._resolve_method(self.regressor)
-        self.regressor_ = clone(self.regressor).fit(X, y, **fit_kwargs)
+        # The fit of a frozen one only looks for attributes that end with an underscore, and raises
+        # where a library has none: fitted regressors of ngboost.
+        self.regressor_ = (
+            self.regressor
+            if isinstance(self.regressor, FrozenEstimator)
+            else clone(self.regressor).fit(X, y, **fit_kwargs)
+        )
         if hasattr(self.regressor_, "n_features_in_"):
             self.n_features_in_ = self.regressor_.n_features_in_
         return self

@@ -93,6 +93,20 @@ def test_ngboost_predicts_its_family(family):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fitted_ngboost_is_used_unchanged():
+    """It has no attribute that ends with an underscore, so scikit-learn takes it for unfitted."""
+    ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost"))
+    booster = ngboost.NGBRegressor(n_estimators=10, verbose=False, random_state=0)
+    booster.fit(X[TRAIN], Y[TRAIN])
+    parent = ProbabilisticRegressor(FrozenEstimator(booster)).fit(X[CALIBRATION], Y[CALIBRATION])
+    distribution = parent.predict_dist(X[TEST])
+    np.testing.assert_array_equal(distribution.ppf(0.9), booster.pred_dist(X[TEST]).ppf(0.9))
+    calibration_rows = {"X_calibration": X[CALIBRATION], "y_calibration": Y[CALIBRATION]}
+    model = GlobalPit(FrozenEstimator(parent)).fit(X[TRAIN], Y[TRAIN], **calibration_rows)
+    check_distribution(model.predict_dist(X[TEST]), Y[TEST])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_recalibrator_works_after_ngboost():
     ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost"))
     booster = ngboost.NGBRegressor(n_estimators=10, verbose=False, random_state=0)
