@@ -17,7 +17,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow bench docs readmes reproduce-paper lint format clean help
+.PHONY: run test slow bench docs notebooks readmes reproduce-paper lint format clean help
 .PHONY: own-venv
 
 run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
@@ -46,6 +46,9 @@ bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (18 minutes)
 docs: $(VENV)/.dev  ## build the site of docs/ in site/; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+notebooks: $(VENV)/.dev  ## execute docs/notebooks and store what they print and draw (4 minutes)
+	@$(BIN)/python scripts/run_notebooks.py
 
 readmes: $(VENV)/.run  ## write the tables of experiments/*/README.md from stored records
 	@$(BIN)/python -m experiments.reproduction.readme
