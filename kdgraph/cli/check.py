@@ -114,7 +114,7 @@ def parser() -> CommandParser:
         notes=_NOTES,
         examples=[
             "kdg check --model model.txt --data new.csv --target income --group sex",
-            "kdg check --model model.pkl --trust --data new.csv --target y dataset.drop=[id]",
+            "kdg check --model m.pkl --trust --data new.csv --target y dataset.drop=[id]",
         ],
         exit_codes={
             0: "done",

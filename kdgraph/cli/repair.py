@@ -67,9 +67,8 @@ def parser() -> CommandParser:
         " repaired model into one file.",
         notes=_NOTES,
         examples=[
-            "kdg repair --model model.txt --data new.csv --target income --method isotonic"
-            " --output repaired.kdg",
-            "kdg predict --model repaired.kdg --input july.csv --output predictions.csv",
+            "kdg repair --model m.txt --data new.csv --target y --method kdf --output m.kdg",
+            "kdg predict --model m.kdg --input july.csv --output predictions.csv",
         ],
     )
     parser.add_argument(

@@ -40,8 +40,9 @@ from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.config.data_sources import seen_in_training
 from kdgraph.config.run_config import FITTED_PARENT
 from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.division import Fold, Folds
 from kdgraph.data.openml.client import offline
-from kdgraph.data.splits import Fold, Folds, join_rows, make_splits, split_options
+from kdgraph.data.splits import join_rows, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import CalibrationMode, check_value
 from kdgraph.quoting import override

@@ -17,7 +17,7 @@ from kdgraph.cli.completion import SCRIPTS, candidates
     ("line", "choices"),
     [
         ("kdg ru", ["run "]),
-        ("kdg r", ["report ", "reproduce ", "run "]),
+        ("kdg r", ["repair ", "report ", "reproduce ", "run "]),
         ("kdg run dataset=spi", ["dataset=spiral "]),
         ("kdg run -m dataset=wine,spi", ["dataset=wine,spiral "]),
         ("kdg plan network=ml", ["network=mlp ", "network=mlp_mmce "]),

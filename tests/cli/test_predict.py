@@ -294,7 +294,7 @@ def test_an_empty_cell_where_the_model_takes_none(kdg, tmp_path, monkeypatch):
         (
             [],
             (
-                "the following arguments are required: --run, --input, --output; 'kdg predict"
+                "the following arguments are required: --input, --output; 'kdg predict"
                 " --help' lists the options"
             ),
         ),

@@ -21,7 +21,7 @@ from kdgraph.report.model_check import (
 )
 from kdgraph.report.page.model_page import ModelPage, render_model_page
 from kdgraph.report.program import repair_program
-from kdgraph.results.model_check import UNREPAIRED, CrossFitted, FarRows, ModelCheck
+from kdgraph.results.model_check import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
 
 
 def proba_of(second):
@@ -40,7 +40,7 @@ def make_check(*, sharpen=3.0, gate=1.05, repair=1.0, groups=False, n=1000, seed
         y=y,
         classes=["no", "yes"],
         methods={
-            name: CrossFitted(
+            name: PooledPredictions(
                 proba_of(1 / (1 + np.exp(-scale * logit))),
                 {"far": FarRows(np.full(50, far[name][0]), far[name][1])},
                 fit_seconds=0.5,

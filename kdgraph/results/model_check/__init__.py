@@ -10,10 +10,10 @@ from kdgraph.results.model_check.folds import GIVEN, MAX_GIVEN_ROWS, measure_mod
 from kdgraph.results.model_check.numbers import (
     UNREPAIRED,
     Calibration,
-    CrossFitted,
     FarRows,
     GroupNumbers,
     ModelCheck,
+    PooledPredictions,
 )
 
 __all__ = [
@@ -22,12 +22,12 @@ __all__ = [
     "UNREPAIRED",
     "Calibration",
     "Choice",
-    "CrossFitted",
     "FarRows",
     "GroupNumbers",
     "Interval",
     "MethodLoss",
     "ModelCheck",
+    "PooledPredictions",
     "choose_by_loss",
     "measure_models",
     "pool_folds",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-DRAWS = 2000
+RESAMPLES = 2000
 """Bootstrap resamples: a share of .5 has a standard error of .011."""
 _BLOCK_CELLS = 20_000_000
 """Largest number of counts, resamples times units, in memory at once."""
@@ -86,7 +86,7 @@ def choose_by_loss(
     reference: str,
     *,
     units: np.ndarray | None = None,
-    draws: int = DRAWS,
+    draws: int = RESAMPLES,
     seed: int = 0,
 ) -> Choice:
     """Choose the method with the least mean loss.

@@ -18,7 +18,7 @@ from kdgraph.config import RunConfig
 from kdgraph.deployment import DeployedModel
 from kdgraph.errors import KdgError, UsageError
 from kdgraph.metrics import auroc
-from kdgraph.results.model_check.numbers import UNREPAIRED, CrossFitted, FarRows, ModelCheck
+from kdgraph.results.model_check.numbers import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
 from kdgraph.results.records import FinishedRun
 from kdgraph.runner.run import PREDICTIONS
 
@@ -122,7 +122,7 @@ def _cross_fitted(
     classes: Sequence[str],
     method: str,
     **numbers: Any,
-) -> CrossFitted:
+) -> PooledPredictions:
     """Return the outputs of one model, ``parent`` or ``calibrated``, of the frames of its folds."""
     columns = _probability_columns(test, model, classes, method)
     known = ("test", "calibration")
@@ -133,7 +133,7 @@ def _cross_fitted(
             [frame.loc[frame["set"] == name, columns].to_numpy().max(axis=1) for frame in frames]
         )
         far[str(name)] = FarRows(confidence, _mean_auroc(frames, model, str(name)))
-    return CrossFitted(test[columns].to_numpy(dtype=np.float64), far, **numbers)
+    return PooledPredictions(test[columns].to_numpy(dtype=np.float64), far, **numbers)
 
 
 def _mean_auroc(frames: Sequence[pd.DataFrame], model: str, name: str) -> float | None:

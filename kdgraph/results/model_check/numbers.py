@@ -45,7 +45,7 @@ class FarRows:
         Largest probability of each row, of all folds.
     auroc : float or None
         Area under the ROC curve of the OOD score against the test rows, a mean over folds. None
-        without a score of its own: minus the confidence says nothing that ``confidence`` does not.
+        without a score of its own: minus the confidence has the same order as ``confidence``.
     """
 
     confidence: np.ndarray
@@ -53,7 +53,7 @@ class FarRows:
 
 
 @dataclass(frozen=True)
-class CrossFitted:
+class PooledPredictions:
     """Predictions of one method, pooled over folds.
 
     Attributes
@@ -155,7 +155,7 @@ class ModelCheck:
         Labels of the test rows, as positions in ``classes``.
     classes : sequence of str
         Names of the classes.
-    methods : mapping of str to CrossFitted
+    methods : mapping of str to PooledPredictions
         The model without a repair (:data:`UNREPAIRED`) first, then its repairs.
     gates : frozenset of str
         Methods whose probabilities tend to the prior far from the training data.
@@ -174,7 +174,7 @@ class ModelCheck:
 
     y: np.ndarray
     classes: Sequence[str]
-    methods: Mapping[str, CrossFitted]
+    methods: Mapping[str, PooledPredictions]
     gates: frozenset[str]
     groups: np.ndarray | None = None
     group_names: Sequence[str] = ()
@@ -214,7 +214,7 @@ class ModelCheck:
         """Numbers of each method."""
         return {name: self._calibration(method) for name, method in self.methods.items()}
 
-    def _calibration(self, method: CrossFitted) -> Calibration:
+    def _calibration(self, method: PooledPredictions) -> Calibration:
         top, y = method.top_label, self.y
         wrong, loss = ~top.correct(y), _nll_by_row(y, method.proba)
         root = np.sqrt(len(y))

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss
 
 from kdgraph.metrics import TopLabel, ece
-from kdgraph.results.model_check import UNREPAIRED, CrossFitted, FarRows, ModelCheck
+from kdgraph.results.model_check import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
 from kdgraph.results.model_check.numbers import p_value_of_calibration
 
 
@@ -33,9 +33,9 @@ def make_check(n=1000, seed=0, *, gate_loss=0.0, sharpen=3.0):
         y=y,
         classes=["no", "yes"],
         methods={
-            UNREPAIRED: CrossFitted(proba(sharpen), far["model"]),
-            "isotonic": CrossFitted(proba(1.0), far["repair"]),
-            "gated_isotonic": CrossFitted(proba(1.0 + gate_loss), far["gate"]),
+            UNREPAIRED: PooledPredictions(proba(sharpen), far["model"]),
+            "isotonic": PooledPredictions(proba(1.0), far["repair"]),
+            "gated_isotonic": PooledPredictions(proba(1.0 + gate_loss), far["gate"]),
         },
         gates=frozenset(["gated_isotonic"]),
         groups=np.arange(n) % 2,

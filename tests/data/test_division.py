@@ -7,15 +7,10 @@ from hypothesis import strategies as st
 
 from kdgraph.data import Dataset, make_splits
 from kdgraph.data.dataset import TEST, TRAIN
+from kdgraph.data.division import Fold, class_quotas, grouped_split, stratified_split
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.sizes import SplitSizes
-from kdgraph.data.splits import (
-    Fold,
-    class_quotas,
-    grouped_split,
-    split_indices,
-    stratified_split,
-)
+from kdgraph.data.splits import split_indices
 from kdgraph.errors import DataError
 
 
