@@ -23,6 +23,8 @@ from sklearn.preprocessing import OneHotEncoder
 from kdgraph import KernelDensityForest, load_fitted
 from kdgraph.config import compose, plan
 from kdgraph.errors import KdgError
+from kdgraph.geometry import partition_of
+from kdgraph.runner.repair import repair
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
 
@@ -107,6 +109,44 @@ def test_a_density_among_the_candidates_needs_a_partition_of_the_model(model):
         r" calibrator$",
     ):
         run(compose([*TABLE, *PICKLE, "method=best"]))
+
+
+def test_rows_of_the_density_calibrate_too(model):
+    """All rows are new to the model: a calibrator before a gate is that of all of them."""
+    words = [*TABLE, *PICKLE]
+    alone, gated = (
+        repair(compose([*words, f"method={name}"])) for name in ("isotonic", "gated_isotonic")
+    )
+    assert (gated.n_train, gated.n_calibration, alone.n_calibration) == (280, 120, 400)
+    maps = [repaired.model.model.post_hoc["calibrator"] for repaired in (alone, gated)]
+    X = pd.read_csv("rows.csv").drop(columns="income")
+    codes = np.column_stack([X["age"], X["job"].map({"c": 0.0, "d": 1.0, "n": 2.0})])
+    # Rows calibrate in another order, in which sums differ in the last bits.
+    np.testing.assert_allclose(*(each.predict_proba(codes) for each in maps), rtol=1e-10)
+
+
+def test_a_forest_that_takes_missing_values_keeps_them_behind_a_density(tmp_path, monkeypatch):
+    """Trees of scikit-learn send a missing value to a side; distances take the median for it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=500) > 0, 1, 0)
+    X[::4, 1] = np.nan
+    forest = RandomForestClassifier(20, random_state=0).fit(X[:200], y[:200])
+    joblib.dump(forest, "forest.joblib")
+    parent = load_fitted("forest.joblib", trust=True).fit(X[200:350], y[200:350])
+    held_out = {"X_calibration": X[350:], "y_calibration": y[350:]}
+    kdf = KernelDensityForest(FrozenEstimator(parent), random_state=0)
+    proba = kdf.fit(X[200:350], y[200:350], **held_out).predict_proba(X)
+    assert partition_of(parent).takes_missing and np.isnan(partition_of(parent).embed(X)).any()
+    np.testing.assert_array_equal(partition_of(parent).encode(X), forest.apply(X))
+    median = np.where(np.isnan(X), np.nanmedian(X[200:350], axis=0), X)
+    # Where a row's missing value is on the median's side of all splits, the two are one row.
+    same = (forest.apply(X) == forest.apply(median)).all(axis=1)
+    assert same.sum() > len(X) / 2
+    np.testing.assert_allclose(proba[same], kdf.predict_proba(median)[same], rtol=1e-10)
+    far = np.array([[1e6, np.nan]])
+    np.testing.assert_allclose(kdf.predict_proba(far)[0], np.bincount(y[200:350]) / 150)
 
 
 def test_another_content_of_the_file_is_another_run(model):
