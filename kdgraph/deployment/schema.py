@@ -283,7 +283,7 @@ def read_schema(path: Path) -> Schema:
             _features(content["groups"]["columns"]), content["groups"]["names"]
         )
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
-        _check(schema)
+        check_schema(schema)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
@@ -294,8 +294,14 @@ def read_schema(path: Path) -> Schema:
     return schema
 
 
-def _check(schema: Schema) -> None:
-    """Raise an error if a field has another type: a file that was copied may have been edited."""
+def check_schema(schema: Schema) -> None:
+    """Raise an error if a field has another type: a file that was copied may have been edited.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        A field has another type, or its content does not fit.
+    """
     for part in (schema, schema.text):
         if part is not None:
             for name, annotation in annotations_of(type(part)).items():

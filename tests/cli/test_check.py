@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -238,6 +239,27 @@ def test_a_file_of_another_value_is_no_repaired_model(capsys):
         "kdg: other.kdg holds a dict, not a repaired model with the columns of its rows; write it"
         " again with 'kdg repair'\n"
     )
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scaling": {"shift": "a", "size": 1.0}}, "other.kdg is damaged (could not convert"),
+        ({"scaling": {"size": 1.0}}, "other.kdg is damaged ('shift')"),
+        ({"encoding": "nonesuch"}, "other.kdg is damaged (unknown encoding: nonesuch)"),
+        ({"classes": []}, "other.kdg holds a model that predicts no distributions"),
+    ],
+)
+def test_a_file_with_another_schema_is_refused(changes, message, capsys):
+    assert main(["repair", *MODEL, "--method", "isotonic", "--output", "m.kdg"]) == 0
+    model = kdgraph.load("m.kdg")
+    kdgraph.save(replace(model, schema=replace(model.schema, **changes)), "other.kdg")
+    capsys.readouterr()
+    words = ["--model", "other.kdg", "--input", "new.csv", "--output", "o.csv"]
+    assert main(["predict", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 @pytest.mark.usefixtures("files")

@@ -18,6 +18,7 @@ import numpy as np
 
 from kdgraph.base import FittedModel
 from kdgraph.deployment import DeployedModel, Schema, read_schema
+from kdgraph.deployment.schema import check_schema
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import benjamini_hochberg
 from kdgraph.runner.files import temporary_path, wrap_os_errors
@@ -127,6 +128,11 @@ def load_repaired(file: Path, trust: bool | Sequence[str] = False) -> DeployedMo
             f"{file} holds a {type(model).__name__}, not a repaired model with the columns of its"
             f" rows; {_REPAIR_AGAIN}"
         )
+    try:
+        check_schema(model.schema)
+    except (ValueError, LookupError, TypeError) as error:
+        raise UsageError(f"{file} is damaged ({error}); {_REPAIR_AGAIN}") from error
+    _check_is_model(model.model, model.schema, file)
     return model
 
 
