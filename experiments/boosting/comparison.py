@@ -1,18 +1,20 @@
 """Forest and boosted trees as parents, bare and repaired, in and out of distribution.
 
 ``kdg run experiment=bench/boosting`` prints this at its end; ``python -m
-experiments.boosting.comparison outputs`` prints it again: the mean of each measure over tables by
-parent and repair, and how often a repair is better than the bare parent, with Wilcoxon's test.
+experiments.boosting.comparison outputs [bench/boosting_mixed]`` prints it again: the mean of each
+measure over tables by parent and repair, and how often a repair is better than the bare parent,
+with Wilcoxon's test.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.command import print_comparison
+from experiments.common.command import in_one_line
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from kdgraph.results.comparison.aggregate import compare_methods
@@ -25,6 +27,7 @@ PARENTS = {
     "hist_gradient_boosting": "histogram boosting",
     "xgboost": "XGBoost",
     "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
 }
 REPAIRS = {
     "{} (parent)": "none",
@@ -46,7 +49,8 @@ MEASURES = {
 }
 """Measures by the heading of their column; those out of distribution are means over five sets."""
 SETS = ("near", "noise")
-"""Sets with an AUROC of their own: a class that was left out, and uniform noise."""
+"""Sets with an AUROC of their own, if runs have them: a class that was left out, and uniform noise.
+"""
 
 
 def values_of(study: Study, metric: str, ood: str | None = None) -> pd.DataFrame:
@@ -86,7 +90,12 @@ def means(records: Sequence[Record]) -> str:
     per_set = build_study([FinishedRun(Path(), record) for record in records])
     together = pool_ood_sets(per_set)
     columns = {title: values_of(together, metric) for title, metric in MEASURES.items()}
-    columns |= {f"AUROC {name}": values_of(per_set, "auroc", name) for name in SETS}
+    sets = {str(measure.ood) for measure in per_set.measures if measure.metric == "auroc"}
+    columns |= {
+        f"AUROC {name}": values_of(per_set, "auroc", name)
+        for name in SETS
+        if any(ood.startswith(name) for ood in sets)
+    }
     methods = methods_of(columns["error"])
     lines = head(["parent", "repair", *columns])
     for (parent, repair), name in methods.items():
@@ -124,5 +133,11 @@ def compare_with_published(records: Sequence[Record]) -> str:
     return f"{means(records)}\n\n{tests(records)}"
 
 
+def main(arguments: Sequence[str]) -> None:
+    """Print both tables of the runs of an experiment below a folder."""
+    folder, experiment = [*arguments, *["outputs", "bench/boosting"][len(arguments) :]]
+    in_one_line(lambda: print(compare_with_published(runs_of(experiment, Path(folder)))))
+
+
 if __name__ == "__main__":
-    print_comparison(lambda folder: runs_of("bench/boosting", folder), compare_with_published)
+    main(sys.argv[1:])

@@ -22,7 +22,8 @@ LIBRARIES = {
     "parent/catboost": ["catboost"],
     "parent/lightgbm": ["lightgbm"],
     "parent/xgboost": ["xgboost"],
-    "experiment/bench/boosting": ["lightgbm", "xgboost"],
+    "experiment/bench/boosting": ["catboost", "lightgbm", "xgboost"],
+    "experiment/bench/boosting_mixed": ["catboost", "lightgbm", "xgboost"],
     "parent/quantile_forest": ["quantile_forest"],
     "method/quantile_forest": ["quantile_forest"],
 }

@@ -12,13 +12,13 @@ from kdgraph.geometry.leaf_index import leaf_similarity
 from tests.results.conftest import make_record
 
 
-def records() -> list[dict]:
+def records(sets: tuple[str, ...] = ("near", "noise")) -> list[dict]:
     """Eight tables on which KDF behind LightGBM has half of the error of the bare parent."""
     made = []
     for i in range(8):
         out_of_distribution = {
             f"{metric}@{name}": value
-            for name in ("near", "noise")
+            for name in sets
             for metric, value in (("auroc", 0.9), ("oce", 0.2))
         }
         values = {"error": 0.1, "nll": 0.3, "ece": 0.02} | out_of_distribution
@@ -104,3 +104,9 @@ def test_table_compares_with_equal_weights():
     lines = kernel.tables_of(pd.DataFrame(rows)).splitlines()
     assert lines[2] == "| m | equal | .5000 | .4000 | .3000 | – | – |"
     assert lines[3] == "| m | variance | .5000 | .4000 | .3333 | +.0333 | 1 of 3 |"
+
+
+def test_tables_without_a_set_have_no_column_of_it():
+    assert comparison.means(records(("permuted", "noise"))).splitlines()[0] == (
+        "| parent | repair | error | NLL | ECE | OCE | AUROC | AUROC noise |"
+    )
