@@ -32,7 +32,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.forest import TreePartition, parents_of
 from kdgraph.geometry.partition import Locations
-from kdgraph.parents.boosting import BoostedTreesClassifier
+from kdgraph.parents.boosted_regressors import BoostedTreesRegressor
+from kdgraph.parents.boosting import BoostedTrees
 
 _GRADIENT_BOOSTING = GradientBoostingClassifier, GradientBoostingRegressor
 _HISTOGRAM_BOOSTING = HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -117,8 +118,8 @@ class BoostedPartition(TreePartition):
         Int32[n, T]
             Codes, contiguous by column.
         """
-        wrapped = isinstance(self.model, BoostedTreesClassifier)
-        leaves = self._leaves(self.model.library_rows(X) if wrapped else X)
+        is_wrapped = isinstance(self.model, BoostedTrees)
+        leaves = self._leaves(self.model.library_rows(X) if is_wrapped else X)
         # Libraries drop the axis of trees if there is one tree, and split it by classes.
         leaves = np.asarray(leaves).reshape(len(leaves), self.n_trees)
         return np.asfortranarray(leaves, dtype=np.int32)
@@ -339,6 +340,29 @@ def _grows_by_level(model: Any) -> bool:
     return model.get_all_params().get("grow_policy", "SymmetricTree") == "SymmetricTree"
 
 
+class _QuantilePartition(BoostedPartition):
+    """Partition of the models of several quantiles, the trees of one after those of another."""
+
+    def __init__(self, model: BoostedTreesRegressor, n_jobs: int | None = None):
+        check_is_fitted(model)
+        if not model.models_:
+            raise ValueError("there are no trees, because all training outcomes are equal")
+        part_class: Any = boosted_partition_class(model.models_[0])
+        self._parts = [part_class(part, n_jobs) for part in model.models_]
+        node_counts = np.concatenate([np.diff(part.leaf_starts) for part in self._parts])
+        TreePartition.__init__(self, model, node_counts, n_jobs)
+
+    def node_parents(self, t: int) -> np.ndarray:
+        for part in self._parts:
+            if t < part.n_trees:
+                return part.node_parents(t)
+            t -= part.n_trees
+        raise IndexError(f"there are {self.n_trees} trees")
+
+    def _leaves(self, X: Any) -> np.ndarray:
+        return np.hstack([part.encode(X) for part in self._parts])
+
+
 _LIBRARIES: dict[tuple[str, str], type[BoostedPartition]] = {
     ("xgboost", "XGBModel"): _XGBoostPartition,
     ("lightgbm", "LGBMModel"): _LightGBMPartition,
@@ -367,7 +391,9 @@ def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | Non
     >>> boosted_partition_class(GradientBoostingRegressor()).__name__
     '_GradientBoostingPartition'
     """
-    if isinstance(model, BoostedTreesClassifier):
+    if isinstance(model, BoostedTreesRegressor):
+        return _QuantilePartition
+    if isinstance(model, BoostedTrees):
         return boosted_partition_class(model.estimator)
     if isinstance(model, _GRADIENT_BOOSTING):
         return _GradientBoostingPartition
@@ -381,7 +407,7 @@ def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | Non
 
 def _library_model(model: Any) -> Any:
     """Return the fitted model of the library behind kdgraph's own class."""
-    return model.estimator_ if isinstance(model, BoostedTreesClassifier) else model
+    return model.estimator_ if isinstance(model, BoostedTrees) else model
 
 
 def _numeric_features(X: Any) -> np.ndarray:

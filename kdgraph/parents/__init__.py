@@ -4,8 +4,14 @@ Neural networks are in :mod:`kdgraph.parents.networks`. What is fitted after a p
 the base classes in :mod:`kdgraph.base`.
 """
 
+from kdgraph.parents.boosted_regressors import (
+    BoostedTreesRegressor,
+    NaturalGradientBoosting,
+    QuantileBoosting,
+)
 from kdgraph.parents.boosting import BoostedTreesClassifier
 from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
+from kdgraph.parents.forest_regressors import ExtraTreesOutcomes, RandomForestOutcomes
 from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions
 from kdgraph.parents.preprocessing import (
     Design,
@@ -15,15 +21,10 @@ from kdgraph.parents.preprocessing import (
     column_encoder,
 )
 from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestNeighbourRegressor
-from kdgraph.parents.tree_regressors import (
-    ExtraTreesOutcomes,
-    NaturalGradientBoosting,
-    QuantileBoosting,
-    RandomForestOutcomes,
-)
 
 __all__ = [
     "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
     "Design",
     "ExtraTreesOutcomes",
     "GammaGlm",

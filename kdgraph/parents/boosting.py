@@ -2,14 +2,15 @@
 
 :class:`BoostedTreesClassifier` fits scikit-learn's histogram gradient boosting, XGBoost, LightGBM
 or CatBoost in one way: the number of boosting rounds is chosen on a part of the training rows, and
-categories and missing values go to the library as such. Original to kdgraph.
+categories and missing values go to the library as such. Regressors by the same fits are in
+:mod:`~kdgraph.parents.boosted_regressors`. Original to kdgraph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -24,8 +25,200 @@ from kdgraph.parameters import Count, OpenFraction, check_parameters
 # The histogram gradient boosting of scikit-learn takes codes below its number of bins alone.
 _MAX_HISTOGRAM_CATEGORIES = 255
 
+_Rows = tuple[Any, np.ndarray, np.ndarray]
+"""Rows, labels or outcomes, and weights."""
 
-class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+
+@dataclass(frozen=True)
+class _FitOptions:
+    """Options of a fit, which each library has its own names for."""
+
+    patience: int
+    categories: list[int]
+    n_threads: int
+    seed: int
+
+
+def _fit_histogram_boosting(
+    model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions
+) -> Any:
+    X, y, weight = train
+    model.set_params(
+        categorical_features=options.categories or None,
+        early_stopping=validation is not None,
+        n_iter_no_change=options.patience,
+        random_state=options.seed,
+    )
+    names = ("X_val", "y_val", "sample_weight_val")
+    held_out = {} if validation is None else dict(zip(names, validation, strict=True))
+    return model.fit(X, y, weight, **held_out)
+
+
+def _fit_xgboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    X, y, weight = train
+    kinds = np.where(np.isin(np.arange(X.shape[1]), options.categories), "c", "q").tolist()
+    model.set_params(
+        early_stopping_rounds=None if validation is None else options.patience,
+        enable_categorical=bool(options.categories),
+        feature_types=kinds if options.categories else None,
+        n_jobs=options.n_threads,
+        random_state=options.seed,
+    )
+    held_out = (
+        {}
+        if validation is None
+        else {"eval_set": [validation[:2]], "sample_weight_eval_set": [validation[2]]}
+    )
+    return model.fit(X, y, sample_weight=weight, verbose=False, **held_out)
+
+
+def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    from lightgbm import early_stopping
+
+    X, y, weight = train
+    model.set_params(n_jobs=options.n_threads, random_state=options.seed)
+    if "verbose" not in model.get_params():
+        model.set_params(verbose=-1)
+    held_out: dict[str, Any] = (
+        {}
+        if validation is None
+        else {
+            "eval_X": validation[0],
+            "eval_y": validation[1],
+            "eval_sample_weight": [validation[2]],
+            "callbacks": [early_stopping(options.patience, verbose=False)],
+        }
+    )
+    categories = options.categories or "auto"
+    return model.fit(X, y, sample_weight=weight, categorical_feature=categories, **held_out)
+
+
+def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
+    from catboost import Pool
+
+    # Two names of one parameter exclude each other.
+    seed = "random_state" if "random_state" in model.get_params() else "random_seed"
+    model.set_params(
+        thread_count=options.n_threads, allow_writing_files=False, **{seed: options.seed}
+    )
+    pool, held_out = (
+        None
+        if rows is None
+        else Pool(*rows[:2], weight=rows[2], cat_features=options.categories or None)
+        for rows in (train, validation)
+    )
+    rounds = {} if held_out is None else {"early_stopping_rounds": options.patience}
+    return model.fit(pool, eval_set=held_out, verbose=False, **rounds)
+
+
+_FITS: dict[str, Callable[..., Any]] = {
+    "HistGradientBoostingClassifier": _fit_histogram_boosting,
+    "XGBClassifier": _fit_xgboost,
+    "XGBRegressor": _fit_xgboost,
+    "LGBMClassifier": _fit_lightgbm,
+    "LGBMRegressor": _fit_lightgbm,
+    "CatBoostClassifier": _fit_catboost,
+    "CatBoostRegressor": _fit_catboost,
+}
+"""Fit of each library, by its class."""
+
+
+class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
+    """Base class of the estimators that fit boosted trees of a library.
+
+    A subclass has the parameters ``estimator``, ``validation_size``, ``patience``, ``categorical``,
+    ``n_jobs`` and ``random_state``, see :class:`BoostedTreesClassifier`, and names the classes that
+    ``estimator`` may be of in ``_library_classes``.
+    """
+
+    _library_classes: ClassVar[tuple[str, ...]]
+    estimator: Any
+    patience: int
+    categorical: Sequence[int]
+    n_jobs: int | None
+
+    def _library(self) -> str | None:
+        """Return the name of the class of a library that ``estimator`` is of, or None."""
+        names = [cls.__name__ for cls in type(self.estimator).__mro__]
+        return next((name for name in names if name in self._library_classes), None)
+
+    def _check_library(self, advice: str = "") -> str:
+        """Return the name of the library's class, or raise ParameterError."""
+        library = self._library()
+        if library is None:
+            raise ParameterError(
+                f"estimator must be one of {', '.join(self._library_classes)}, got"
+                f" {type(self.estimator).__name__}{advice}"
+            )
+        return library
+
+    def _fit_library(
+        self, model: Any, rows: _Rows, is_validation: np.ndarray, rng: np.random.RandomState
+    ) -> Any:
+        """Return a model of the library, fitted on some rows, its rounds chosen on the others.
+
+        Parameters
+        ----------
+        model : estimator
+            Unfitted model of the library.
+        rows : (Float[n, d], array of shape (n,), Float[n])
+            Rows, labels or outcomes, and weights.
+        is_validation : Bool[n]
+            True for the rows that the number of rounds is chosen on; if there are none, all rounds
+            are used.
+        rng : RandomState
+            Source of the seed of the library.
+        """
+        X, y, weight = rows
+        train, validation = (
+            (self.library_rows(X[chosen]), y[chosen], weight[chosen])
+            for chosen in (~is_validation, is_validation)
+        )
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return _FITS[self._check_library()](
+            model,
+            train,
+            validation if is_validation.any() else None,
+            _FitOptions(self.patience, self._categories(X), self.n_jobs or 1, seed),
+        )
+
+    def _categories(self, X: np.ndarray) -> list[int]:
+        """Return the columns that the library takes as categories."""
+        columns = list(self.categorical)
+        if not isinstance(self.estimator, HistGradientBoostingClassifier):
+            return columns
+        most = np.nanmax(X, axis=0, initial=0)
+        return [column for column in columns if most[column] < _MAX_HISTOGRAM_CATEGORIES]
+
+    def library_rows(self, X: np.ndarray) -> Any:
+        """Return rows, Float[n, d], in the form that the library takes."""
+        is_catboost = str(self._library()).startswith("CatBoost")
+        if not is_catboost or not len(self.categorical):
+            return X
+        # CatBoost takes categories as text or integers, in a column of their own type.
+        import pandas as pd
+
+        is_category = np.isin(np.arange(X.shape[1]), self.categorical)
+        return pd.DataFrame(
+            {
+                column: np.nan_to_num(values, nan=-1.0).astype(np.int64) if is_code else values
+                for column, (values, is_code) in enumerate(zip(X.T, is_category, strict=True))
+            }
+        )
+
+    def _validate_X(self, X: Any) -> np.ndarray:
+        """Return validated rows of a fitted estimator."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+
+    def __sklearn_tags__(self):
+        """Return the tags; missing values are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
     """Boosted trees that stop early on a part of the training rows.
 
     Too many rounds make boosted trees overconfident, and how many are too many depends on the
@@ -76,6 +269,13 @@ class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     True
     """
 
+    _library_classes = (
+        "HistGradientBoostingClassifier",
+        "XGBClassifier",
+        "LGBMClassifier",
+        "CatBoostClassifier",
+    )
+
     def __init__(
         self,
         estimator: Any,
@@ -115,11 +315,7 @@ class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             If ``estimator`` is of no library that is known.
         """
         check_parameters(self)
-        library = _library_of(self.estimator)
-        if library is None:
-            raise ParameterError(
-                f"estimator must be one of {', '.join(_FITS)}, got {type(self.estimator).__name__}"
-            )
+        self._check_library()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -128,41 +324,10 @@ class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             raise ValueError("boosting needs rows of two classes at least, got 1 class")
         rng = check_random_state(self.random_state)
         is_validation = _draw_validation_rows(labels, self.validation_size, rng)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        train, validation = (
-            (self.library_rows(X[rows]), labels[rows], weight[rows])
-            for rows in (~is_validation, is_validation)
-        )
-        self.estimator_ = _FITS[library](
-            clone(self.estimator),
-            train,
-            validation if is_validation.any() else None,
-            _FitOptions(self.patience, self._categories(X), self.n_jobs or 1, seed),
+        self.estimator_ = self._fit_library(
+            clone(self.estimator), (X, labels, weight), is_validation, rng
         )
         return self
-
-    def _categories(self, X: np.ndarray) -> list[int]:
-        """Return the columns that the library takes as categories."""
-        columns = list(self.categorical)
-        if not isinstance(self.estimator, HistGradientBoostingClassifier):
-            return columns
-        most = np.nanmax(X, axis=0, initial=0)
-        return [column for column in columns if most[column] < _MAX_HISTOGRAM_CATEGORIES]
-
-    def library_rows(self, X: np.ndarray) -> Any:
-        """Return rows, Float[n, d], in the form that the library takes."""
-        if _library_of(self.estimator) != "CatBoostClassifier" or not len(self.categorical):
-            return X
-        # CatBoost takes categories as text or integers, in a column of their own type.
-        import pandas as pd
-
-        is_category = np.isin(np.arange(X.shape[1]), self.categorical)
-        return pd.DataFrame(
-            {
-                column: np.nan_to_num(values, nan=-1.0).astype(np.int64) if is_code else values
-                for column, (values, is_code) in enumerate(zip(X.T, is_category, strict=True))
-            }
-        )
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the class probabilities of the library's model, Float64[n, K].
@@ -182,117 +347,6 @@ class BoostedTreesClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the most probable class of each row of X (Float[n, d]), of shape (n,)."""
         predicted = self.predict_proba(X).argmax(axis=1)
         return self.classes_[predicted]
-
-    def _validate_X(self, X: Any) -> np.ndarray:
-        """Return validated rows of a fitted estimator."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-
-    def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-@dataclass(frozen=True)
-class _FitOptions:
-    """Options of a fit, which each library has its own names for."""
-
-    patience: int
-    categories: list[int]
-    n_threads: int
-    seed: int
-
-
-_Rows = tuple[Any, np.ndarray, np.ndarray]
-"""Rows, labels and weights."""
-
-
-def _fit_histogram_boosting(
-    model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions
-) -> Any:
-    X, labels, weight = train
-    model.set_params(
-        categorical_features=options.categories or None,
-        early_stopping=validation is not None,
-        n_iter_no_change=options.patience,
-        random_state=options.seed,
-    )
-    names = ("X_val", "y_val", "sample_weight_val")
-    held_out = {} if validation is None else dict(zip(names, validation, strict=True))
-    return model.fit(X, labels, weight, **held_out)
-
-
-def _fit_xgboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
-    X, labels, weight = train
-    kinds = np.where(np.isin(np.arange(X.shape[1]), options.categories), "c", "q").tolist()
-    model.set_params(
-        early_stopping_rounds=None if validation is None else options.patience,
-        enable_categorical=bool(options.categories),
-        feature_types=kinds if options.categories else None,
-        n_jobs=options.n_threads,
-        random_state=options.seed,
-    )
-    held_out = (
-        {}
-        if validation is None
-        else {"eval_set": [validation[:2]], "sample_weight_eval_set": [validation[2]]}
-    )
-    return model.fit(X, labels, sample_weight=weight, verbose=False, **held_out)
-
-
-def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
-    from lightgbm import early_stopping
-
-    X, labels, weight = train
-    model.set_params(n_jobs=options.n_threads, random_state=options.seed)
-    if "verbose" not in model.get_params():
-        model.set_params(verbose=-1)
-    held_out: dict[str, Any] = (
-        {}
-        if validation is None
-        else {
-            "eval_X": validation[0],
-            "eval_y": validation[1],
-            "eval_sample_weight": [validation[2]],
-            "callbacks": [early_stopping(options.patience, verbose=False)],
-        }
-    )
-    categories = options.categories or "auto"
-    return model.fit(X, labels, sample_weight=weight, categorical_feature=categories, **held_out)
-
-
-def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _FitOptions) -> Any:
-    from catboost import Pool
-
-    # Two names of one parameter exclude each other.
-    seed = "random_state" if "random_state" in model.get_params() else "random_seed"
-    model.set_params(
-        thread_count=options.n_threads, allow_writing_files=False, **{seed: options.seed}
-    )
-    pool, held_out = (
-        None
-        if rows is None
-        else Pool(*rows[:2], weight=rows[2], cat_features=options.categories or None)
-        for rows in (train, validation)
-    )
-    rounds = {} if held_out is None else {"early_stopping_rounds": options.patience}
-    return model.fit(pool, eval_set=held_out, verbose=False, **rounds)
-
-
-_FITS: dict[str, Callable[..., Any]] = {
-    "HistGradientBoostingClassifier": _fit_histogram_boosting,
-    "XGBClassifier": _fit_xgboost,
-    "LGBMClassifier": _fit_lightgbm,
-    "CatBoostClassifier": _fit_catboost,
-}
-"""Fit of each library, by its class."""
-
-
-def _library_of(estimator: Any) -> str | None:
-    """Return the name of the class of :data:`_FITS` that the estimator is of, or None."""
-    return next((cls.__name__ for cls in type(estimator).__mro__ if cls.__name__ in _FITS), None)
 
 
 def _draw_validation_rows(

@@ -33,7 +33,7 @@ from kdgraph.base.frozen import TREE_MODELS
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
-from kdgraph.parents.boosting import BoostedTreesClassifier
+from kdgraph.parents.boosting import BoostedTrees
 
 # Ordinal codes of a category that no training row has, and of a missing one. A tree splits half way
 # between two codes of training rows. So if the training rows contain missing categories, unknown
@@ -47,7 +47,7 @@ _ORDINAL_MODELS = (
     *TREE_MODELS,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    BoostedTreesClassifier,
+    BoostedTrees,
 )
 
 
@@ -127,7 +127,7 @@ class Preprocess:
 
     def _is_native(self, estimator: Any) -> bool:
         """Return whether columns go to the estimator as they are, with its own way for gaps."""
-        takes_columns = isinstance(estimator, BoostedTreesClassifier)
+        takes_columns = isinstance(estimator, BoostedTrees)
         return takes_columns and self.categories == "auto" and not self.standardize
 
 

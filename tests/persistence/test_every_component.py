@@ -51,6 +51,7 @@ SMALL_REGRESSORS: dict[str, dict[str, Any]] = {
     "TreesOutcomes": {"n_estimators": 5},
     "ForestOutcomes": {"n_estimators": 5},
     "QuantileBoosting": {"max_iter": 5},
+    "BoostedTreesRegressor": {"patience": 2},
     "NaturalGradientBoosting": {"n_estimators": 5},
 }
 
@@ -87,7 +88,9 @@ REGRESSORS, RECALIBRATORS = (
     options("recalibrator"),
 )
 # Package that fits a regressor.
-PACKAGES = {"ngboost": "ngboost"}
+PACKAGES = {"ngboost": "ngboost"} | {
+    f"quantile_{name}": name for name in ("catboost", "lightgbm", "xgboost")
+}
 # Parents with weights that are downloaded.
 PRETRAINED = ("paper/p1/vit",)
 BOOSTED = ("catboost", "hist_gradient_boosting", "lightgbm", "xgboost")
