@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -100,3 +101,13 @@ def reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, without what C++ libraries put in front of it.
+
+    >>> first_line(ValueError("[10:01:02] /src/json.cc:7: Unknown construct"))
+    'Unknown construct'
+    """
+    text = re.sub(r"^\[[\d:]+\] \S+?:\d+: ", "", str(error).strip() or type(error).__name__)
+    return text.split("\n")[0][:200]

@@ -23,16 +23,15 @@ from kdgraph.fitted.source import (
     ExternalModel,
     ModelSource,
     check_archive,
-    first_line,
     given_names,
     import_object,
     names_function,
-    problem_of_tree,
 )
 from kdgraph.persistence.allowed import unlisted_names
 from kdgraph.persistence.checks import check_state, post_load_hook
 from kdgraph.persistence.kinds import is_compiled_tree
-from kdgraph.wording import some
+from kdgraph.persistence.tree_files import problem_of_tree
+from kdgraph.wording import first_line, some
 
 _MAX_LISTED_TYPES = 5
 # Types that pipelines of scikit-learn contain, besides those that kdgraph's own files may contain.

@@ -1,8 +1,8 @@
 """Codecs of the fitted trees of XGBoost, LightGBM and CatBoost.
 
-Each library writes its model into memory and reads it again, without pickle. The module is imported
-only if a value of one of them is written or read, and imports none alone. Original to
-kdgraph.
+Each library writes its model into memory and reads it again, without pickle. Trees of XGBoost and
+LightGBM are checked before these libraries read them; CatBoost checks its own. No library is
+imported before a value of it is written or read. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ import numpy as np
 
 from kdgraph.persistence.archive import LoadError
 from kdgraph.persistence.kinds import ValueCodec
+from kdgraph.persistence.tree_files import (
+    problem_of_lightgbm_trees,
+    problem_of_xgboost_trees,
+    xgboost_document,
+)
+from kdgraph.wording import first_line
 
 _CATBOOST_CLASSES = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor")
 
@@ -26,8 +32,10 @@ def _xgboost_to_parts(booster: Any) -> tuple[Any, ...]:
 def _xgboost_from_parts(memory: np.ndarray) -> Any:
     from xgboost import Booster
 
+    content = memory.tobytes()
+    _refuse(problem_of_xgboost_trees(xgboost_document(content)["learner"]))
     booster = Booster()
-    booster.load_model(bytearray(memory.tobytes()))
+    booster.load_model(bytearray(content))
     return booster
 
 
@@ -40,7 +48,9 @@ def _lightgbm_to_parts(booster: Any) -> tuple[Any, ...]:
 def _lightgbm_from_parts(memory: np.ndarray, best_iteration: int) -> Any:
     from lightgbm import Booster
 
-    booster = Booster(model_str=memory.tobytes().decode())
+    text = memory.tobytes().decode()
+    _refuse(problem_of_lightgbm_trees(text))
+    booster = Booster(model_str=text)
     booster.best_iteration = int(best_iteration)
     return booster
 
@@ -60,11 +70,17 @@ def _catboost_from_parts(name: str, parameters: dict[str, Any], memory: np.ndarr
     import catboost
 
     if name not in _CATBOOST_CLASSES:
-        raise ValueError(f"CatBoost has no model {name}")
+        _refuse(f"{name!r} is none of its classes {', '.join(_CATBOOST_CLASSES)}")
     model = getattr(catboost, name)(**parameters)
     if memory.size:
         model.load_model(blob=memory.tobytes())
     return model
+
+
+def _refuse(problem: str | None) -> None:
+    """Raise ValueError if there is a problem."""
+    if problem:
+        raise ValueError(problem)
 
 
 CODECS = {
@@ -84,7 +100,8 @@ def codec_by_tag(tag: str) -> ValueCodec:
     Raises
     ------
     LoadError
-        If it is not.
+        If it is not. The codec raises ValueError for a model that the library cannot read, or
+        whose trees are damaged.
     """
     codec = next(codec for codec in CODECS.values() if codec.tag == tag)
 
@@ -96,10 +113,16 @@ def codec_by_tag(tag: str) -> ValueCodec:
                 f"needs {tag}, which is not installed; pip install 'kdgraph[boosting]'"
             ) from error
         except Exception as error:  # each library has errors of its own
-            raise ValueError(f"{tag} cannot read its model") from error
+            is_missing = isinstance(error, LookupError)
+            problem = "parts of it are missing" if is_missing else first_line(error)
+            raise ValueError(
+                f"the model of {_TITLES[tag]} in it cannot be read: {problem}; save the fitted"
+                " model again"
+            ) from error
 
     return ValueCodec(tag, codec.to_parts, from_parts)
 
 
+_TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 TAGS = frozenset(codec.tag for codec in CODECS.values())
 """Tags of the codecs."""

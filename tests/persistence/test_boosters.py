@@ -11,8 +11,10 @@ from sklearn.datasets import make_classification
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.detection import LeafBox
-from kdgraph.parents import BoostedTreesClassifier
+from kdgraph.parents import BoostedTreesClassifier, BoostedTreesRegressor
 from kdgraph.persistence import LoadError, boosters, load, save
+from kdgraph.recalibration import IsotonicPit
+from tests.parents.test_boosted_regressors import library_regressor
 from tests.parents.test_boosting import LIBRARIES, library_model, table
 
 
@@ -80,16 +82,42 @@ def test_a_library_that_is_absent_is_named(tmp_path, monkeypatch):
         load(tmp_path / "model.kdg")
 
 
-@pytest.mark.parametrize("tag", ["xgboost", "lightgbm", "catboost"])
+TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+
+
+@pytest.mark.parametrize("tag", TITLES)
 def test_memory_that_is_no_model_is_refused(tag):
     pytest.importorskip(tag, reason=f"{tag} is not installed; the extra boosting has it")
     memory = np.frombuffer(b"not a model", np.uint8)
     parts = {"lightgbm": (memory, 1), "catboost": ("CatBoostClassifier", {}, memory)}
-    with pytest.raises(ValueError, match=f"{tag} cannot read its model"):
+    with pytest.raises(ValueError, match="in it cannot be read") as caught:
         boosters.codec_by_tag(tag).from_parts(*parts.get(tag, (memory,)))
+    message = str(caught.value)
+    assert message.startswith(f"the model of {TITLES[tag]} in it cannot be read: ")
+    assert message.endswith("; save the fitted model again") and "\n" not in message
 
 
 def test_other_classes_of_catboost_are_refused():
     pytest.importorskip("catboost", reason="catboost is not installed; the extra boosting has it")
-    with pytest.raises(ValueError, match="catboost cannot read its model"):
+    with pytest.raises(ValueError, match="in it cannot be read") as caught:
         boosters.codec_by_tag("catboost").from_parts("Pool", {}, np.empty(0, np.uint8))
+    assert str(caught.value) == (
+        "the model of CatBoost in it cannot be read: 'Pool' is none of its classes CatBoost,"
+        " CatBoostClassifier, CatBoostRegressor; save the fitted model again"
+    )
+
+
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "catboost"])
+def test_a_repaired_regressor_is_the_same_to_the_bit(name, tmp_path):
+    X, _ = table(400)
+    y = np.where(np.isnan(X[:, 1]), 0, X[:, 1] % 2) + np.nan_to_num(X[:, 0])
+    parent = BoostedTreesRegressor(
+        library_regressor(name, 20), levels=(0.1, 0.5, 0.9), categorical=[1], random_state=0
+    )
+    for model in (parent, IsotonicPit(parent, random_state=0)):
+        save(model.fit(X, y), tmp_path / "model.kdg")
+        levels = np.array([0.05, 0.5, 0.9])
+        np.testing.assert_array_equal(
+            load(tmp_path / "model.kdg").predict_dist(X).ppf(levels),
+            model.predict_dist(X).ppf(levels),
+        )
