@@ -1,16 +1,19 @@
 """Boosted trees in the own files of XGBoost, LightGBM and CatBoost.
 
-Trees are checked before the library reads them, see :mod:`kdgraph.persistence.tree_files`. Original
-to kdgraph.
+Models of several quantiles of XGBoost and CatBoost predict distributions. Trees are checked before
+the library reads them, see :mod:`kdgraph.persistence.tree_files`. Original to kdgraph.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from kdgraph.distributions import QuantileGrid
 from kdgraph.fitted.source import ExternalModel, ModelSource, given_names
 from kdgraph.persistence.tree_files import (
     problem_of_lightgbm_trees,
@@ -20,6 +23,9 @@ from kdgraph.persistence.tree_files import (
 from kdgraph.wording import first_line
 
 _DAMAGED = "its trees are damaged"
+_SEVERAL_OUTCOMES = (
+    "predicts several outcomes of a row; save a model of one outcome, or of its quantiles"
+)
 
 
 def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
@@ -62,6 +68,13 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
         matrix = xgboost.DMatrix(X, enable_categorical=True)
         return booster.predict(matrix, output_margin=margin)
 
+    n_targets = int(learner["learner_model_param"].get("num_target", 1))
+    distribution = None
+    if n_targets > 1:
+        if objective != "reg:quantileerror":
+            raise source.error(_SEVERAL_OUTCOMES)
+        levels = json.loads(learner["objective"]["quantile_loss_param"]["quantile_alpha"])
+        distribution = _quantile_function(predict, levels)
     if objective in ("binary:hinge",) or objective.startswith(("rank:", "survival:")):
         raise source.error(f"has the objective {objective}, which predicts no probabilities")
     is_class = source.task == "classification" or objective.startswith(("binary:", "multi:"))
@@ -70,13 +83,14 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
     n_classes = max(int(learner["learner_model_param"]["num_class"]), 2)
     return ExternalModel(
         "XGBoost",
-        predict,
+        predict if distribution is None else lambda X: distribution(X).mean(),
         "classification" if is_class else "regression",
         ("logits" if margin else "probabilities") if is_class else "values",
         classes=tuple(range(n_classes)) if is_class else None,
         feature_names=names,
         n_features=booster.num_features(),
         estimator=estimator,
+        distribution=distribution,
     )
 
 
@@ -175,9 +189,15 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
         proba = np.asarray(model.predict(rows, prediction_type="Probability"))
         return proba / proba.sum(axis=1, keepdims=True)  # one-against-all do not sum to 1
 
+    distribution = None
+    if loss.startswith("MultiQuantile:alpha="):
+        levels = loss.partition("=")[2].partition(";")[0].split(",")
+        distribution = _quantile_function(predict, levels)
+    elif loss.startswith("Multi") and not is_class:
+        raise source.error(_SEVERAL_OUTCOMES)
     return ExternalModel(
         "CatBoost",
-        predict,
+        predict if distribution is None else lambda X: distribution(X).mean(),
         "classification" if is_class else "regression",
         "probabilities" if is_class else "values",
         classes=tuple(np.asarray(model.classes_).tolist()) if is_class else None,
@@ -185,7 +205,17 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
         n_features=len(model.feature_names_),
         # Its call for leaves refuses a missing category, which ``predict`` replaces by a text.
         estimator=None if categorical else estimator,
+        distribution=distribution,
     )
+
+
+def _quantile_function(
+    predict: Callable[[Any], np.ndarray], levels: Sequence[Any]
+) -> Callable[[Any], QuantileGrid]:
+    """Return the function from rows to the distributions with these quantiles, in any order."""
+    numbers = np.array(levels, dtype=np.float64)
+    order = np.argsort(numbers)
+    return lambda X: QuantileGrid(numbers[order], np.asarray(predict(X), np.float64)[:, order])
 
 
 def _categories_as_text(X: Any, positions: set[int]) -> Any:

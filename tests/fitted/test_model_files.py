@@ -145,6 +145,43 @@ def test_catboost_files(tmp_path, labels):
     np.testing.assert_allclose(parent.predict_proba(ROWS), model.predict_proba(frame), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["xgboost", "catboost"])
+def test_models_of_several_quantiles_predict_distributions(tmp_path, name):
+    library = pytest.importorskip(name, reason=MISSING.format(name))
+    y = NUMBERS[:, 0] + np.random.default_rng(6).normal(size=N)
+    levels = np.array([0.1, 0.5, 0.9])
+    if name == "xgboost":
+        options = {"objective": "reg:quantileerror", "quantile_alpha": [0.9, 0.1, 0.5]}
+        model, path = library.XGBRegressor(n_estimators=5, **options), tmp_path / "model.json"
+    else:
+        loss = "MultiQuantile:alpha=0.9,0.1,0.5"
+        options = {"loss_function": loss, "allow_writing_files": False, "verbose": False}
+        model, path = library.CatBoostRegressor(n_estimators=5, **options), tmp_path / "model.cbm"
+    model.fit(NUMBERS, y).save_model(path)
+    parent = load_fitted(str(path))
+    distribution = parent.predict_dist(NUMBERS)
+    expected = np.sort(model.predict(NUMBERS)[:, [1, 2, 0]].astype(float), axis=1)
+    np.testing.assert_array_equal(distribution.ppf(levels), expected)
+    np.testing.assert_array_equal(parent.predict(NUMBERS), distribution.mean())
+
+
+@pytest.mark.parametrize("name", ["xgboost", "catboost"])
+def test_models_of_several_outcomes_are_refused(tmp_path, name):
+    library = pytest.importorskip(name, reason=MISSING.format(name))
+    if name == "xgboost":
+        model, path = library.XGBRegressor(n_estimators=2), tmp_path / "model.json"
+    else:
+        options = {"loss_function": "MultiRMSE", "allow_writing_files": False, "verbose": False}
+        model, path = library.CatBoostRegressor(n_estimators=2, **options), tmp_path / "model.cbm"
+    model.fit(NUMBERS, NUMBERS[:, :2]).save_model(path)
+    with pytest.raises(DataError) as caught:
+        load_fitted(str(path))
+    assert str(caught.value) == (
+        f"path={path}: predicts several outcomes of a row; save a model of one outcome, or of its"
+        " quantiles"
+    )
+
+
 def test_regressors_of_boosting_predict_distributions_with_the_error_on_given_rows(tmp_path):
     lightgbm = pytest.importorskip("lightgbm", reason=MISSING.format("lightgbm"))
     target = NUMBERS[:, 1] ** 2
