@@ -110,8 +110,7 @@ class Preprocess:
         """
         missing = dataset.has_missing if has_missing is None else has_missing
         if self._is_native(estimator) and not dataset.are_images:
-            positions = {*np.flatnonzero(dataset.is_categorical).tolist(), *estimator.categorical}
-            return clone(estimator).set_params(categorical=sorted(positions))
+            return _with_categories(estimator, dataset)
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
             return estimator
         auto = "ordinal" if isinstance(estimator, _ORDINAL_MODELS) else "one_hot"
@@ -131,6 +130,12 @@ class Preprocess:
         return takes_columns and self.categories == "auto" and not self.standardize
 
 
+def _with_categories(estimator: BoostedTrees, dataset: Dataset) -> BoostedTrees:
+    """Return a copy of the estimator that takes the categories of the data set as such."""
+    positions = {*np.flatnonzero(dataset.is_categorical).tolist(), *estimator.categorical}
+    return clone(estimator).set_params(categorical=sorted(positions))
+
+
 class PreprocessedModel(Pipeline):
     """Pipeline of an encoder and a parent, which predicts distributions if the parent does.
 
@@ -146,10 +151,11 @@ class PreprocessedModel(Pipeline):
 class NoPreprocessing:
     """No encoding, for a parent that takes categories and missing values.
 
-    scikit-learn's HistGradientBoosting models and :class:`~kdgraph.parents.QuantileBoosting` are
-    such parents. A parent with a parameter ``categorical_features`` gets the categorical columns of
-    the data set in it, unless it is set. Columns of more than 255 categories, which those models do
-    not take, stay numbers.
+    scikit-learn's HistGradientBoosting models, :class:`~kdgraph.parents.QuantileBoosting`,
+    :class:`~kdgraph.parents.BoostedTreesClassifier` and
+    :class:`~kdgraph.parents.BoostedTreesRegressor` are such parents, and get the categorical
+    columns of the data set as a parameter; a parameter ``categorical_features`` only if it is not
+    set, and without columns of more than 255 categories, which scikit-learn's models do not take.
 
     Examples
     --------
@@ -176,6 +182,8 @@ class NoPreprocessing:
         """
         if dataset.are_images or not dataset.is_categorical.any():
             return estimator
+        if isinstance(estimator, BoostedTrees):
+            return _with_categories(estimator, dataset)
         if getattr(estimator, "categorical_features", 0) not in (None, "from_dtype"):
             return estimator
         columns = [

@@ -435,7 +435,9 @@ def test_categories_of_a_data_set_go_to_the_library():
         categories=(None, tuple("uvwxyz"), None, None),
     )
     model = BoostedTreesRegressor(library_regressor("lightgbm"))
-    assert Preprocess().wrap(model, data).categorical == [1]
+    for preprocessing in (Preprocess(), NoPreprocessing()):
+        assert preprocessing.wrap(model, data).categorical == [1]
+    assert model.categorical == ()
 
 
 def test_other_estimators_and_levels_are_refused():
