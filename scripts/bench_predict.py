@@ -189,9 +189,8 @@ def time_component(
         (milliseconds(lambda: parent.predict_proba(X)), milliseconds(lambda: predict(X)))
         for _ in range(BATCH_ROUNDS)
     ]
-    own, extra = (
-        statistics.median(times) for times in zip(*((a, b - a) for a, b in one_row), strict=True)
-    )
+    own = statistics.median(a for a, _ in one_row)
+    extra = statistics.median(b - a for a, b in one_row)
     batch = statistics.median(a for a, _ in batches)
     ratio = statistics.median(b / a for a, b in batches)
     print(

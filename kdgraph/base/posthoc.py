@@ -224,10 +224,14 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         measures_raw_features = distance_estimator is not None and not has_transformer_steps(
             distance_estimator
         )
-        # Meta-estimators may contain an encoder and check their columns themselves.
-        checked_readers = [reader for reader in readers if not is_meta_estimator(reader)]
-        for reader in checked_readers or ([] if readers else [self]):
-            check_numeric_columns(X, reader, accepts_categories=accepts_categories(reader))
+        # What an estimator takes is found in its tags and parameters, which some libraries copy at
+        # each access: as long as the prediction of a row. Numbers need none of it.
+        are_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
+        if not are_numbers:
+            # Meta-estimators may contain an encoder and check their columns themselves.
+            checked_readers = [reader for reader in readers if not is_meta_estimator(reader)]
+            for reader in checked_readers or ([] if readers else [self]):
+                check_numeric_columns(X, reader, accepts_categories=accepts_categories(reader))
         is_frame = is_dataframe(X)
         has_readable_categories = (
             is_frame
@@ -239,14 +243,15 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         ):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
-            finite = "allow-nan" if measures_raw_features or allows_missing(parent) else True
+            may_miss = not are_numbers or has_missing(X)
+            allows = may_miss and (measures_raw_features or allows_missing(parent))
             X = validate_data(
                 self,
                 X,
                 reset=reset,
                 dtype="numeric",
                 allow_nd=_are_images(X),
-                ensure_all_finite=finite,
+                ensure_all_finite="allow-nan" if allows else True,
             )
         if measures_raw_features and has_missing(X):
             raise ValueError(

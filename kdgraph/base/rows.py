@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from threadpoolctl import ThreadpoolController
 
 from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
 from kdgraph.base.out_of_sample import UnseenRows
@@ -48,6 +51,9 @@ class Rows:
     unseen : UnseenRows or None, default=None
         Outputs of the parent for training rows, computed without each row. None for rows that the
         parent was not fitted on.
+    outputs : dict or None, default=None
+        Outputs of parents for these rows that are kept for the next component that reads them, by
+        parent and method. None to compute them whenever they are read.
 
     Examples
     --------
@@ -63,11 +69,15 @@ class Rows:
     weight: np.ndarray
     group: np.ndarray | None = None
     unseen: UnseenRows | None = None
+    outputs: dict[tuple[int, str], Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def unweighted(cls, X: Any, y: Any = None) -> Rows:
-        """Return rows that all have weight 1."""
-        return cls(X, y, np.ones(len(X)))
+    def unweighted(cls, X: Any, y: Any = None, *, keep_outputs: bool = False) -> Rows:
+        """Return rows that all have weight 1.
+
+        With ``keep_outputs``, the outputs of a parent are computed once for several components.
+        """
+        return cls(X, y, np.ones(len(X)), outputs={} if keep_outputs else None)
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -104,7 +114,13 @@ class Rows:
         """
         if self.unseen is not None:
             return self.unseen.predict(method)
-        return getattr(estimator, method)(self.X)
+        if self.outputs is None:
+            return getattr(estimator, method)(self.X)
+        # Components behind one parent may each have a FrozenEstimator of their own around it.
+        key = id(unwrap_frozen(estimator)), method
+        if key not in self.outputs:
+            self.outputs[key] = getattr(estimator, method)(self.X)
+        return self.outputs[key]
 
     def apply(self, estimator: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
         """Return a function of a fitted parent and these rows, [n, …].
@@ -128,6 +144,35 @@ class Rows:
         table = np.zeros((len(self), n_classes))
         table[np.arange(len(self)), self.y] = self.weight
         return table
+
+
+def on_one_thread(user_api: str | None = None) -> AbstractContextManager[Any]:
+    """Return a context in which sums over rows run on one thread, in one order.
+
+    Parameters
+    ----------
+    user_api : {"blas", "openmp"} or None, default=None
+        Kind of the libraries, as in ``threadpoolctl``; None for both.
+
+    Notes
+    -----
+    It is ``threadpoolctl.threadpool_limits(1)`` without its search for the libraries of the
+    process, which takes 5 ms, longer than the prediction of a row or a small fit.
+
+    Examples
+    --------
+    >>> with on_one_thread("blas"):
+    ...     total = np.ones((2, 3)) @ np.ones(3)
+    >>> total
+    array([3., 3.])
+    """
+    return _thread_pools().limit(limits=1, user_api=user_api)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return the thread pools of numpy, scipy and scikit-learn."""
+    return ThreadpoolController()
 
 
 def is_dataframe(X: Any) -> bool:

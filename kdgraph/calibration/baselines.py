@@ -335,7 +335,15 @@ class LinearPool(Uncalibrated):
     def predict_proba(self, X) -> np.ndarray:
         """Return the mean of the members' probabilities, Float[n, K]."""
         X = self._validate_X(X)
-        return np.mean([member.predict_proba(X) for member in self.members_.values()], axis=0)
+        rows = Rows.unweighted(X, keep_outputs=True)
+        proba = [
+            # Others, such as a density graph, compute more of the rows than outputs of the parent.
+            member._predict_rows(rows)
+            if isinstance(member, Uncalibrated)
+            else member.predict_proba(X)
+            for member in self.members_.values()
+        ]
+        return np.mean(proba, axis=0)
 
     def _predict_rows(self, rows: Rows) -> np.ndarray:
         return np.mean([member._predict_rows(rows) for member in self.members_.values()], axis=0)

@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -153,9 +154,11 @@ def row_uniforms(X: Any, seed: int) -> np.ndarray:
         # Zero has two signs, and NaN many bit patterns.
         rows = np.nan_to_num(rows.astype(np.float64) + 0.0, nan=np.inf, posinf=np.finfo(float).max)
     rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
-    key = int(seed).to_bytes(8, "little")
+    # Slices of one buffer: an array for each row would take as long again as its hash.
+    content, width = memoryview(rows.tobytes()), rows.shape[1] * rows.itemsize
+    hash_row = partial(hashlib.blake2b, digest_size=8, key=int(seed).to_bytes(8, "little"))
     digests = b"".join(
-        hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in rows
+        hash_row(content[start : start + width]).digest() for start in range(0, len(content), width)
     )
     return (np.frombuffer(digests, dtype="<u8") >> np.uint64(11)) * 2.0**-53
 

@@ -164,7 +164,7 @@ class DensityGate(DensityFloorClassifier):
         # The graph uses calibration rows for one number only, the shrinkage of the spacing.
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
-        locations = partition.locate(train.X)
+        locations = partition.locate(train.X, with_proba=False)
         leaves_out = self.calibration_ != "held_out"
         self.graph_ = KernelDensityGraph(
             partition,

@@ -262,7 +262,8 @@ class KernelDensityGraph:
             Log densities.
         """
         if self._nearest_mean is None:
-            return self.query(self.partition.locate(X), np.empty(0)).log_density
+            locations = self.partition.locate(X, with_proba=False)
+            return self.query(locations, np.empty(0)).log_density
         points = self.to_coordinates(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 

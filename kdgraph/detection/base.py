@@ -16,22 +16,22 @@ import numpy as np
 from sklearn.base import OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from kdgraph.base import PostHoc, Rows, select_rows
 from kdgraph.base.frozen import skip_row_checks
 from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.base.rows import on_one_thread
 from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.metrics import benjamini_hochberg
 from kdgraph.parameters import CalibrationMode, OpenFraction, check_parameters, check_value
 
-# Number of rows in a block. A batch of a network has the same number of rows, or a fraction of it.
+# Largest number of rows in a block. A batch of a network has the same number, or a fraction of it.
 _BLOCK_ROWS = 256
 
 
 def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """Return ``function`` of all rows of X, computed in blocks of one size.
+    """Return ``function`` of all rows of X, computed in blocks of one size, at most 256 rows.
 
     Parameters
     ----------
@@ -54,11 +54,12 @@ def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.n
     """
     # A matrix product adds in another order for another number of rows or threads. So every block
     # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on
-    # one thread.
-    with threadpool_limits(1, user_api="blas"):
+    # one thread. Fewer rows than a block are padded to a power of two: one row costs one row.
+    block_rows = min(_BLOCK_ROWS, 1 << max(len(X) - 1, 0).bit_length())
+    with on_one_thread("blas"):
         blocks = [
-            function(select_rows(X, np.minimum(np.arange(start, start + _BLOCK_ROWS), len(X) - 1)))
-            for start in range(0, len(X), _BLOCK_ROWS)
+            function(select_rows(X, np.minimum(np.arange(start, start + block_rows), len(X) - 1)))
+            for start in range(0, len(X), block_rows)
         ]
     return np.concatenate(blocks)[: len(X)]
 
@@ -404,7 +405,7 @@ class FeatureDetector(PostHocDetector):
         if self.feature_map_.random_state is None:
             self.feature_map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
         # The order of sums depends on the number of BLAS threads.
-        with threadpool_limits(1, user_api="blas"):
+        with on_one_thread("blas"):
             self.feature_map_.fit(self.estimator_, train.X)
             features = apply_in_fixed_blocks(train.X, self._raw_features)
             scale_columns = self.features is None and self.feature_map_.source == "rows"

@@ -185,28 +185,30 @@ class LeafOccupancy(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._n_train = len(train)
-        nodes = self._leaf_nodes(train.X)
-        self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
+        codes, starts = self._encode(train.X)
+        nodes = codes + starts[:-1]
+        self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=starts[-1])
 
-    def _leaf_starts(self) -> np.ndarray:
-        trees = tree_partition_of(self._partition())
+    def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the leaf of each row in each tree, Int[n, T], and the first node of each tree.
+
+        The latter are Int[T + 1]; nodes are numbered over all trees from there on.
+        """
+        partition = self._partition()
+        trees = tree_partition_of(partition)
         assert trees is not None  # _partition raises an error for other partitions
-        return trees.leaf_starts
-
-    def _leaf_nodes(self, X: Any) -> np.ndarray:
-        """Return Int[n, T], the leaf of each row in each tree, numbered over all trees."""
-        return self._partition().encode(X) + self._leaf_starts()[:-1]
+        return partition.encode(X), trees.leaf_starts
 
     def _score(self, X: Any) -> np.ndarray:
         fraction = self.leaf_sizes_ / self._n_train
         if self.scale == "log":
             fraction = np.log(np.maximum(self.leaf_sizes_, _EMPTY_LEAF_COUNT) / self._n_train)
-        nodes = self._leaf_nodes(X)
-        total = np.zeros(len(nodes))
+        codes, starts = self._encode(X)
+        total = np.zeros(len(codes))
         # The sum runs in the order of the trees, so that it is independent of other rows.
-        for tree_nodes in nodes.T:
-            total += fraction[tree_nodes]
-        return total / nodes.shape[1]
+        for leaves, start in zip(codes.T, starts[:-1], strict=True):
+            total += fraction[start:][leaves]
+        return total / codes.shape[1]
 
 
 @dataclass(eq=False, repr=False)
@@ -315,10 +317,12 @@ class LeafBox(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        self.boxes_ = LeafBoxes(partition, partition.locate(train.X), self.min_samples)
+        locations = partition.locate(train.X, with_proba=False)
+        self.boxes_ = LeafBoxes(partition, locations, self.min_samples)
 
     def _outside_by_feature(self, X: Any) -> np.ndarray:
-        return self.boxes_.outside_by_feature(self._partition().locate(X), self.measure)
+        locations = self._partition().locate(X, with_proba=False)
+        return self.boxes_.outside_by_feature(locations, self.measure)
 
     def _score(self, X: Any) -> np.ndarray:
         return -self._outside_by_feature(X).mean(axis=1)
@@ -534,7 +538,7 @@ class GraphDensity(PartitionDetector):
         leaves_out = self.calibration_ != "held_out"
         self.graph_ = KernelDensityGraph(
             partition,
-            partition.locate(train.X),
+            partition.locate(train.X, with_proba=False),
             np.ones((len(train), 1)),
             shrunk_variances,
             distance=self.distance,

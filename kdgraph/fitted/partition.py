@@ -62,11 +62,11 @@ class FittedPartition(PipelinePartition):
             return False
         return self.inner.takes_missing or get_tags(self.inner.model).input_tags.allow_nan
 
-    def locate(self, X: Any) -> Locations:
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points, codes, and the probabilities of a classifier."""
-        located = super().locate(X)
-        is_classifier = hasattr(self._parent, "predict_proba")
-        return replace(located, proba=self._parent.predict_proba(X) if is_classifier else None)
+        located = super().locate(X, with_proba=False)
+        predicts = with_proba and hasattr(self._parent, "predict_proba")
+        return replace(located, proba=self._parent.predict_proba(X) if predicts else None)
 
     def vote(self, locations: Locations) -> np.ndarray:
         """Return the probabilities of the parent, Float[n, K], which rows are located with.

@@ -374,13 +374,15 @@ class ActivationPartition:
         """
         return self.locate(X).codes
 
-    def locate(self, X: Any) -> Locations:
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points, codes and the network's probabilities, in one pass through the network.
 
         Parameters
         ----------
         X : array or data frame of numbers, [n, …]
             The rows.
+        with_proba : bool, default=True
+            Not used: probabilities come with the codes.
 
         Returns
         -------

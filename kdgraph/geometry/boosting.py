@@ -128,15 +128,18 @@ class BoostedPartition(TreePartition):
         """Return the features, Float[n, d], with the codes of categories and NaN where missing."""
         return _numeric_features(X)
 
-    def locate(self, X: Any) -> Locations:
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points, codes, and the probabilities of a classifier.
 
         Parameters
         ----------
         X : Float[n, d] or DataFrame
             Rows in the form that the model accepts.
+        with_proba : bool, default=True
+            False: leave out the probabilities, which only :meth:`vote` needs.
         """
-        proba = self.model.predict_proba(X) if hasattr(self.model, "predict_proba") else None
+        predicts = with_proba and hasattr(self.model, "predict_proba")
+        proba = self.model.predict_proba(X) if predicts else None
         return Locations(self.embed(X), self.encode(X), proba)
 
     def vote(self, locations: Locations) -> np.ndarray:
@@ -175,6 +178,8 @@ class _HistogramBoostingPartition(BoostedPartition):
     number for a value, so that missing values and categories take the way that they take in it.
     """
 
+    _numbered_trees: ClassVar[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
+
     @staticmethod
     def _count_nodes(model: Any) -> list[int]:
         return [len(tree.nodes) for tree in _histogram_trees(model)]
@@ -195,11 +200,22 @@ class _HistogramBoostingPartition(BoostedPartition):
         n_threads = effective_n_jobs(self.n_jobs)
         codes = np.empty((len(rows), self.n_trees), dtype=np.int32, order="F")
         for t, tree in enumerate(_histogram_trees(model)):
-            nodes = tree.nodes.copy()
-            nodes["value"] = np.arange(len(nodes))
-            numbered = type(tree)(nodes, tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets)
+            numbered = self._numbered(tree)
             codes[:, t] = numbered.predict(rows, known_categories, feature_map, n_threads)
         return codes
+
+    @classmethod
+    def _numbered(cls, tree: Any) -> Any:
+        """Return a copy of a tree that predicts the numbers of its nodes."""
+        # Components make the partition of their parent anew whenever they predict, and for one row
+        # the copies take longer than all predictions.
+        if tree not in cls._numbered_trees:
+            nodes = tree.nodes.copy()
+            nodes["value"] = np.arange(len(nodes))
+            cls._numbered_trees[tree] = type(tree)(
+                nodes, tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets
+            )
+        return cls._numbered_trees[tree]
 
 
 def _histogram_trees(model: Any) -> list[Any]:

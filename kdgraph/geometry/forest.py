@@ -78,7 +78,7 @@ class TreePartition:
         """Return the node in which each tree puts each row, Int32[n, T], contiguous by column."""
         raise NotImplementedError
 
-    def locate(self, X: Any) -> Locations:
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points and codes of the rows ``X`` (Float[n, d]) together."""
         return Locations(self.embed(X), self.encode(X))
 

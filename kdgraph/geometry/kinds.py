@@ -337,9 +337,9 @@ class PipelinePartition:
         """Return the codes, [n, …], of the last step at the transformed rows."""
         return self.inner.encode(self._transform(X))
 
-    def locate(self, X: Any) -> Locations:
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points and codes of the rows, which are transformed once."""
-        return self.inner.locate(self._transform(X))
+        return self.inner.locate(self._transform(X), with_proba=with_proba)
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the geodesic similarity, Float[m, n], of codes of the last step."""

@@ -245,8 +245,11 @@ class Partition(Protocol):
         """Return the code of each row's polytope, Int[n, …]."""
         ...
 
-    def locate(self, X: Any) -> Locations:
-        """Return points and codes together."""
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
+        """Return points and codes together.
+
+        Without ``with_proba`` nothing is predicted that only :meth:`vote` needs.
+        """
         ...
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -14,15 +14,23 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize(
-    "n", [1, _BLOCK_ROWS - 1, _BLOCK_ROWS, _BLOCK_ROWS + 1, 3 * _BLOCK_ROWS + 7]
+    ("n", "block_rows"),
+    [
+        (1, 1),
+        (5, 8),
+        (_BLOCK_ROWS - 1, _BLOCK_ROWS),
+        (_BLOCK_ROWS, _BLOCK_ROWS),
+        (_BLOCK_ROWS + 1, _BLOCK_ROWS),
+        (3 * _BLOCK_ROWS + 7, _BLOCK_ROWS),
+    ],
 )
-def test_blocks_contain_all_rows_in_order(n):
+def test_blocks_contain_all_rows_in_order(n, block_rows):
     X = RNG.normal(size=(n, 3))
     blocks = []
     np.testing.assert_array_equal(
         apply_in_fixed_blocks(X, lambda block: blocks.append(block) or block), X
     )
-    assert {len(block) for block in blocks} == {_BLOCK_ROWS}
+    assert {len(block) for block in blocks} == {block_rows}
     np.testing.assert_array_equal(
         apply_in_fixed_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
     )

@@ -12,14 +12,13 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController
 
 from kdgraph.base import Rows
+from kdgraph.base.rows import on_one_thread
 from kdgraph.calibration.top_label.base import (
     N_FOLDS,
     NEVER,
@@ -37,15 +36,6 @@ _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
 PoolSize = NonNegative | Literal["cv"]
 POOL_GRID = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 """Candidates of "cv". The NLL is flat between them; the last one nearly removes the classes."""
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """Return the thread pools of numpy, scipy and scikit-learn.
-
-    A new search for them takes longer than a small fit, so the result is cached.
-    """
-    return ThreadpoolController()
 
 
 class ShrinkageTerms(NamedTuple):
@@ -156,7 +146,7 @@ class ShrinkageCalibrator(TopLabelCalibrator):
         self.pool_, self.pool_nll_ = fixed, None
         # One thread: several add in another order, and they made small fits 15 times as slow on a
         # busy machine.
-        with _thread_pools().limit(limits=1):
+        with on_one_thread():
             if chooses:
                 self.pool_, self.pool_nll_ = self._choose_pool(rows)
             self._fit_rows(rows)
