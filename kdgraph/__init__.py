@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
+    from kdgraph.deployment.onnx_export import export_onnx
     from kdgraph.detection import ScoreGate
     from kdgraph.fitted import load_fitted
     from kdgraph.geometry import partition_of
@@ -21,6 +22,7 @@ __all__ = [
     "ScoreGate",
     "TorchClassifier",
     "__version__",
+    "export_onnx",
     "load",
     "load_fitted",
     "partition_of",
@@ -33,6 +35,7 @@ _WHERE = {
     "KernelDensityNetwork": "kdgraph.density",
     "ScoreGate": "kdgraph.detection",
     "TorchClassifier": "kdgraph.parents.networks",
+    "export_onnx": "kdgraph.deployment.onnx_export",
     "load": "kdgraph.persistence",
     "load_fitted": "kdgraph.fitted",
     "partition_of": "kdgraph.geometry",
