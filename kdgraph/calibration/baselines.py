@@ -138,7 +138,7 @@ class ScoreMap(Uncalibrated):
 
     @np.errstate(under="ignore")
     def _predict_rows(self, rows: Rows) -> np.ndarray:
-        return self.calibrated_.predict_proba(self._scores_of(rows))
+        return apply_score_map(self.calibrated_, self._scores_of(rows))
 
     def _choose_response(self) -> ResponseName:
         """Return the scores of the parent that are mapped."""
@@ -260,6 +260,60 @@ def fit_score_map(
             frozen, method=method, cv=[(all_rows, all_rows)], ensemble=False
         )
         return maps.fit(scores, y, **weights)
+
+
+def apply_score_map(maps: CalibratedClassifierCV, scores: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a map of :func:`fit_score_map`.
+
+    They are ``maps.predict_proba(scores)`` to the bit. For one row, what scikit-learn finds out
+    about scores and labels around the maps takes three times as long as the maps.
+
+    Parameters
+    ----------
+    maps : CalibratedClassifierCV
+        The fitted map.
+    scores : Float[n, K] or Float[n]
+        Scores of the rows.
+
+    Returns
+    -------
+    Float[n, K]
+        Probabilities.
+
+    Notes
+    -----
+    Original to kdgraph. As in scikit-learn, the scores of each class are mapped against the rest
+    and divided by their sum; a row of zeros gets equal probabilities.
+
+    Examples
+    --------
+    >>> scores, y = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7]]), np.array([0, 1, 1])
+    >>> maps = fit_score_map("isotonic", scores, Rows.unweighted(scores, y), np.array([0, 1]))
+    >>> apply_score_map(maps, scores).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    """
+    fitted = maps.calibrated_classifiers_[0]
+    n_classes = len(fitted.classes)
+    is_binary, is_proba = n_classes == 2, fitted.estimator.response == "predict_proba"
+    if np.ndim(scores) == 1:
+        scores = scores[:, None]
+    elif is_binary and is_proba:
+        scores = scores[:, 1:]
+    if fitted.method == "temperature":
+        if is_binary and is_proba:
+            scores = np.concatenate([1 - scores, scores], axis=1)
+        proba = np.asarray(fitted.calibrators[0].predict(scores), dtype=np.float64)
+    else:
+        mapped = [map_.predict(of) for map_, of in zip(fitted.calibrators, scores.T, strict=True)]
+        if is_binary:
+            mapped = [1 - np.asarray(mapped[0], dtype=np.float64), mapped[0]]
+        proba = np.stack(mapped, axis=1).astype(np.float64)
+        if not is_binary:
+            total = proba.sum(axis=1, keepdims=True)
+            uniform = np.full_like(proba, 1 / n_classes)
+            proba = np.divide(proba, total, out=uniform, where=total != 0)
+    proba[(proba > 1.0) & (proba <= 1.0 + 1e-5)] = 1.0
+    return proba
 
 
 @dataclass(eq=False, repr=False)

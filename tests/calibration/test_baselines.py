@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
+from kdgraph.base import Rows
 from kdgraph.calibration import ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import apply_score_map, fit_score_map
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
@@ -55,6 +58,35 @@ def test_maps_equal_scikit_learn_on_the_calibration_rows(rows, parent, method):
     refitted = fit(ScoreMap(clone(parent), method=method), rows)
     assert np.array_equal(refitted.predict_proba(test), expected.predict_proba(test))
     assert not np.array_equal(model.predict_proba(test), parent.predict_proba(test))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n_classes", "method", "response"),
+    [
+        *product([2, 3], ["isotonic", "sigmoid", "temperature"], ["predict_proba"]),
+        *product([2, 3], ["isotonic", "sigmoid", "temperature"], ["decision_function"]),
+        *product([3], ["isotonic", "sigmoid"], ["log_odds"]),
+    ],
+)
+def test_maps_are_applied_as_scikit_learn_applies_them(n_classes, method, response, dtype):
+    """To the bit, also where all maps of a row are 0, and one row like many."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 2, (300, n_classes))
+    y = np.where(rng.random(300) < 0.3, rng.integers(n_classes, size=300), logits.argmax(axis=1))
+    scores = softmax(logits, axis=1) if response == "predict_proba" else logits
+    if response == "decision_function" and n_classes == 2:
+        scores = logits[:, 1] - logits[:, 0]
+    if response == "predict_proba" and n_classes == 3:
+        scores[-1] = 0.0  # below every step of the isotonic maps
+    scores = scores.astype(dtype)
+    rows = Rows.unweighted(scores[:200], y[:200])
+    maps = fit_score_map(method, scores[:200], rows, np.arange(n_classes), response)
+    expected = maps.predict_proba(scores)
+    np.testing.assert_array_equal(apply_score_map(maps, scores), expected)
+    np.testing.assert_array_equal(
+        apply_score_map(maps, scores[-1:]), maps.predict_proba(scores[-1:])
+    )
 
 
 def one_against_rest_by_loops(

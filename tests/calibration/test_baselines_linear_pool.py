@@ -49,6 +49,26 @@ def test_pool_is_the_mean_of_its_members(parent, rows):
     )
 
 
+class CountedForest(RandomForestClassifier):
+    """Forest that counts its predictions."""
+
+    n_predictions = 0
+
+    def predict_proba(self, X):
+        type(self).n_predictions += 1
+        return super().predict_proba(X)
+
+
+def test_parent_predicts_once_for_all_members(rows):
+    X, y, X_calibration, y_calibration, X_test, _ = rows
+    forest = CountedForest(10, random_state=0).fit(X, y)
+    pool = LinearPool(FrozenEstimator(forest), members=None)
+    pool.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    before = CountedForest.n_predictions
+    pool.predict_proba(X_test)
+    assert CountedForest.n_predictions == before + 1
+
+
 def test_members_can_be_passed(parent, rows):
     X, y, X_calibration, y_calibration, X_test, _ = rows
     pool = LinearPool(parent, members={"platt": ScoreMap(None, method="sigmoid")})

@@ -191,6 +191,25 @@ def test_vote_is_the_prediction_of_the_library(name):
     np.testing.assert_array_equal((locations[:10] + locations[10:]).proba, model.predict_proba(X))
 
 
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_rows_are_located_without_a_prediction(name):
+    X, y = table()
+    partition = partition_of(classifier(name).fit(X, y))
+    locations = partition.locate(X, with_proba=False)
+    assert locations.proba is None
+    np.testing.assert_array_equal(locations.codes, partition.locate(X).codes)
+
+
+def test_leaves_are_those_of_the_last_fit():
+    X, y = table()
+    model = HistGradientBoostingClassifier(max_iter=5)
+    first = partition_of(model.fit(X, y)).encode(X)
+    again = partition_of(model.fit(X, np.roll(y, 1))).encode(X)
+    other = HistGradientBoostingClassifier(max_iter=5).fit(X, np.roll(y, 1))
+    np.testing.assert_array_equal(again, partition_of(other).encode(X))
+    assert (first != again).any()
+
+
 def test_vote_of_a_regressor_is_refused():
     X, y = table()
     for model in (
