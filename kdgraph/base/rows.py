@@ -259,8 +259,10 @@ def allows_missing(estimator: Any) -> bool:
     It may if a tag of the estimator allows it, or if the estimator consists of others, which refuse
     missing values themselves if they must.
     """
-    if hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type):
-        tags = estimator.__sklearn_tags__()
+    # FrozenEstimator copies the tags of the estimator in it, which takes as long as a prediction.
+    inner = unwrap_frozen(estimator)
+    if hasattr(inner, "__sklearn_tags__") and not isinstance(inner, type):
+        tags = inner.__sklearn_tags__()
         if tags.input_tags.allow_nan or tags.no_validation:
             return True
     return is_meta_estimator(estimator)

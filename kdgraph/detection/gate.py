@@ -7,11 +7,11 @@ of any detector, by default that of an ensemble that also finds such rows. Origi
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.base import PostHoc, PostHocClassifier, Rows
@@ -137,11 +137,11 @@ class ScoreGate(PostHocClassifier):
         return self._detector_behind(_parent_behind(self.estimator))._distance_estimator()
 
     def _detector_behind(self, parent: Any) -> PostHocDetector:
-        """Return the detector, not fitted yet, after a parent if it has none of its own."""
+        """Return the detector, to be cloned, after a parent if it has none of its own."""
         detector = (
             ForestScoreEnsemble(n_jobs=self.n_jobs)
             if self.detector is None
-            else clone(self.detector)
+            else copy.copy(self.detector)
         )
         return detector if detector.estimator is not None else detector.set_params(estimator=parent)
 
