@@ -23,7 +23,12 @@ pytestmark = pytest.mark.slow
 
 HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 # Pages with scripts, commands and output in place of a component, and the libraries they need.
-LIBRARIES = {"check": ["lightgbm"], "fitted_model": ["lightgbm"], "torch_module": []}
+LIBRARIES = {
+    "check": ["lightgbm"],
+    "deploy": ["onnx", "onnxruntime"],
+    "fitted_model": ["lightgbm"],
+    "torch_module": [],
+}
 SCRIPT_PAGES = {HOWTO / f"{name}.md": needed for name, needed in LIBRARIES.items()}
 # An example of a whole analysis, which has a test of its own.
 REGRESSION = HOWTO / "regression.md"

@@ -63,16 +63,16 @@ def export_onnx(model: Any, file: str | os.PathLike[str], *, parent: bool = True
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from kdgraph.calibration import ScoreMap
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ScoreMap(RandomForestClassifier(10, random_state=0), random_state=0).fit(X, y)
-    >>> with TemporaryDirectory() as folder:
-    ...     export_onnx(model, f"{folder}/model.onnx")
-    ...     Path(f"{folder}/model.onnx").stat().st_size > 1000
-    True
+    >>> export_onnx(model, "model.onnx")  # doctest: +SKIP
+    >>> import onnxruntime  # doctest: +SKIP
+    >>> session = onnxruntime.InferenceSession("model.onnx")  # doctest: +SKIP
+    >>> session.run(["probabilities"], {"X": X[:1]})[0].round(1)  # doctest: +SKIP
+    array([[1., 0., 0.]])
     """
     try:
         import onnx

@@ -48,11 +48,9 @@ class OnnxGraph:
 
     Examples
     --------
-    >>> graph = OnnxGraph(with_parent=True)
-    >>> doubled = graph.affine(graph.input("X"), 2.0)
-    >>> content = graph.to_model({"doubled": doubled}, 3, np.array([0, 1]), None)
-    >>> [node.op_type for node in content.graph.node]
-    ['Identity', 'Mul', 'Add', 'Identity']
+    >>> graph = OnnxGraph(with_parent=False)
+    >>> graph.input("predict_proba"), graph.input("X"), graph.inputs
+    ('predict_proba', 'rows', ['predict_proba', 'X'])
     """
 
     def __init__(self, with_parent: bool):
