@@ -239,6 +239,8 @@ class FittedModel:
                 return as_distribution(component.predict_dist(X, **kwargs))
             if output != "top_label":
                 return getattr(component, OUTPUT_METHODS[output])(X, **kwargs)
+            if hasattr(component, "predict_top_label"):
+                return component.predict_top_label(X, **kwargs)
             # Metrics need the positions of the predicted classes, and ``predict`` returns labels.
             predicted = np.searchsorted(component.classes_, component.predict(X))
             confidence = component.predict_confidence(X, **kwargs)

@@ -10,10 +10,9 @@ from scipy.stats import gaussian_kde
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import Rows
-from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, fill_rows, fills_rows
+from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
@@ -66,15 +65,6 @@ class ProximityCalibrator(TopLabelCalibrator):
     neighbours: Count = 10
 
     paper_protocol: ClassVar = None  # the paper uses calibration rows too
-
-    def predict_confidence(self, X) -> np.ndarray:
-        """Return the probability that :meth:`predict` is correct, Float[n]."""
-        return self._predict_parts(X)[2]
-
-    @available_if(fills_rows)
-    def predict_proba(self, X) -> np.ndarray:
-        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
-        return fill_rows(*self._predict_parts(X))
 
     def proximity(self, X) -> np.ndarray:
         """Return the proximity of rows to calibration rows, Float[n] in (0, 1]."""

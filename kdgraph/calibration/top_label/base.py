@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -323,15 +323,26 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def predict_confidence(self, X) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n] in [0, 1]."""
-        proba = self._scores(X)
-        return self._confidence(proba, TopLabel.from_proba(proba))
+        return self._predict_parts(X)[2]
+
+    def predict_top_label(self, X) -> TopLabel:
+        """Return predicted classes, as positions in ``classes_``, with their confidence.
+
+        They are :meth:`predict` and :meth:`predict_confidence` by one prediction of the parent.
+        """
+        _, top_label, confidence = self._predict_parts(X)
+        return replace(top_label, confidence=confidence)
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
+        return fill_rows(*self._predict_parts(X))
+
+    def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         proba = self._scores(X)
         top_label = TopLabel.from_proba(proba)
-        return fill_rows(proba, top_label, self._confidence(proba, top_label))
+        return proba, top_label, self._confidence(proba, top_label)
 
     def _scores(self, X) -> np.ndarray:
         """Return the parent's probabilities, Float[n, K]."""

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import make_moons
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.calibration.local import BinMeanShift
+from kdgraph.base import FittedModel
+from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalRecalibration
 from kdgraph.calibration.top_label import (
     CumulativeConfidence,
     HistogramBinning,
@@ -66,3 +69,33 @@ def test_distinct_is_unique_up_to_rounding(numbers, seed):
         first_from(values, rounded).tolist() == low.tolist()
         and first_above(values, rounded).tolist() == high.tolist()
     )
+
+
+class CountedForest(RandomForestClassifier):
+    """Forest that counts its predictions."""
+
+    n_predictions = 0
+
+    def predict_proba(self, X):
+        type(self).n_predictions += 1
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("name", ["histogram", "local", "proximity"])
+def test_parent_predicts_once_for_class_and_confidence(name):
+    X, y = make_moons(300, noise=0.3, random_state=0)
+    forest = FrozenEstimator(CountedForest(10, random_state=0).fit(X[:100], y[:100]))
+    calibrator = {
+        "histogram": HistogramBinning(forest),
+        "local": LocalRecalibration(forest, features=RAW, bandwidth=1.0),
+        "proximity": DensityRatio(forest, features=RAW),
+    }[name]
+    calibrator.fit(X[:100], y[:100], X_calibration=X[100:200], y_calibration=y[100:200])
+    model = FittedModel(forest, {"calibrator": calibrator})
+    before = CountedForest.n_predictions
+    top_label = model.predict_outputs(["top_label"], X[200:])["top_label"]
+    assert CountedForest.n_predictions == before + 1
+    np.testing.assert_array_equal(
+        calibrator.classes_[top_label.predicted], calibrator.predict(X[200:])
+    )
+    np.testing.assert_array_equal(top_label.confidence, calibrator.predict_confidence(X[200:]))
