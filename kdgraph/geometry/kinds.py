@@ -296,6 +296,11 @@ class PipelinePartition:
         """True if the last step takes missing values, which its points keep."""
         return getattr(self.inner, "takes_missing", False)
 
+    @property
+    def transformers(self) -> list[Any]:
+        """Transformers in front of the last step, in their order."""
+        return [transformer for _, transformer in self._transformers.steps]
+
     def _transform(self, X: Any) -> Any:
         """Return the transformed rows, Float[n, d], dense and without missing values.
 

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -43,6 +45,8 @@ from kdgraph.calibration.top_label import (
 from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.detection import LeafBox
+from kdgraph.fitted import FittedParent
+from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import SaveError
 
 pytest.importorskip("onnx", reason="onnx is not installed; the extra onnx has it")
@@ -56,7 +60,8 @@ TOLERANCE = 1e-10
 EXPORTABLE = (
     "; a density gate, score maps, matrix scaling, Dirichlet calibration, linear pools and"
     " confidence by curves or temperatures can be, and forests, trees, histogram gradient boosting"
-    " and logistic regression as parents; parent=False leaves another parent out"
+    " and logistic regression as parents, also behind StandardScaler and SimpleImputer;"
+    " parent=False leaves another parent out"
 )
 
 
@@ -229,6 +234,56 @@ def test_any_parent_can_be_left_out(n_classes, tmp_path):
     )
 
 
+def test_transformers_of_pipelines_come_before_parent_and_distances(tmp_path):
+    X, y, X_calibration, y_calibration, query = rows(3)
+    X, query = X.copy(), query.copy()
+    X[::7, 0] = query[::5, 1] = np.nan
+    parent = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(X, y)
+    partition = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), OWN_FOREST)
+    gate = DensityGate(ScoreMap(FrozenEstimator(parent)), partition=partition, random_state=0)
+    gate.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    outputs = run_graph(gate, query, tmp_path / "model.onnx")
+    np.testing.assert_allclose(
+        outputs["probabilities"], gate.predict_proba(query), rtol=0, atol=TOLERANCE
+    )
+    np.testing.assert_allclose(outputs["ood_score"], gate.ood_score(query), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*calibration rows", "ignore:.*takes the .* rows of fit")
+def test_a_model_from_a_file_is_repaired_in_a_graph(tmp_path):
+    """The model has its own order of columns, and categories."""
+    lightgbm = pytest.importorskip("lightgbm", reason="the extra boosting is not installed")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "job": pd.Categorical(rng.choice(["chef", "clerk", "nurse"], 900)),
+            "age": rng.normal(40, 12, 900),
+        }
+    )
+    y = ((frame["age"] > 40) ^ (frame["job"] == "chef") ^ (rng.random(900) < 0.1)).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1)
+    model.fit(frame[["age", "job"]][:300], y[:300]).booster_.save_model(tmp_path / "model.txt")
+    parent = FittedParent(
+        str(tmp_path / "model.txt"),
+        data_columns=[("job", ("chef", "clerk", "nurse")), ("age", None)],
+        data_labels=[0, 1],
+    )
+    X = np.column_stack([frame["job"].cat.codes.astype(float), frame["age"]])
+    X[::9, 0] = np.nan
+    parent.fit(X[300:600], y[300:600])
+    gate = DensityGate(ScoreMap(FrozenEstimator(parent)), random_state=0)
+    gate.fit(X[300:600], y[300:600], X_calibration=X[600:], y_calibration=y[600:])
+    query = np.concatenate([X, X * [1, 9]])
+    feeds = {"X": query, "predict_proba": parent.predict_proba(query)}
+    outputs = run_graph(gate, feeds, tmp_path / "model.onnx", parent=False)
+    np.testing.assert_allclose(
+        outputs["probabilities"], gate.predict_proba(query), rtol=0, atol=TOLERANCE
+    )
+    score = gate.ood_score(query)
+    assert (score > 0).any()
+    np.testing.assert_allclose(outputs["ood_score"], score, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     "labels", [np.array([False, True]), np.array([3, 7]), np.array([0.0, 2.0]), ["no", "yes"]]
 )
@@ -273,9 +328,16 @@ REFUSED = {
     "VennAbers cannot be exported to ONNX, because its curve has no operators": VennAbers,
     "DensityGate cannot be exported to ONNX, because distance='geodesic' compares the leaves of all"
     " training rows": lambda parent: DensityGate(parent, distance="geodesic"),
-    "DensityGate cannot be exported to ONNX, because its distances are not measured between the"
-    " rows themselves": lambda parent: DensityGate(
-        parent, partition=make_pipeline(StandardScaler(), OWN_FOREST)
+    "PCA cannot be exported to ONNX, because no operators are known for it": lambda parent: (
+        DensityGate(parent, partition=make_pipeline(PCA(2), OWN_FOREST))
+    ),
+    "DensityGate cannot be exported to ONNX, because its distances are measured in a layer of a"
+    " network": lambda parent: DensityGate(
+        parent, partition=MultilayerPerceptron(hidden=(5,), max_epochs=2, random_state=0)
+    ),
+    "SimpleImputer cannot be exported to ONNX, because it does more than replace NaN by"
+    " numbers": lambda parent: DensityGate(
+        parent, partition=make_pipeline(SimpleImputer(missing_values=0.0), OWN_FOREST)
     ),
     "LeafBox cannot be exported to ONNX, because it predicts no classes": LeafBox,
     "ConformalClassifier cannot be exported to ONNX, because its sets depend on a hash of the row"

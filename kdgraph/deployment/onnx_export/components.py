@@ -5,6 +5,7 @@ Original to kdgraph.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,13 +166,16 @@ def log_density_of(gate: DensityGate, graph: OnnxGraph) -> str:
 
 def _add_log_density(gate: DensityGate, density: KernelDensityGraph, graph: OnnxGraph) -> str:
     partition = density.partition
-    while isinstance(partition, PipelinePartition) and not len(partition._transformers):
-        partition = partition.inner
-    if isinstance(partition, PipelinePartition) or tree_partition_of(partition) is None:
-        return refuse_export(gate, "its distances are not measured between the rows themselves")
+    if isinstance(partition, PipelinePartition):
+        behind = copy.copy(density)
+        behind.partition = partition.inner
+        with graph.behind(partition.transformers):
+            return _add_log_density(gate, behind, graph)
+    if tree_partition_of(partition) is None:
+        return refuse_export(gate, "its distances are measured in a layer of a network")
     if density._nearest_mean is None:
         return refuse_export(gate, "distance='geodesic' compares the leaves of all training rows")
-    points = graph.input("X")
+    points = graph.rows()
     if density.fill_values is not None:
         is_missing = graph.add("IsNaN", points)
         points = graph.add("Where", is_missing, graph.constant(density.fill_values), points)

@@ -6,7 +6,8 @@ Each kind of component or parent has one function that adds its operators: it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import singledispatch
 from typing import Any, NoReturn
 
@@ -27,7 +28,8 @@ _ROWS = "rows"
 _EXPORTABLE = (
     "a density gate, score maps, matrix scaling, Dirichlet calibration, linear pools and confidence"
     " by curves or temperatures can be, and forests, trees, histogram gradient boosting and"
-    " logistic regression as parents; parent=False leaves another parent out"
+    " logistic regression as parents, also behind StandardScaler and SimpleImputer; parent=False"
+    " leaves another parent out"
 )
 
 
@@ -59,12 +61,28 @@ class OnnxGraph:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self.results: dict[Any, str] = {}
+        self._transformed_rows: str | None = None
 
     def input(self, name: str) -> str:
         """Return the value of an input, which the graph has from then on."""
         if name not in self.inputs:
             self.inputs.append(name)
         return _ROWS if name == "X" else name
+
+    def rows(self) -> str:
+        """Return the rows, Float64[n, d]; within :meth:`behind`, the transformed ones."""
+        return self._transformed_rows or self.input("X")
+
+    @contextmanager
+    def behind(self, transformers: Any) -> Iterator[None]:
+        """Let :meth:`rows` be those behind the transformers of a pipeline, within the block."""
+        before = self._transformed_rows
+        for transformer in transformers:
+            self._transformed_rows = add_transform(transformer, self)
+        try:
+            yield
+        finally:
+            self._transformed_rows = before
 
     def constant(self, values: Any) -> str:
         """Return the name of an array: Float64, Int64, Bool, or text for objects."""
@@ -230,6 +248,12 @@ def add_proba(model: Any, graph: OnnxGraph) -> str:
 def add_decision(parent: Any, graph: OnnxGraph) -> str:
     """Add the nodes of ``decision_function``, Float64[n, K], or Float64[n] of two classes."""
     return refuse_export(parent, "no operators are known for its decision_function")
+
+
+@singledispatch
+def add_transform(transformer: Any, graph: OnnxGraph) -> str:
+    """Add the nodes that transform the rows of the graph, Float64[n, d']."""
+    return refuse_export(transformer, "no operators are known for it")
 
 
 def interpolate(score: str, knots: np.ndarray, values: np.ndarray, graph: OnnxGraph) -> str:

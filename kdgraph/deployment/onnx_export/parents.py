@@ -16,7 +16,10 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.deployment.onnx_export.graph import (
@@ -26,8 +29,11 @@ from kdgraph.deployment.onnx_export.graph import (
     OnnxGraph,
     add_decision,
     add_proba,
+    add_transform,
+    parent_output,
     refuse_export,
 )
+from kdgraph.fitted.rows import ModelRows
 
 
 class _TreeNodes(NamedTuple):
@@ -105,6 +111,50 @@ def _round_down(threshold: np.ndarray, dtype: type) -> np.ndarray:
     return np.where(rounded > threshold, np.nextafter(rounded, dtype(-np.inf)), rounded)
 
 
+@add_transform.register
+def _(transformer: StandardScaler, graph: OnnxGraph) -> str:
+    rows = graph.rows()
+    if transformer.mean_ is not None and transformer.with_mean:
+        rows = graph.add("Sub", rows, graph.constant(transformer.mean_))
+    if transformer.scale_ is not None:
+        rows = graph.add("Div", rows, graph.constant(transformer.scale_))
+    return rows
+
+
+@add_transform.register
+def _(transformer: SimpleImputer, graph: OnnxGraph) -> str:
+    values = np.asarray(transformer.statistics_)
+    has_nan = isinstance(transformer.missing_values, float) and np.isnan(transformer.missing_values)
+    if transformer.add_indicator or not has_nan or values.dtype.kind != "f":
+        refuse_export(transformer, "it does more than replace NaN by numbers")
+    if np.isnan(values).any():
+        refuse_export(transformer, "it drops columns without values")
+    rows = graph.rows()
+    return graph.add("Where", graph.add("IsNaN", rows), graph.constant(values), rows)
+
+
+@add_transform.register
+def _(transformer: ModelRows, graph: OnnxGraph) -> str:
+    names = [name for name, _ in transformer.columns]
+    if transformer.names is None or not names:
+        return graph.rows()
+    # Categories stay positions of their values: distances count these.
+    positions = np.array([names.index(name) for name in transformer.names])
+    return graph.add("Gather", graph.rows(), graph.constant(positions), axis=1)
+
+
+@add_proba.register
+def _(model: Pipeline, graph: OnnxGraph) -> str:
+    with graph.behind(step for _, step in model.steps[:-1]):
+        return parent_output(model[-1], "predict_proba", graph)
+
+
+@add_decision.register
+def _(parent: Pipeline, graph: OnnxGraph) -> str:
+    with graph.behind(step for _, step in parent.steps[:-1]):
+        return parent_output(parent[-1], "decision_function", graph)
+
+
 @add_proba.register(DecisionTreeClassifier)
 @add_proba.register(RandomForestClassifier)
 @add_proba.register(ExtraTreesClassifier)
@@ -122,7 +172,7 @@ def _(model: Any, graph: OnnxGraph) -> str:
         )
         for tree in trees
     ]
-    leaves = _leaves(graph.input("X"), nodes, graph, np.float32)
+    leaves = _leaves(graph.rows(), nodes, graph, np.float32)
     votes = [
         graph.add("Gather", graph.constant(tree.value[:, 0, :]), leaf)
         for tree, leaf in zip(trees, leaves, strict=True)
@@ -166,7 +216,7 @@ def _(parent: HistGradientBoostingClassifier, graph: OnnxGraph) -> str:
         )
         for tree in nodes
     ]
-    leaves = _leaves(graph.input("X"), structure, graph, np.float64)
+    leaves = _leaves(graph.rows(), structure, graph, np.float64)
     values = [
         graph.add("Gather", graph.constant(tree["value"]), leaf)
         for tree, leaf in zip(nodes, leaves, strict=True)
@@ -181,6 +231,6 @@ def _(parent: HistGradientBoostingClassifier, graph: OnnxGraph) -> str:
 
 @add_decision.register
 def _(parent: LogisticRegression, graph: OnnxGraph) -> str:
-    product = graph.add("MatMul", graph.input("X"), graph.constant(parent.coef_.T))
+    product = graph.add("MatMul", graph.rows(), graph.constant(parent.coef_.T))
     logits = graph.add("Add", product, graph.constant(parent.intercept_))
     return graph.column(logits, 0) if len(parent.classes_) == 2 else logits
