@@ -200,13 +200,8 @@ class ModelCheck:
 
     @property
     def gated(self) -> str | None:
-        """The gate or density with the least NLL of those that are not clearly worse than the best.
-
-        Where all of them are clearly worse, it is the one with the least NLL; None without any.
-        """
-        known = [name for name in self.methods if name in self.gates]
-        as_good = [name for name in known if name in self.choice.as_good]
-        loss = {name: self.choice.methods[name].loss for name in as_good or known}
+        """The gate or density with the least NLL, None without any."""
+        loss = {name: self.choice.methods[name].loss for name in self.methods if name in self.gates}
         return min(loss, key=loss.__getitem__) if loss else None
 
     @cached_property
