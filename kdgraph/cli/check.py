@@ -47,9 +47,9 @@ have seen any. The model and its repairs meet the same rows out of distribution:
 shifted, far away, noise.
 
 The repair with the least negative log-likelihood is chosen. A bootstrap of the rows gives the \
-interval of what it gains, how often it is chosen, and which others are not clearly worse. Among \
-these a density gate is recommended, since it alone changes what the model predicts far from its \
-data.
+interval of what it gains, how often it is chosen, and which others are not clearly worse. If the \
+best density gate is one of these, and costs at most .01 nats, it is recommended, since it alone \
+changes what the model predicts far from its data.
 
 The page is one HTML file without a script. The runs are in --out, and 'kdg table', 'compare' and \
 'report' read them."""

@@ -31,6 +31,8 @@ SET_TITLES = {
 }
 """Set of rows out of distribution → its name."""
 _MAX_CLASSES = 20
+_MOST_COST = 0.01
+"""Largest loss, in nats per row, for which a gate is recommended in place of the best repair."""
 _LEVEL, _LEAST_P = 0.05, 0.001
 """Level of the test of calibration, and the least p-value of its simulations."""
 
@@ -113,20 +115,22 @@ def _far_sentences(check: ModelCheck) -> list[str]:
     if check.gated != check.choice.chosen:
         clear = "not clearly" if check.gated in check.choice.as_good else "clearly"
         cost = check.choice.methods[check.gated].behind.value
-        end += f", and the NLL is {cost:.3f} nats higher than with {check.choice.chosen}, {clear}"
+        best = method_title(check.choice.chosen)
+        than = "of" if check.choice.chosen == UNREPAIRED else "with"
+        end += f", and the NLL is {cost:.3f} nats higher than {than} {best}, {clear}"
     return [f"{start}; {end}."]
 
 
 def recommended(check: ModelCheck) -> str:
     """Return the method to apply.
 
-    It is the one with the least NLL; or, if that is not clearly better than a gate, the gate, since
-    it alone changes what is predicted far from the data. Without a repair that clearly helps, and
-    without a gate that is not clearly worse, it is the model as it is.
+    It is the one with the least NLL; or, if that is not clearly better than the best gate, and by
+    no more than .01 nats, the gate, since it alone changes what is predicted far from the data.
+    Without a repair that clearly helps, and without such a gate, it is the model as it is.
     """
-    choice = check.choice
-    if check.gated is not None and check.gated in choice.as_good:
-        return check.gated
+    choice, gate = check.choice, check.gated
+    if gate in choice.as_good and choice.methods[gate].behind.value <= _MOST_COST:
+        return gate
     return choice.chosen if check.helps else UNREPAIRED
 
 

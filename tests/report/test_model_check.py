@@ -85,6 +85,15 @@ def test_without_a_clear_gain_the_model_stays_as_it_is():
     assert recommended(unclear) == UNREPAIRED
 
 
+def test_a_gate_that_few_rows_cannot_tell_from_the_best_is_not_recommended():
+    """With 40 rows a gate that costs a lot is not clearly worse."""
+    check = make_check(sharpen=1.0, gate=1.8, repair=1.0, n=40, seed=2)
+    assert "gated_isotonic" in check.choice.as_good
+    assert check.choice.methods["gated_isotonic"].behind.value > 0.01
+    assert recommended(check) == UNREPAIRED
+    assert verdict(check)[-1].endswith("nats higher than of the model as it is, not clearly.")
+
+
 def test_without_a_gate_the_words_are_of_the_model_alone():
     check = make_check()
     methods = {name: check.methods[name] for name in (UNREPAIRED, "isotonic")}
