@@ -116,7 +116,7 @@ def _far_sentences(check: ModelCheck) -> list[str]:
         clear = "not clearly" if check.gated in check.choice.as_good else "clearly"
         cost = check.choice.methods[check.gated].behind.value
         best = method_title(check.choice.chosen)
-        than = "of" if check.choice.chosen == UNREPAIRED else "with"
+        than = "that of" if check.choice.chosen == UNREPAIRED else "with"
         end += f", and the NLL is {cost:.3f} nats higher than {than} {best}, {clear}"
     return [f"{start}; {end}."]
 

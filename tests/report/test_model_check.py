@@ -91,7 +91,7 @@ def test_a_gate_that_few_rows_cannot_tell_from_the_best_is_not_recommended():
     assert "gated_isotonic" in check.choice.as_good
     assert check.choice.methods["gated_isotonic"].behind.value > 0.01
     assert recommended(check) == UNREPAIRED
-    assert verdict(check)[-1].endswith("nats higher than of the model as it is, not clearly.")
+    assert verdict(check)[-1].endswith("nats higher than that of the model as it is, not clearly.")
 
 
 def test_without_a_gate_the_words_are_of_the_model_alone():
