@@ -118,7 +118,7 @@ def candidates(line: str) -> list[str]:
     Examples
     --------
     >>> candidates("kdg re")
-    ['report ', 'reproduce ']
+    ['repair ', 'report ', 'reproduce ']
     >>> candidates("kdg completion z")
     ['zsh ']
     """

@@ -108,7 +108,7 @@ def test_each_group_has_its_own_temperature(made):
 def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
     asked = []
     kind, method = (
-        (LocalRecalibration, "predict_confidence")
+        (LocalRecalibration, "predict_top_label")
         if name == "group_histogram"
         else (GroupWise, "predict_proba")
     )

@@ -238,7 +238,9 @@ def test_communities_and_crime_have_the_groups_of_luo_et_al():
         "racePctHisp": 115,
     }
     splits = make_splits(
-        build(node), rng=np.random.default_rng(0), **{key: node[key] for key in split_options()}
+        build(node),
+        rng=np.random.default_rng(0),
+        **{key: node[key] for key in split_options() if key != "folds"},
     )
     assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [
         994,
