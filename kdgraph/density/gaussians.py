@@ -73,6 +73,15 @@ class Whitening:
             "ij,kj->ik", np.clip(points, -_MAX_COORDINATE, _MAX_COORDINATE), self.directions
         )
 
+    def rounding(self, points: np.ndarray) -> np.ndarray:
+        """Return the spread up to which coordinates of ``points`` may be rounding alone, Float[d].
+
+        Along an axis on which features cancel, as where one feature is a copy of another, all rows
+        have the coordinate 0 up to the rounding of the terms.
+        """
+        largest = np.abs(points).max(axis=0, initial=0.0)
+        return _CONSTANT_TOLERANCE * (np.abs(self.directions) @ largest)
+
     @property
     def log_volume(self) -> float:
         """Log volume, along the axes, of a unit cube of the original features."""
@@ -165,6 +174,8 @@ class PolytopeMoments:
     given_spacing : Float[d] or None, default=None
         Spacing that was chosen in another way, see
         :func:`~kdgraph.density.left_out.leave_one_out`.
+    rounding : Float[d] or float, default=0.0
+        Spread up to which a feature is constant, if more than the rounding of its values.
     """
 
     sizes: np.ndarray
@@ -172,6 +183,7 @@ class PolytopeMoments:
     variance: np.ndarray
     held_out: np.ndarray | None = None
     given_spacing: np.ndarray | None = None
+    rounding: np.ndarray | float = 0.0
 
     @cached_property
     def spacing(self) -> np.ndarray:
@@ -207,7 +219,7 @@ class PolytopeMoments:
         """Return the spacing without shrinkage, Float[d]."""
         if len(self.mean) < 2:
             return np.full(self.mean.shape[1], VARIANCE_LAMBDA)
-        unit = mean_units(self.mean)
+        unit = mean_units(self.mean, self.rounding)
         scaled = self.mean / unit
         sample = _subsample(scaled)
         neighbour_ids = (
@@ -228,10 +240,14 @@ class PolytopeMoments:
         )
 
 
-def mean_units(means: np.ndarray) -> np.ndarray:
-    """Return units in which every feature of the means has variance 1, Float[d]; 1 if constant."""
+def mean_units(means: np.ndarray, rounding: np.ndarray | float = 0.0) -> np.ndarray:
+    """Return units in which every feature of the means has variance 1, Float[d]; 1 if constant.
+
+    A feature is constant if its means differ by no more than their rounding, or ``rounding``.
+    """
     unit = means.std(axis=0)
-    unit[np.ptp(means, axis=0) <= _CONSTANT_TOLERANCE * np.abs(means).max(axis=0)] = 1.0
+    least = np.maximum(_CONSTANT_TOLERANCE * np.abs(means).max(axis=0), rounding)
+    unit[np.ptp(means, axis=0) <= least] = 1.0
     return unit
 
 
@@ -242,7 +258,10 @@ def limit_spacing(squared: np.ndarray) -> np.ndarray:
 
 
 def polytope_moments(
-    X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None
+    X: np.ndarray,
+    polytopes: Polytopes,
+    held_out: np.ndarray | None = None,
+    rounding: np.ndarray | float = 0.0,
 ) -> PolytopeMoments:
     """Return the moments of the rows in each polytope; the mean is Eq. 9 of Dey et al.
 
@@ -252,7 +271,7 @@ def polytope_moments(
         The rows.
     polytopes : Polytopes
         Their polytopes.
-    held_out : Float[m, d], default=None
+    held_out, rounding
         See :class:`PolytopeMoments`.
 
     Returns
@@ -267,6 +286,7 @@ def polytope_moments(
         mean,
         polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / sizes,
         held_out,
+        rounding=rounding,
     )
 
 

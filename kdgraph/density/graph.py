@@ -166,6 +166,7 @@ class KernelDensityGraph:
             self.to_coordinates(points),
             self.polytopes,
             None if held_out is None else self.to_coordinates(held_out),
+            0.0 if self.whitening is None else self.whitening.rounding(points),
         )
         self.floor_log_density = np.empty(0)
         if leave_one_out and distance == "scaled":

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
+from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.density.gaussians import (
     VARIANCE_LAMBDA,
@@ -20,7 +21,8 @@ from kdgraph.density.gaussians import (
     published_variances,
     shrunk_variances,
 )
-from kdgraph.geometry import polytopes_of
+from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.geometry import partition_of, polytopes_of
 
 RULES = [shrunk_variances, printed_variances, published_variances]
 
@@ -209,3 +211,32 @@ def test_held_out_rows_choose_spacing_of_nearly_constant_features():
         (1 - weight) * plain_spacing + weight * plain_spacing.mean() for weight in (0.01, 0.1, 1.0)
     ]
     assert any(np.allclose(chosen_spacing, candidate, rtol=1e-12) for candidate in expected)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_an_axis_on_which_features_cancel_is_no_feature(copies):
+    """All rows have the coordinate 0 there, up to rounding, which has no unit of its own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+
+    def with_copies(rows):
+        return np.column_stack([rows, *[rows[:, 0] * (2 + i) for i in range(copies)]])
+
+    partition = partition_of(ExtraTreesClassifier(20, random_state=0).fit(with_copies(X), y))
+    graph = KernelDensityGraph(
+        partition,
+        partition.locate(with_copies(X)),
+        np.eye(2)[y],
+        shrunk_variances,
+        distance="whitened",
+    )
+    assert graph.spacing.min() > 1e-6 * graph.spacing.max()
+    near = with_copies(rng.normal(size=(50, 3)))
+    # A change in the last bits of the coordinates changes the density in its last bits.
+    exact = graph.log_density(near)
+    rounded = graph.log_density(near * (1 + 1e-15 * rng.choice([-1, 1], near.shape)))
+    np.testing.assert_allclose(rounded, exact, rtol=1e-9)
+    apart = near.copy()
+    apart[:, 3] += 1.0
+    assert graph.log_density(apart).max() < exact.min() - 10

@@ -221,7 +221,7 @@ def left_out_by_loop(points, polytope_of_row, weight) -> np.ndarray:
 def test_left_out_densities_are_those_of_graphs_without_the_row(sizes, monkeypatch):
     # The unit in which neighbours are found stays that of all rows; here it is 1 with every row.
     for module in (gaussians, left_out):
-        monkeypatch.setattr(module, "mean_units", lambda means: np.ones(means.shape[1]))
+        monkeypatch.setattr(module, "mean_units", lambda means, *_: np.ones(means.shape[1]))
     rng = np.random.default_rng(0)
     points = rng.normal(size=(90, 3)) * [1.0, 10.0, 0.1]
     polytope_of_row = np.arange(90) // sizes
