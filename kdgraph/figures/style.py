@@ -337,17 +337,31 @@ def save_figure(
     stem = Path(stem)
     # Path.with_suffix would cut a name such as "radius_1.5".
     paths = [stem.parent / f"{stem.name}.{kind}" for kind in formats]
-    with style_context():
-        for path, kind in zip(paths, formats, strict=True):
-            texts = dict(zip(_METADATA_KEYS.get(kind, ()), (title, description), strict=False))
-            figure.savefig(
-                path,
-                format=kind,
-                dpi=dpi,
-                metadata=_REPRODUCIBLE_METADATA.get(kind, {})
-                | {key: text for key, text in texts.items() if text},
-            )
+    for path, kind in zip(paths, formats, strict=True):
+        path.write_bytes(figure_bytes(figure, kind, dpi, title=title, description=description))
     return paths
+
+
+def figure_bytes(
+    figure: Figure, kind: str, dpi: int = 200, *, title: str = "", description: str = ""
+) -> bytes:
+    """Return the content of a file of a figure; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+        Figure to be written.
+    kind : str
+        Format that matplotlib supports, such as "svg".
+    dpi, title, description
+        As for :func:`save_figure`.
+    """
+    texts = dict(zip(_METADATA_KEYS.get(kind, ()), (title, description), strict=False))
+    metadata = _REPRODUCIBLE_METADATA.get(kind, {}) | {k: text for k, text in texts.items() if text}
+    buffer = io.BytesIO()
+    with style_context():
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()
 
 
 LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.fitted.source import ExternalModel, ModelSource, OutputKind
+from kdgraph.wording import first_line
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -50,7 +51,7 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     try:
         graph = onnx.load_model_from_string(content).graph
     except Exception as error:  # any: protobuf's errors have no public base
-        raise source.error(f"is no ONNX file, or damaged ({error})") from error
+        raise source.error(f"is no ONNX file, or damaged ({first_line(error)})") from error
     # Weights in other files would be opened by names that this file chose.
     external = [
         tensor.name
@@ -69,7 +70,7 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     try:
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # any: onnxruntime's errors have no public base
-        raise source.error(f"cannot be run by onnxruntime ({error})") from error
+        raise source.error(f"cannot be run by onnxruntime ({first_line(error)})") from error
     output, kind = _choose_output(source, session, graph)
     classes = _class_labels(graph)
     inputs = session.get_inputs()

@@ -39,7 +39,7 @@ from kdgraph.fitted.source import (
 from kdgraph.geometry import PartitionKind, partition_kind
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import column_encoder, distribution_from_predictions
-from kdgraph.wording import some
+from kdgraph.wording import first_line, some
 
 _PICKLE_NAME = "pickle:loads"
 _N_TREES = 100
@@ -546,9 +546,9 @@ class FittedParent(BaseEstimator):
             outputs = np.asarray(model.predict(rows))
         except DataError:
             raise
-        except Exception as error:
-            first = (str(error).strip() or type(error).__name__).split("\n")[0]
-            raise self._source().error(f"does not predict these rows ({first})") from error
+        except Exception as error:  # any: models are of any library
+            problem = f"does not predict these rows ({first_line(error)})"
+            raise self._source().error(problem) from error
         if len(outputs) != n or outputs.ndim > 2 or outputs.dtype.kind not in "fiub":
             raise self._source().error(
                 f"must predict numbers [{n}, K] for {n} rows, got {outputs.dtype} of shape"

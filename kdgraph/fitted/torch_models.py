@@ -25,6 +25,7 @@ from kdgraph.fitted.source import (
     import_object,
 )
 from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.wording import first_line
 
 _BLOCK_ROWS = 1024
 # Keys under which training loops keep the weights in a dictionary of several things.
@@ -73,7 +74,7 @@ def _program(
             warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
             program = load(content)
     except Exception as error:  # any: torch's readers raise errors of many types
-        raise source.error(f"is no {kind}, or damaged ({error})") from error
+        raise source.error(f"is no {kind}, or damaged ({first_line(error)})") from error
     return _model(source, kind, program)
 
 
@@ -98,7 +99,7 @@ def _load_pickle(source: ModelSource, content: bytes) -> Any:
     try:
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
     except Exception as error:  # any: as above
-        raise source.error(f"is no file of torch, or damaged ({error})") from error
+        raise source.error(f"is no file of torch, or damaged ({first_line(error)})") from error
 
 
 def _module(source: ModelSource, value: Any) -> nn.Module:

@@ -162,7 +162,14 @@ def ece_if_calibrated(
 def mean_simulated_error(
     rows: BinnedRows, norm: Norm, debiased: bool, draws: int, rng: np.random.Generator
 ) -> float:
-    """Return the mean error of predictions that are correct with their confidence.
+    """Return the mean of :func:`simulated_errors`, with its parameters."""
+    return float(np.mean(simulated_errors(rows, norm, debiased, draws, rng)))
+
+
+def simulated_errors(
+    rows: BinnedRows, norm: Norm, debiased: bool, draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return errors of predictions that are correct with their confidence, Float[draws].
 
     Parameters
     ----------
@@ -180,8 +187,8 @@ def mean_simulated_error(
     Bröcker and Smith, Weather and Forecasting 22, 2007.
     """
     n = len(rows.confidence)
-    return float(
-        np.mean([rows.error(rng.random(n) < rows.confidence, norm, debiased) for _ in range(draws)])
+    return np.array(
+        [rows.error(rng.random(n) < rows.confidence, norm, debiased) for _ in range(draws)]
     )
 
 

@@ -5,7 +5,6 @@ Original to kdgraph.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from kdgraph.results.names import MARK, MISSING
 from kdgraph.wording import counted, some
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 AS_IT_IS = "the model as it is"
 """Name of the model without a repair."""
@@ -296,6 +295,7 @@ def sections(check: ModelCheck) -> list[Section]:
 def figures(check: ModelCheck) -> dict[str, PageFigure]:
     """Return the figures of the page, by the title of the section that each belongs to."""
     from kdgraph.figures import plot_gains, plot_mean_confidence, plot_reliability_diagram
+    from kdgraph.figures.style import figure_bytes
     from kdgraph.metrics import reliability_bins
 
     shown, choice = _shown(check), check.choice
@@ -335,17 +335,10 @@ def figures(check: ModelCheck) -> dict[str, PageFigure]:
             "Gain of each repair",
             plot_gains(gains, xlabel="gain in NLL (nats per row)", chosen=choice.chosen),
         )
-    return {section: PageFigure(title, _svg(figure)) for section, (title, figure) in drawn.items()}
-
-
-def _svg(figure: Figure) -> bytes:
-    """Return a figure as an SVG file, the same bytes each time."""
-    from kdgraph.figures import style_context
-
-    buffer = io.BytesIO()
-    with style_context():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    return {
+        section: PageFigure(title, figure_bytes(figure, "svg"))
+        for section, (title, figure) in drawn.items()
+    }
 
 
 def _shown(check: ModelCheck) -> list[str]:

@@ -54,7 +54,7 @@ class ModelPage:
 
 def render_model_page(page: ModelPage) -> str:
     """Return the page as HTML, which needs no network, no script and no other file."""
-    style = source_file("model.css")
+    style = source_file("base.css") + source_file("model.css")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         source_file("model.html.j2")
     )

@@ -117,7 +117,7 @@ def render_page(
         Title, command and notes.
     """
     script = "(() => {\n" + "\n".join(source_file(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
-    style, theme = source_file("page.css"), source_file("theme.js")
+    style, theme = source_file("base.css") + source_file("page.css"), source_file("theme.js")
     rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         source_file("page.html.j2")

@@ -16,11 +16,12 @@ import numpy as np
 from kdgraph.base import FittedModel
 from kdgraph.config import RunConfig
 from kdgraph.deployment import DeployedModel
-from kdgraph.errors import KdgError, UsageError
+from kdgraph.errors import UsageError
 from kdgraph.metrics import auroc
 from kdgraph.results.model_check.numbers import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
 from kdgraph.results.records import FinishedRun
 from kdgraph.runner.run import PREDICTIONS
+from kdgraph.wording import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,11 +228,8 @@ def _given_rows(saved: DeployedModel, model: FittedModel, X: np.ndarray, path: P
     """Return the outputs of a model for the first rows of a file; ``X`` are its test rows."""
     from kdgraph.runner.prediction.rows import NewRows
 
-    try:
-        rows = NewRows(path, saved.schema, "missing", lambda line: None)
-        block = next(rows.blocks(MAX_GIVEN_ROWS), None)
-    except KdgError as error:
-        raise type(error)(str(error).replace("--input", "--ood", 1)) from error
+    rows = NewRows(path, saved.schema, "missing", lambda line: None, option="--ood")
+    block = next(rows.blocks(MAX_GIVEN_ROWS), None)
     if block is None:
         raise UsageError(f"--ood {path} has no rows")
     near = model.predict_outputs(["ood_score"], X)
@@ -239,7 +237,7 @@ def _given_rows(saved: DeployedModel, model: FittedModel, X: np.ndarray, path: P
         far = model.predict_outputs(["proba", "ood_score"], block.X)
     except ValueError as error:
         raise UsageError(
-            f"--ood {path}: the model does not predict these rows ({str(error).splitlines()[0]});"
+            f"--ood {path}: the model does not predict these rows ({first_line(error)});"
             " categories that the data do not have are missing values to it"
         ) from error
     return FarRows(far["proba"].max(axis=1), auroc(far["ood_score"], near["ood_score"]))

@@ -23,6 +23,7 @@ from kdgraph.metrics import (
     top_label_ece,
     top_label_ece_if_calibrated,
 )
+from kdgraph.metrics.calibration import simulated_errors
 from kdgraph.metrics.reliability_bins import binned_rows, binning_rule
 from kdgraph.results.model_check.choice import Choice, choose_by_loss
 
@@ -313,10 +314,7 @@ def p_value_of_calibration(
         np.asarray(top_label.confidence, dtype=np.float64), binning_rule(15, "uniform")
     )
     measured = rows.error(top_label.correct(y), "l1", debiased=False)
-    rng = np.random.default_rng(seed)
-    simulated = [
-        rows.error(rng.random(len(y)) < rows.confidence, "l1", debiased=False) for _ in range(draws)
-    ]
+    simulated = simulated_errors(rows, "l1", False, draws, np.random.default_rng(seed))
     # Sums of the same rows may differ in the last bit.
-    at_least = np.asarray(simulated) >= measured * (1 - 1e-12)
+    at_least = simulated >= measured * (1 - 1e-12)
     return float((1 + at_least.sum()) / (1 + draws))

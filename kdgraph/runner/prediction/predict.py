@@ -75,17 +75,12 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedMode
     UsageError
         There is no model, it was written with another key and is not trusted, or it is no model.
     """
-    from kdgraph.persistence import LoadError, UntrustedFileError, load
-
     file = run_dir / MODEL_FOLDER / CALIBRATED
     if not file.is_file():
         raise UsageError(_no_model_message(run_dir))
+    model = _load(file, trust, _RUN_AGAIN)
     try:
-        model, schema = load(file, trust), read_schema(run_dir / MODEL_FOLDER / MODEL_SCHEMA)
-    except UntrustedFileError as error:
-        raise UsageError(f"{error}; {_ways_to_trust(error.names)}") from error
-    except LoadError as error:
-        raise UsageError(f"{error}; {_RUN_AGAIN}") from error
+        schema = read_schema(run_dir / MODEL_FOLDER / MODEL_SCHEMA)
     except OSError as error:
         raise UsageError(
             f"{error.filename or file} cannot be read ({error.strerror or error})"
@@ -110,19 +105,10 @@ def load_repaired(file: Path, trust: bool | Sequence[str] = False) -> DeployedMo
         There is no such file, it was written with another key and is not trusted, or it holds
         something else.
     """
-    from kdgraph.persistence import LoadError, UntrustedFileError, load
-
     if not file.is_file():
         hint = " (a folder; the model of a run is given by --run)" if file.is_dir() else ""
         raise UsageError(f"--model {file}: no such file{hint}; 'kdg repair' writes one")
-    try:
-        model = load(file, trust)
-    except UntrustedFileError as error:
-        raise UsageError(f"{error}; {_ways_to_trust(error.names, _REPAIR_AGAIN)}") from error
-    except LoadError as error:
-        raise UsageError(f"{error}; {_REPAIR_AGAIN}") from error
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read ({error.strerror or error})") from error
+    model = _load(file, trust, _REPAIR_AGAIN)
     if not isinstance(model, DeployedModel):
         raise UsageError(
             f"{file} holds a {type(model).__name__}, not a repaired model with the columns of its"
@@ -136,7 +122,23 @@ def load_repaired(file: Path, trust: bool | Sequence[str] = False) -> DeployedMo
     return model
 
 
-def _ways_to_trust(names: Sequence[str], again: str = _RUN_AGAIN) -> str:
+def _load(file: Path, trust: bool | Sequence[str], again: str) -> Any:
+    """Return the value of a model file; ``again`` is the way to a new one, for messages."""
+    from kdgraph.persistence import LoadError, UntrustedFileError, load
+
+    try:
+        return load(file, trust)
+    except UntrustedFileError as error:
+        raise UsageError(f"{error}; {_ways_to_trust(error.names, again)}") from error
+    except LoadError as error:
+        raise UsageError(f"{error}; {again}") from error
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename or file} cannot be read ({error.strerror or error})"
+        ) from error
+
+
+def _ways_to_trust(names: Sequence[str], again: str) -> str:
     if names:
         options = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
         return f"if you know what these are, and trust the origin of the run: {options}"
@@ -210,7 +212,7 @@ def predict(
     flagged = None
     with _open_output(output) as write, _frames_waiting(output) as waiting:
         for block in new_rows.blocks(block_rows * min(MOST_BLOCKS, -(-chunk // block_rows))):
-            frame = _predict_block(saved, block, n_rows, block_rows, new_rows.path)
+            frame = _predict_block(saved, block, n_rows, block_rows, new_rows.where)
             if fdr is None:
                 write(frame)
             else:
@@ -220,7 +222,7 @@ def predict(
             n_ood += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
             progress(n_rows, new_rows.share_read())
         if not n_rows:
-            raise DataError(f"--input {new_rows.path} has no rows")
+            raise DataError(f"{new_rows.where} has no rows")
         if fdr is not None:
             flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
             for frame in waiting.read():
@@ -240,7 +242,7 @@ def _rows_in_block(schema: Schema) -> int:
 
 
 def _predict_block(
-    saved: DeployedModel, block: Block, start: int, block_rows: int, path: Path
+    saved: DeployedModel, block: Block, start: int, block_rows: int, where: str
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -259,7 +261,7 @@ def _predict_block(
             f" ('{_empty_feature(saved.schema, X[row])}')" if saved.schema.features else ""
         )
         raise DataError(
-            f"--input {path}: {problem}, and the model takes none: its training rows had none"
+            f"{where}: {problem}, and the model takes none: its training rows had none"
         ) from error
     rows = {"row": np.arange(start, start + len(X))}
     return pd.DataFrame(

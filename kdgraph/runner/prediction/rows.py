@@ -50,15 +50,23 @@ class NewRows:
         A category that the training data do not have is an error, or a missing cell.
     report : callable
         Receives notes on the file, in one line each.
+    option : str, default="--input"
+        Option of the command line that names the file, for messages.
     """
 
     def __init__(
-        self, path: Path, schema: Schema, unseen: Unseen, report: Callable[[str], None]
+        self,
+        path: Path,
+        schema: Schema,
+        unseen: Unseen,
+        report: Callable[[str], None],
+        option: str = "--input",
     ) -> None:
         self.path, self.schema, self.report = path, schema, report
+        self.where = f"{option} {path}"
         if schema.text:
             schema.text.check_vectors()
-        self._cells = Cells(f"--input {path}", schema, unseen, "--unseen missing")
+        self._cells = Cells(self.where, schema, unseen, "--unseen missing")
         self._file = self._open()
 
     @property
@@ -87,10 +95,10 @@ class NewRows:
 
     def _open(self) -> NewTable | ArrayRows:
         if os.path.isdir(self.path):
-            raise UsageError(f"--input {self.path} is a folder; give one file")
+            raise UsageError(f"{self.where} is a folder; give one file")
         if not os.path.isfile(self.path):
             raise UsageError(
-                f"--input {self.path}: no such"
+                f"{self.where}: no such"
                 f" file{did_you_mean(self.path.name, list_names(self.path.parent))}"
             )
         endings = [
@@ -98,34 +106,34 @@ class NewRows:
         ]
         if not endings or endings[-1] not in SUFFIXES:
             raise UsageError(
-                f"--input {self.path}: the ending of a file determines its kind, and must be one of"
+                f"{self.where}: the ending of a file determines its kind, and must be one of"
                 f" {', '.join(SUFFIXES)}"
             )
         if endings[-1] == ".npz":
             return self._open_arrays()
         if self.schema.kind == "images":
-            raise UsageError(
-                f"--input {self.path}: the model takes images; give them as X in a .npz file"
-            )
-        return table_of(self.path, endings[-1], self.schema.separator, self.schema.encoding)
+            raise UsageError(f"{self.where}: the model takes images; give them as X in a .npz file")
+        return table_of(
+            self.path, endings[-1], self.schema.separator, self.schema.encoding, self.where
+        )
 
     def _open_arrays(self) -> ArrayRows:
-        file, schema = ArrayRows(self.path), self.schema
+        file, schema = ArrayRows(self.path, self.where), self.schema
         if schema.kind == "texts" or any(feature.categories for feature in schema.features):
             raise UsageError(
-                f"--input {self.path}: the model takes text in columns; give a table, such as .csv"
+                f"{self.where}: the model takes text in columns; give a table, such as .csv"
                 " or .parquet"
             )
         if list(file.shape()) != schema.shape:
             raise DataError(
-                f"--input {self.path}: the model takes rows of shape {schema.shape}, and those of X"
+                f"{self.where}: the model takes rows of shape {schema.shape}, and those of X"
                 f" have {list(file.shape())}"
             )
         if schema.groups and [feature.name for feature in schema.groups.columns] != [
             ARRAY_OF_GROUPS
         ]:
             raise UsageError(
-                f"--input {self.path}: the model takes groups from columns; give a table, such as"
+                f"{self.where}: the model takes groups from columns; give a table, such as"
                 " .csv or .parquet"
             )
         return file

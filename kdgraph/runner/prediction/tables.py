@@ -59,7 +59,7 @@ class NewTable(Protocol):
         ...
 
 
-def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> NewTable:
+def table_of(path: Path, suffix: str, separator: str | None, encoding: str, where: str) -> NewTable:
     """Return the table in a file.
 
     Parameters
@@ -70,12 +70,14 @@ def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> N
         End of its name, which determines its kind.
     separator, encoding : str
         Those of the run's file.
+    where : str
+        Option and name of the file, for messages.
     """
     if suffix in PARQUET:
-        return ParquetTable(path)
+        return ParquetTable(path, where)
     if suffix == ".arff":
-        return ArffTable(path, encoding)
-    return TextTable(path, separator, default_separator(suffix), encoding)
+        return ArffTable(path, encoding, where)
+    return TextTable(path, separator, default_separator(suffix), encoding, where)
 
 
 class TextTable:
@@ -94,17 +96,21 @@ class TextTable:
         Separator by the file's suffix.
     encoding : str
         Encoding of the run's file; a byte-order mark of this file overrides it.
+    where : str
+        Option and name of the file, for messages.
     """
 
-    def __init__(self, path: Path, separator: str | None, default: str, encoding: str) -> None:
-        self.path, self.raw, self.encoding = path, _Raw(path), encoding
+    def __init__(
+        self, path: Path, separator: str | None, default: str, encoding: str, where: str
+    ) -> None:
+        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
         self.separator, self.default = separator, default
 
     @cached_property
     def layout(self) -> DelimitedLayout:
         """Encoding, separator and header of the file."""
-        where = f"--input {self.path}"
-        with _in_one_line(self.path), self.raw.opened() as file:
+        where = self.where
+        with _in_one_line(self.where), self.raw.opened() as file:
             codec = _codec(file, self.encoding, where)
             layout = read_layout(file, codec, self.separator, self.default, where)
         layout.refuse_other_separator(where, is_input=True)
@@ -114,12 +120,12 @@ class TextTable:
         """Return the cells of the header."""
         if self.layout.names:
             return self.layout.names
-        with _in_one_line(self.path), self.raw.opened() as file:
+        with _in_one_line(self.where), self.raw.opened() as file:
             return _stripped(pd.read_csv(file, nrows=0, **self.layout.options).columns)
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield cells as text."""
-        return _each_in_one_line(self.path, self._frames(wanted, rows))
+        return _each_in_one_line(self.where, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         places = [self.columns().index(name) for name in wanted]
@@ -138,26 +144,26 @@ class TextTable:
 class ArffTable:
     """Table in an ARFF file; its nominal values are text."""
 
-    def __init__(self, path: Path, encoding: str) -> None:
-        self.path, self.raw, self.encoding = path, _Raw(path), encoding
+    def __init__(self, path: Path, encoding: str, where: str) -> None:
+        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
 
     @contextmanager
     def _loaded(self) -> Iterator[dict[str, Any]]:
         import arff
 
         with self.raw.opened() as file:
-            codec = _codec(file, self.encoding, f"--input {self.path}")
+            codec = _codec(file, self.encoding, self.where)
             with io.TextIOWrapper(file, codec) as text:
                 yield arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
         """Return the names of the attributes."""
-        with _in_one_line(self.path), self._loaded() as content:
+        with _in_one_line(self.where), self._loaded() as content:
             return [str(name) for name, _ in content["attributes"]]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield cells as numbers or text."""
-        return _each_in_one_line(self.path, self._frames(wanted, rows))
+        return _each_in_one_line(self.where, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         names = self.columns()
@@ -177,14 +183,14 @@ class ParquetTable:
     A level of the index that has a name is a column, as in a run.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.read, self.total = path, 0, 1
+    def __init__(self, path: Path, where: str) -> None:
+        self.path, self.where, self.read, self.total = path, where, 0, 1
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         from pyarrow import parquet
 
-        with _in_one_line(self.path):
+        with _in_one_line(self.where):
             schema = parquet.read_schema(self.path)
         unnamed = [
             name
@@ -195,7 +201,7 @@ class ParquetTable:
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield cells of the columns' types."""
-        return _each_in_one_line(self.path, self._frames(wanted, rows))
+        return _each_in_one_line(self.where, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         from pyarrow import parquet
@@ -211,7 +217,7 @@ class ParquetTable:
                     if name in ranges
                 }
                 self.read += len(batch)
-                frame = index_as_columns(f"--input {self.path}", frame_from_arrow(batch))
+                frame = index_as_columns(self.where, frame_from_arrow(batch))
                 yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:
@@ -270,7 +276,7 @@ def _stripped(names: Sequence[Any]) -> list[str]:
 
 
 @contextmanager
-def _in_one_line(path: Path) -> Iterator[None]:
+def _in_one_line(where: str) -> Iterator[None]:
     """Raise DataError in one line for the errors of readers of a file of another format."""
     from arff import ArffException
     from pyarrow import ArrowException
@@ -282,7 +288,7 @@ def _in_one_line(path: Path) -> Iterator[None]:
             )  # rows that are longer than the header
             yield
     except pd.errors.EmptyDataError as error:
-        raise DataError(f"--input {path} is empty") from error
+        raise DataError(f"{where} is empty") from error
     except (
         pd.errors.ParserError,
         pd.errors.ParserWarning,
@@ -293,17 +299,17 @@ def _in_one_line(path: Path) -> Iterator[None]:
         *READ_ERRORS,
     ) as error:
         reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
-        raise DataError(f"--input {path} cannot be read: {reason}") from error
+        raise DataError(f"{where} cannot be read: {reason}") from error
 
 
-def _each_in_one_line(path: Path, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def _each_in_one_line(where: str, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Yield the frames; their errors are one line.
 
     Warnings are errors only while a frame is read, not while it is used: a reader that is never
     ended would leave them so.
     """
     while True:
-        with _in_one_line(path):
+        with _in_one_line(where):
             frame = next(frames, None)
         if frame is None:
             return
@@ -320,10 +326,12 @@ class ArrayRows:
     ----------
     path : Path
         The file.
+    where : str
+        Option and name of the file, for messages.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.read, self.total = path, 0, 1
+    def __init__(self, path: Path, where: str) -> None:
+        self.path, self.where, self.read, self.total = path, where, 0, 1
 
     def shape(self) -> tuple[int, ...]:
         """Return the shape of one row.
@@ -342,7 +350,7 @@ class ArrayRows:
             shape, fortran, dtype = self._header(file)
             if fortran:
                 raise DataError(
-                    f"--input {self.path}: X lies column by column; write np.ascontiguousarray(X)"
+                    f"{self.where}: X lies column by column; write np.ascontiguousarray(X)"
                 )
             self.total = max(shape[0], 1)
             size = dtype.itemsize * math.prod(shape[1:])
@@ -350,9 +358,7 @@ class ArrayRows:
                 n = min(rows, shape[0] - self.read)
                 content = file.read(n * size)
                 if len(content) < n * size:
-                    raise DataError(
-                        f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows"
-                    )
+                    raise DataError(f"{self.where} is damaged: X ends before its {shape[0]:,} rows")
                 self.read += n
                 yield _as_read(np.frombuffer(content, dtype).reshape(n, *shape[1:]))
 
@@ -368,13 +374,13 @@ class ArrayRows:
             n = self._header(file)[0][0]
             if ARRAY_OF_GROUPS not in arrays:
                 raise DataError(
-                    f"--input {self.path} has no array '{ARRAY_OF_GROUPS}', and the model wants the"
+                    f"{self.where} has no array '{ARRAY_OF_GROUPS}', and the model wants the"
                     " group of each row"
                 )
             groups = arrays[ARRAY_OF_GROUPS]
         if groups.shape != (n,):
             raise DataError(
-                f"--input {self.path}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows,"
+                f"{self.where}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows,"
                 f" got shape {groups.shape}"
             )
         return groups
@@ -390,22 +396,22 @@ class ArrayRows:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 if "X" not in names:
                     raise DataError(
-                        f"--input {self.path} has no array 'X'; it has"
+                        f"{self.where} has no array 'X'; it has"
                         f" {', '.join(names) or 'none'}; name the rows X"
                     )
                 with archive.open("X.npy") as file:
                     yield file
         except (zipfile.BadZipFile, OSError, EOFError) as error:
-            raise DataError(f"--input {self.path} is no .npz file, or damaged: {error}") from error
+            raise DataError(f"{self.where} is no .npz file, or damaged: {error}") from error
 
     def _header(self, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
         try:
             shape, fortran, dtype = read_npy_header(file)
         except ValueError as error:
-            raise DataError(f"--input {self.path} is damaged: {error}") from error
+            raise DataError(f"{self.where} is damaged: {error}") from error
         if dtype.kind not in "biuf" or len(shape) not in (2, 4):
             raise DataError(
-                f"--input {self.path}: X must hold numbers, [n, d] or images [n, c, h, w], got"
+                f"{self.where}: X must hold numbers, [n, d] or images [n, c, h, w], got"
                 f" {dtype}, shape {shape}"
             )
         return shape, fortran, dtype
