@@ -166,9 +166,9 @@ def test_the_program_of_the_page_repairs_as_the_command_does(checked, monkeypatc
             *("parent.path=model.joblib", "parent.trust=true", "method=kdf", "n_jobs=1"),
         ]
     )
-    if "KernelDensityForest" in program:
-        other = repair(config).model.predict_proba(new)
-        assert np.corrcoef(other[:, 0], proba[:, 0])[0, 1] > 0.8
+    assert "KernelDensityForest(" in program  # in 97 % of the resamples, so on any CPU
+    other = repair(config).model.predict_proba(new)
+    assert np.corrcoef(other[:, 0], proba[:, 0])[0, 1] > 0.8
 
 
 def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(tmp_path, monkeypatch, capsys):
