@@ -72,7 +72,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True
     calibration: CalibrationMode | Literal["auto"] = "auto"
-    max_polytopes: Count | OpenFraction | None = None
+    max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
 
     published_settings: ClassVar[PublishedSettings] = FOREST_SETTINGS
 
@@ -263,9 +263,12 @@ class KernelDensityForest(KernelDensityClassifier):
         otherwise. Published variants hold rows out.
     cv : int, cross-validator or iterable, default=5
         Folds of "cross_fit".
-    max_polytopes : int or float, default=None
-        Merge neighbouring polytopes down to this number, or this fraction of the training rows, so
-        that predictions take bounded time and memory. None for all polytopes.
+    max_polytopes : int, float, "auto" or None, default="auto"
+        "auto": merge Gaussians of neighbouring polytopes down to 4,096, and where leaves are large
+        count the classes of a random sample of the rows, so that predictions take a time that does
+        not grow with the training rows; only "kdgraph" does. A number, or a fraction of the
+        training rows: merge neighbouring polytopes down to it; where no row is held out, Gaussians
+        are merged, and the classes of so many rows are counted. None for no limit.
     calibration_size : float, default=0.3
         Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
         estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,

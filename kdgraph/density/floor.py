@@ -375,13 +375,14 @@ class DensityFloorClassifier(PostHocClassifier):
         Returns
         -------
         dict
-            Number of polytopes, fraction of polytopes with one row, distance to the nearest
-            polytope, values chosen by a search, and log floor.
+            Number of polytopes, fraction of those with one row, number of Gaussians, distance to
+            the nearest polytope, values chosen by a search, and log floor.
         """
         polytopes = self.graph_.polytopes
         summary = {
             "n_polytopes": len(polytopes),
             "singleton_fraction": polytopes.singleton_fraction,
+            "n_gaussians": len(self.graph_.gaussians.means),
             "distance": self.graph_.distance,
         }
         return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}

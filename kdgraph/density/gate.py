@@ -8,7 +8,7 @@ OOD region.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -23,9 +23,10 @@ from kdgraph.density.floor import (
 )
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
+from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of
-from kdgraph.parameters import OpenFraction
+from kdgraph.parameters import Count, OpenFraction
 
 
 @dataclass(eq=False, repr=False)
@@ -55,6 +56,10 @@ class DensityGate(DensityFloorClassifier):
         Instead of ``alpha``, the mean shift of in-distribution probabilities by the floor, in total
         variation (:func:`~kdgraph.density.floor.mean_shift_log_floor`). It bounds the effect of the
         gate on calibration, also if there are few held-out rows.
+    max_polytopes : int, float, "auto" or None, default="auto"
+        Merge neighbouring polytopes down to this number, or this fraction of the training rows.
+        "auto": merge their Gaussians down to 4,096, so that predictions take a time that does not
+        grow with the training rows. None for no limit.
     min_weight : float, default=1e-9
         Minimum of w, which keeps the argmax of ``estimator`` among equal priors.
     calibration_size : float, default=0.3
@@ -124,6 +129,7 @@ class DensityGate(DensityFloorClassifier):
     partition: Any = None
     distance: PolytopeDistance = "scaled"
     max_mean_shift: OpenFraction | None = None
+    max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
 
     def _partition_estimator(self) -> Any:
         """Return the estimator, not fitted yet, whose partition has the density."""
@@ -163,15 +169,15 @@ class DensityGate(DensityFloorClassifier):
         # be those of new rows, so that a fraction alpha of new rows is expected below the floor.
         # The graph uses calibration rows for one number only, the shrinkage of the spacing.
         partition = self._partition_of(forest)
-        labels = train.one_hot(len(self.classes_))
         locations = partition.locate(train.X, with_proba=False)
         leaves_out = self.calibration_ != "held_out"
         self.graph_ = KernelDensityGraph(
             partition,
             locations,
-            labels,
+            None,
             shrunk_variances,
             distance=self.distance,
+            limits=GraphLimits.of(self.max_polytopes),
             held_out=None if leaves_out else partition.embed(calibration.X),
             leave_one_out=leaves_out,
         )

@@ -28,6 +28,8 @@ VARIANCE_LAMBDA = 1e-6
 # spacing, and held-out rows that choose it. The standard error of a spacing is then about 2 %, and
 # a covariance of 100 features is accurate to a few per cent.
 SAMPLE_SIZE = 2000
+# Points among which these nearest neighbours are searched.
+_MAX_NEIGHBOURS = 32_000
 # The first pass finds neighbours in units of the spread of each feature, the second one along the
 # axes of the first.
 _WHITENING_PASSES = 2
@@ -42,6 +44,12 @@ _CONSTANT_TOLERANCE = 1e-12
 SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
 # Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage.
 MIN_LIKELIHOOD_GAIN = 1.0
+# To up to so many means of at least so many features, all distances of a row are computed, by one
+# product of matrices. A tree is faster where there are fewer features.
+_MAX_MEANS_IN_PRODUCT = 8192
+_MIN_FEATURES_OF_PRODUCT = 4
+# Distances in memory at once, four bytes each.
+_PRODUCTS_AT_ONCE = 1 << 20
 # Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
 # means are equally near.
 _MAX_COORDINATE = 1e100
@@ -125,6 +133,8 @@ def neighbour_whitening(points: np.ndarray) -> Whitening:
     if len(points) < 3:
         return Whitening(directions)
     sample = _subsample(points)
+    # Neighbours among many rows are those among a part of them, in steps that are a little longer.
+    points = _subsample(points, _MAX_NEIGHBOURS)
     for _ in range(_WHITENING_PASSES):
         whitening = Whitening(directions)
         neighbour_ids = (
@@ -290,9 +300,9 @@ def polytope_moments(
     )
 
 
-def _subsample(rows: np.ndarray) -> np.ndarray:
-    """Return every s-th row, so that about ``SAMPLE_SIZE`` rows are left."""
-    return rows[:: max(1, len(rows) // SAMPLE_SIZE)]
+def _subsample(rows: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
+    """Return every s-th row, so that about ``size`` rows are left, and up to twice as many."""
+    return rows[:: max(1, len(rows) // size)]
 
 
 VarianceRule = Callable[[PolytopeMoments], np.ndarray]
@@ -383,14 +393,70 @@ class NearestMean:
         self.scale = scale
         self._means = means / scale
         self._search = NearestNeighbors(n_neighbors=1).fit(self._means)
+        # The products of matrices are those of 32-bit numbers around the centre of the means, where
+        # they lose least.
+        self._centre = self._means.mean(axis=0)
+        centred = (self._means - self._centre).astype(np.float32)
+        squares = np.square(centred, dtype=np.float64).sum(axis=1)
+        self._factors = np.ascontiguousarray(np.column_stack([centred, -0.5 * squares]).T)
+        self._factors = self._factors.astype(np.float32)
+        self._largest = float(np.sqrt(squares.max(initial=0.0)))
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the number of the nearest mean, Int[n], for the rows ``X`` (Float[n, d])."""
-        return self.nearest(X, 1)[:, 0]
+        n_means, n_features = self._means.shape
+        if (
+            n_means > _MAX_MEANS_IN_PRODUCT
+            or n_features < _MIN_FEATURES_OF_PRODUCT
+            or not np.isfinite(self._largest)
+        ):
+            return self.nearest(X, 1)[:, 0]
+        scaled = self._scaled(X)
+        nearest = np.empty(len(X), dtype=np.intp)
+        rows = max(1, _PRODUCTS_AT_ONCE // len(self._means))
+        for start in range(0, len(X), rows):
+            block = slice(start, start + rows)
+            nearest[block] = self._nearest_by_product(scaled[block])
+        return nearest
 
     def nearest(self, X: np.ndarray, k: int) -> np.ndarray:
         """Return the numbers of the ``k`` nearest means, Int[n, k], for the rows ``X``."""
-        return nearest_of_candidates(self._means, self._scaled(X), k, self._candidates, 0.0)[1]
+        return self._nearest_scaled(self._scaled(X), k)
+
+    def _nearest_scaled(self, scaled: np.ndarray, k: int) -> np.ndarray:
+        """Return the numbers of the ``k`` nearest means, Int[n, k], of rows in units of distance.
+
+        Sums are those of 64-bit numbers, of which the last digits do not matter.
+        """
+        return nearest_of_candidates(self._means, scaled, k, self._candidates, 0.0)[1]
+
+    def _nearest_by_product(self, scaled: np.ndarray) -> np.ndarray:
+        """Return the nearest means, Int[n], of rows in units of distance.
+
+        The nearest mean has the largest x·μ - ½‖μ‖². Where another one comes so near to it that
+        rounding may have changed their order, the exact search decides. So the result does not
+        depend on the order in which products are added.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = scaled - self._centre
+            size = np.sqrt(np.square(centred).sum(axis=1))
+            rows = np.empty((len(scaled), centred.shape[1] + 1), dtype=np.float32)
+            rows[:, :-1], rows[:, -1] = centred, 1.0
+            scores = rows @ self._factors
+            best = scores.argmax(axis=1)
+            # Rounding of 32-bit numbers in a sum of d + 1 products, and of the factors themselves.
+            n_terms = 2 * (rows.shape[1] + 2)
+            tolerance = n_terms * np.finfo(np.float32).eps * self._largest * (size + self._largest)
+            # So far away that the exact search takes means as equally near.
+            tolerance += n_terms * np.finfo(np.float64).eps * size**2
+            least = (scores[np.arange(len(best)), best] - tolerance).astype(np.float32)
+            is_certain = np.isfinite(tolerance) & (
+                np.count_nonzero(scores >= least[:, None], axis=1) == 1
+            )
+        unclear = np.flatnonzero(~is_certain)
+        if len(unclear):
+            best[unclear] = self._nearest_scaled(scaled[unclear], 1)[:, 0]
+        return best
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         """Return the rows in units of distance."""

@@ -1,8 +1,7 @@
 """Kernel density graph of a partition (Dey et al. 2024, Section 3.3).
 
 :class:`KernelDensityGraph` holds the polytopes that training rows populate, with their class masses
-and their Gaussians, for any partition. :func:`merge_polytopes` reduces their number, so that
-predictions take bounded time and memory (named as future work by Dey et al., Section 6).
+and their Gaussians, for any partition; :mod:`kdgraph.density.limits` bounds their number.
 :func:`iterate_blocks` and :func:`apply_in_blocks` bound the memory of predictions; they are
 original to kdgraph.
 """
@@ -15,9 +14,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
 
 from kdgraph.base import select_rows
 from kdgraph.density.gaussians import (
@@ -29,10 +25,10 @@ from kdgraph.density.gaussians import (
 )
 from kdgraph.density.left_out import leave_one_out as leave_one_out_densities
 from kdgraph.density.left_out import left_out_positions, log_density_by_folds
+from kdgraph.density.limits import NO_LIMITS, GraphLimits, merge_polytopes
 from kdgraph.geometry import (
     Locations,
     Partition,
-    Polytopes,
     polytopes_of,
     take_rows,
 )
@@ -46,8 +42,6 @@ between polytopes. "whitened": the same along the axes of
 the Gaussians then have these axes too.
 """
 
-# Iterations of k-means. More iterations improve the clusters little for their time.
-_KMEANS_ITERATIONS = 20
 # Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
 _PREDICTION_BLOCK = 32_768
 
@@ -83,8 +77,9 @@ class KernelDensityGraph:
         Partition of the parent.
     locations : Locations
         Positions of n rows on the partition. The first ``n_train`` of them populate the polytopes.
-    labels : Float[n, K]
-        Weight of each row in the column of its class.
+    labels : Float[n, K] or None
+        Weight of each row in the column of its class. None for a graph of the density alone, which
+        has no class masses.
     variance : callable
         Rule for the variances of the Gaussians, see
         :data:`~kdgraph.density.gaussians.VarianceRule`.
@@ -93,9 +88,8 @@ class KernelDensityGraph:
         in the nearest polytope. None for all rows.
     distance : {"geodesic", "euclidean", "scaled", "whitened"}, default="geodesic"
         Distance by which the nearest polytope is found, see :data:`PolytopeDistance`.
-    max_polytopes : int or float, default=None
-        Maximum number of polytopes, or fraction of the training rows, see
-        :func:`~kdgraph.density.graph.merge_polytopes`. None for no maximum.
+    limits : GraphLimits, default=NO_LIMITS
+        Maximum numbers of polytopes, Gaussians and rows that lend their classes.
     held_out : Float[m, d], default=None
         Points that choose the shrinkage of the spacing between polytopes, see
         :class:`~kdgraph.density.gaussians.PolytopeMoments`.
@@ -107,6 +101,8 @@ class KernelDensityGraph:
     ----------
     polytopes : Polytopes
         The populated polytopes.
+    lenders : Int[l] or None
+        Positions of the rows whose classes are counted, increasing; None if those of all are.
     gaussians : PolytopeGaussians
         Their Gaussians.
     whitening : Whitening or None
@@ -140,12 +136,12 @@ class KernelDensityGraph:
         self,
         partition: Partition,
         locations: Locations,
-        labels: np.ndarray,
+        labels: np.ndarray | None,
         variance: VarianceRule,
         *,
         n_train: int | None = None,
         distance: PolytopeDistance = "geodesic",
-        max_polytopes: int | float | None = None,
+        limits: GraphLimits = NO_LIMITS,
         held_out: np.ndarray | None = None,
         leave_one_out: bool = False,
     ):
@@ -157,21 +153,25 @@ class KernelDensityGraph:
         self.fill_values = _fill_values(partition, locations.points[:n_train])
         all_points = self._fill_missing(locations.points)
         all_polytopes = merge_polytopes(
-            polytopes_of(locations.codes), all_points, n_train, max_polytopes
+            polytopes_of(locations.codes), all_points, n_train, limits.max_polytopes
         )
         self.polytopes = all_polytopes.head(n_train)
-        points = all_points[: len(self.polytopes.polytope_of_row)]
+        points = all_points[:n_train]
         self.whitening = neighbour_whitening(points) if distance == "whitened" else None
+        coordinates = self.to_coordinates(points)
+        cells = self.polytopes
+        if distance != "geodesic":
+            cells = merge_polytopes(cells, coordinates, n_train, limits.max_gaussians)
         moments = polytope_moments(
-            self.to_coordinates(points),
-            self.polytopes,
+            coordinates,
+            cells,
             None if held_out is None else self.to_coordinates(held_out),
             0.0 if self.whitening is None else self.whitening.rounding(points),
         )
         self.floor_log_density = np.empty(0)
         if leave_one_out and distance == "scaled":
             moments, self.floor_log_density = leave_one_out_densities(
-                moments, points, self.polytopes.polytope_of_row
+                moments, points, cells.polytope_of_row
             )
         elif leave_one_out:
 
@@ -179,10 +179,10 @@ class KernelDensityGraph:
                 return KernelDensityGraph(
                     partition,
                     locations[others],
-                    labels[others],
+                    None if labels is None else labels[others],
                     variance,
                     distance=distance,
-                    max_polytopes=max_polytopes,
+                    limits=limits,
                     held_out=points[fold],
                 )
 
@@ -191,11 +191,22 @@ class KernelDensityGraph:
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         scale = 1.0 if self.spacing is None else np.sqrt(self.spacing)
         self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, scale)
-        self._codes, self._all_polytopes, self._class_masses = (
-            locations.codes,
-            all_polytopes,
-            all_polytopes.sum_by_polytope(labels),
-        )
+        # Distances to means need nothing of the rows.
+        self.lenders = None
+        if labels is None and distance != "geodesic":
+            return
+        if labels is None:
+            labels = np.zeros((len(locations), 0))
+        self._n_rows, self._n_anchors = len(locations), len(self.polytopes)
+        self._codes = locations.codes
+        if distance != "geodesic":
+            self.lenders = limits.choose_lenders(partition, locations.codes)
+        if self.lenders is not None:
+            self._codes, labels = take_rows(self._codes, self.lenders), labels[self.lenders]
+            all_polytopes = polytopes_of(self._codes)
+            self._n_anchors = len(all_polytopes)
+        self._all_polytopes = all_polytopes
+        self._class_masses = all_polytopes.sum_by_polytope(labels)
 
     # The index is built at the first query that needs it: a density by distances to means needs
     # none. It is left out of pickles, because it follows from the rest and takes half of the size
@@ -216,8 +227,12 @@ class KernelDensityGraph:
 
     def _make_index(self) -> PolytopeIndex:
         """Return the index, which :attr:`_index` keeps."""
-        rows, n_anchors = self._all_polytopes.representatives, len(self.polytopes)
-        return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=n_anchors)
+        return self.partition.index(
+            self._codes,
+            self._class_masses,
+            rows=self._all_polytopes.representatives,
+            n_anchors=self._n_anchors,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the index."""
@@ -243,9 +258,11 @@ class KernelDensityGraph:
         QueryResult
             Masses, nearest polytopes and log densities.
         """
-        masses, polytope = self.query_codes(locations.codes, exponents)
         points = self.to_coordinates(locations.points)
-        if self._nearest_mean:
+        masses, polytope = np.empty((len(locations), 0, 0)), np.empty(0, dtype=np.intp)
+        if self._nearest_mean is None or len(exponents):
+            masses, polytope = self.query_codes(locations.codes, exponents)
+        if self._nearest_mean is not None:
             polytope = self._nearest_mean(points)
         return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
 
@@ -338,11 +355,14 @@ class KernelDensityGraph:
         """
         return self._index.query(codes, exponents)
 
-    def representative_similarity(self, rows: slice) -> np.ndarray:
-        """Return K, Float[n], between each of ``rows`` and the representative of its polytope.
+    def own_similarity(self, rows: slice) -> np.ndarray:
+        """Return K, Float[n], between each of ``rows`` and the code at which its class counts.
 
-        It is 1 unless polytopes were merged.
+        It is 1 unless polytopes were merged, and 0 for rows whose classes do not count.
         """
+        if self.lenders is not None:
+            positions = np.arange(*rows.indices(self._n_rows))
+            return np.isin(positions, self.lenders).astype(np.float64)
         codes, representatives = (
             self._codes[rows],
             self._all_polytopes.representatives[self._all_polytopes.polytope_of_row[rows]],
@@ -380,72 +400,6 @@ def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:
     medians = np.zeros(points.shape[1])
     medians[has_value] = np.nanmedian(points[:, has_value], axis=0)
     return medians
-
-
-def merge_polytopes(
-    polytopes: Polytopes, points: np.ndarray, n_train: int, max_polytopes: int | float | None
-) -> Polytopes:
-    """Merge neighbouring polytopes until at most ``max_polytopes`` are left.
-
-    The training rows are clustered by k-means, with every feature in units of its standard
-    deviation. In each cluster, the polytope of the row nearest to the centre absorbs the others:
-    their Gaussians become one with the moments of all their rows, and their class masses count at
-    its code.
-
-    Parameters
-    ----------
-    polytopes : Polytopes
-        Polytopes of n rows.
-    points : Float[n, d]
-        Points of the rows.
-    n_train : int
-        Rows beyond this number contribute their class mass only; they join the nearest cluster.
-    max_polytopes : int, float or None
-        Maximum number of polytopes, or, below 1, fraction of the training rows. None for all.
-
-    Returns
-    -------
-    Polytopes
-        The merged polytopes, or ``polytopes`` if they are few enough.
-    """
-    # Clusters are compact in the space of the Gaussians, which keeps the boundary of the OOD region
-    # sharp. On a forest's spiral with 1 % of its polytopes, predictions at radius 1.5 differed from
-    # the prior by .0002; with neighbourhoods by geodesic distance it was .09.
-    max_count = _max_count(max_polytopes, n_train)
-    if max_count is None or len(polytopes.head(n_train)) <= max_count:
-        return polytopes
-    unit = points[:n_train].std(axis=0)
-    scaled = points / np.where(unit > 0, unit, 1.0)
-    # Several threads of k-means would add in another order.
-    with threadpool_limits(1):
-        clusters = KMeans(max_count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0).fit(
-            scaled[:n_train]
-        )
-    cluster_of_row = _nearest_centre(clusters.cluster_centers_, scaled)
-    squared_distance = (
-        (scaled[:n_train] - clusters.cluster_centers_[cluster_of_row[:n_train]]) ** 2
-    ).sum(axis=1)
-    order = np.lexsort((squared_distance, cluster_of_row[:n_train]))
-    populated, first = np.unique(cluster_of_row[:n_train][order], return_index=True)
-    # After rounding, a cluster may be the nearest one of no training row.
-    if len(populated) < max_count:
-        cluster_of_row = populated[_nearest_centre(clusters.cluster_centers_[populated], scaled)]
-    polytope_of_row = np.searchsorted(populated, cluster_of_row)
-    sizes = np.bincount(polytope_of_row, minlength=len(populated))
-    return Polytopes(polytope_of_row, order[first], sizes)
-
-
-def _nearest_centre(centres: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return the index of the centre nearest to each point, Int[n]."""
-    search = NearestNeighbors(n_neighbors=1).fit(centres)
-    return search.kneighbors(points, return_distance=False)[:, 0]
-
-
-def _max_count(max_polytopes: int | float | None, n_train: int) -> int | None:
-    """Return the maximum number of polytopes, None for no maximum."""
-    if max_polytopes is None:
-        return None
-    return max(1, round(max_polytopes * n_train)) if max_polytopes < 1 else int(max_polytopes)
 
 
 def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:

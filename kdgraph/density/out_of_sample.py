@@ -27,11 +27,13 @@ from kdgraph.base.out_of_sample import UnseenRows, unseen_rows
 from kdgraph.density.averaging import EXPONENT_STEP, AveragedPosterior, average_posteriors
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.density.limits import NO_LIMITS, GraphLimits
 from kdgraph.density.posterior import QueryPosterior, search_query_posterior
 from kdgraph.density.variants import FittedVariant, KernelDensityOptions, exponents_to_try
 from kdgraph.geometry import Locations, Partition
 from kdgraph.geometry.kinds import forest_partition_of
 from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+from kdgraph.geometry.partition import take_rows
 
 # Rows that choose the parameters, every s-th one. The standard error of their mean NLL is then
 # below .01 nats, and that of differences between candidates far less.
@@ -56,8 +58,15 @@ class OutOfBagGraph(KernelDensityGraph):
         True where a row is out of bag in a tree.
     n_classes : int
         Number of classes K.
+    limits : GraphLimits, default=NO_LIMITS
+        Maximum numbers of Gaussians and of rows that lend their classes.
     **options
         Options of :class:`~kdgraph.density.graph.KernelDensityGraph`.
+
+    Attributes
+    ----------
+    lenders : Int[l]
+        Positions of the rows that lend their classes, increasing.
     """
 
     def __init__(
@@ -67,12 +76,19 @@ class OutOfBagGraph(KernelDensityGraph):
         rows: Rows,
         is_out: np.ndarray,
         n_classes: int,
+        *,
+        limits: GraphLimits = NO_LIMITS,
         **options: Any,
     ):
-        super().__init__(partition, locations, rows.one_hot(n_classes), shrunk_variances, **options)
-        self._classes, self._weights, self._n_classes = rows.y, rows.weight, n_classes
-        # Only leaves that a row is out of bag in are needed from here on.
-        self._codes = np.where(is_out, locations.codes, IN_BAG)
+        super().__init__(partition, locations, None, shrunk_variances, limits=limits, **options)
+        lenders = limits.choose_lenders(partition, locations.codes, is_out)
+        self.lenders = np.arange(len(rows)) if lenders is None else lenders
+        lending = rows[self.lenders]
+        self._classes, self._weights, self._n_classes = lending.y, lending.weight, n_classes
+        # Only leaves that a lender is out of bag in are needed from here on.
+        self._codes = np.where(
+            is_out[self.lenders], take_rows(locations.codes, self.lenders), IN_BAG
+        )
 
     def _make_index(self) -> OutOfBagIndex:
         forest = forest_partition_of(self.partition)
@@ -90,19 +106,30 @@ class OutOfBagGraph(KernelDensityGraph):
     def query_codes(
         self, codes: np.ndarray, exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return class masses (Float[n, K, k]) around new codes, and their nearest polytopes."""
-        masses, row = self._index.query(codes, exponents)
-        # The index lists rows; the nearest polytope is that of the nearest row.
-        polytope = self.polytopes.polytope_of_row[np.maximum(row, 0)]
-        return masses, np.where(row >= 0, polytope, -1)
+        """Return class masses (Float[n, K, k]) around new codes, and their nearest polytopes.
 
-    def query_training(self, rows: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+        There are no nearest polytopes unless the distance is "geodesic".
+        """
+        index = self._index
+        assert isinstance(index, OutOfBagIndex)
+        masses, lender = index.query(codes, exponents, with_nearest=self.distance == "geodesic")
+        # The index lists lenders; the nearest polytope is that of the nearest lender.
+        polytope = self.polytopes.polytope_of_row[self.lenders[np.maximum(lender, 0)]]
+        return masses, np.where(lender >= 0, polytope, -1)
+
+    def query_training(
+        self, codes: np.ndarray, is_out: np.ndarray, rows: np.ndarray, exponents: np.ndarray
+    ) -> np.ndarray:
         """Return the class masses around training rows, without their own.
 
         Parameters
         ----------
+        codes : Int[m, T]
+            Codes of the rows.
+        is_out : Bool[n, T]
+            True where a training row is out of bag in a tree.
         rows : Int[m]
-            Positions of training rows.
+            Positions of the rows among all training rows.
         exponents : Float[k]
             Powers of the similarity.
 
@@ -113,7 +140,9 @@ class OutOfBagGraph(KernelDensityGraph):
         """
         index = self._index
         assert isinstance(index, OutOfBagIndex)
-        return index.query_training(rows, exponents)[0]
+        number = np.minimum(np.searchsorted(self.lenders, rows), len(self.lenders) - 1)
+        number[self.lenders[number] != rows] = -1
+        return index.query_training(np.where(is_out[rows], codes, IN_BAG), number, exponents)
 
 
 def choose_posterior(
@@ -200,13 +229,16 @@ def fit_out_of_bag(
         unseen.source.is_out,
         len(prior),
         distance=options.distance or "scaled",
-        max_polytopes=options.max_polytopes,
+        limits=GraphLimits.of(options.max_polytopes, by_row=True),
         leave_one_out=True,
     )
     step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
-    rows, positions = calibration[::step], unseen.positions[::step]
+    rows, positions, is_out = calibration[::step], unseen.positions[::step], unseen.source.is_out
+    codes = locations.codes[positions]
     posterior = choose_posterior(
-        lambda exponents: lambda chunk: graph.query_training(positions[chunk], exponents),
+        lambda exponents: (
+            lambda chunk: graph.query_training(codes[chunk], is_out, positions[chunk], exponents)
+        ),
         vote[::step],
         rows,
         prior,
@@ -242,8 +274,9 @@ def out_of_bag_posterior(
     log_density : Float[m]
         Log densities.
     """
-    positions = unseen_rows(rows).positions
-    masses = graph.query_training(positions, posterior.exponents)
+    unseen = unseen_rows(rows)
+    positions, codes = unseen.positions, graph.partition.encode(rows.X)
+    masses = graph.query_training(codes, unseen.source.is_out, positions, posterior.exponents)
     return posterior.mix(masses, vote), graph.left_out_log_density(positions)
 
 
@@ -330,7 +363,7 @@ def _graph_of(
         rows.one_hot(n_classes),
         shrunk_variances,
         distance=distance,
-        max_polytopes=options.max_polytopes,
+        limits=GraphLimits.of(options.max_polytopes),
         leave_one_out=distance == "scaled",
     )
 

@@ -27,6 +27,7 @@ from kdgraph.density.gaussians import (
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
+from kdgraph.density.limits import GraphLimits, MaxPolytopes
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
     FOREST_SETTINGS,
@@ -66,8 +67,8 @@ class KernelDensityOptions:
         Distance to the nearest polytope. None for the distance that the variant prescribes.
     use_calibration_rows : bool, default=True
         Add the class masses of the held-out rows ("kdgraph" only).
-    max_polytopes : int, float or None, default=None
-        Maximum number of polytopes, see :func:`~kdgraph.density.graph.merge_polytopes`.
+    max_polytopes : int, float, "auto" or None, default="auto"
+        Maximum number of polytopes, see :class:`~kdgraph.density.limits.GraphLimits`.
     published_settings : PublishedSettings, default=FOREST_SETTINGS
         Settings of "reference" and "figure1" for the parent's family.
     """
@@ -81,7 +82,7 @@ class KernelDensityOptions:
     isotonic_share: float | Literal["auto"] = "auto"
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True
-    max_polytopes: int | float | None = None
+    max_polytopes: MaxPolytopes = "auto"
     published_settings: PublishedSettings = FOREST_SETTINGS
 
     def search_options(self) -> dict[str, Any]:
@@ -138,13 +139,11 @@ def _fit_kdgraph(
         shrunk_variances,
         n_train=n,
         distance=options.distance or "scaled",
-        max_polytopes=options.max_polytopes,
+        limits=GraphLimits.of(options.max_polytopes),
         held_out=locations[n:].points,
     )
     exponents, log_density = exponents_to_try(options, n), np.empty(len(held_out))
-    own_similarity = (
-        graph.representative_similarity(slice(n, None)) if options.use_calibration_rows else None
-    )
+    own_similarity = graph.own_similarity(slice(n, None)) if options.use_calibration_rows else None
 
     def masses_of(chunk: slice) -> np.ndarray:
         """Return the class masses around held-out rows, and fill in their log densities."""
@@ -320,7 +319,9 @@ def _geodesic_graph(
         train.one_hot(len(prior)),
         variance,
         distance=options.distance or "geodesic",
-        max_polytopes=options.max_polytopes,
+        limits=GraphLimits(
+            max_polytopes=None if options.max_polytopes == "auto" else options.max_polytopes
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.base.out_of_sample import out_of_bag_trees
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, apply_in_blocks
+from kdgraph.density.limits import GraphLimits
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations
@@ -138,9 +139,10 @@ class ForestScores:
         self.graph = KernelDensityGraph(
             partition,
             locations,
-            np.ones((len(locations), 1)),
+            None,
             shrunk_variances,
             distance="whitened",
+            limits=GraphLimits.of("auto"),
             leave_one_out=in_bag is not None,
         )
         self.boxes = LeafBoxes(partition, locations, _MIN_BOX_SAMPLES, in_bag)

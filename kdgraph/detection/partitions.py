@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
+from kdgraph.density.limits import GraphLimits
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (
     LeafBoxes,
@@ -32,7 +33,7 @@ from kdgraph.geometry import (
     tree_partition_of,
 )
 from kdgraph.geometry.partition import PolytopeIndex
-from kdgraph.parameters import Count
+from kdgraph.parameters import Count, OpenFraction
 from kdgraph.parents.classifiers import clone_for_new_labels
 
 TrainingLabels = Literal["given", "shuffled", "none"]
@@ -470,6 +471,8 @@ class GraphDensity(PartitionDetector):
         Distance to the nearest polytope, as in :class:`~kdgraph.density.KernelDensityForest`. With
         "geodesic" the density is 0, and the score infinite, if a row shares no leaf with any
         training row.
+    max_polytopes : int, float, "auto" or None, default="auto"
+        Maximum number of polytopes, as in :class:`~kdgraph.density.DensityGate`.
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
@@ -519,6 +522,7 @@ class GraphDensity(PartitionDetector):
 
     _: KW_ONLY
     distance: PolytopeDistance = "whitened"
+    max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
 
     def _distance_estimator(self) -> Any:
         return finite_space_of(self._default_estimator())
@@ -539,9 +543,10 @@ class GraphDensity(PartitionDetector):
         self.graph_ = KernelDensityGraph(
             partition,
             partition.locate(train.X, with_proba=False),
-            np.ones((len(train), 1)),
+            None,
             shrunk_variances,
             distance=self.distance,
+            limits=GraphLimits.of(self.max_polytopes),
             held_out=None if leaves_out else partition.embed(calibration.X),
             leave_one_out=leaves_out,
         )

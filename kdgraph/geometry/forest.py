@@ -15,8 +15,14 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.geometry.leaf_index import LeafIndex, leaf_similarity
+from kdgraph.geometry.leaf_index import LeafIndex, compiled, leaf_similarity
 from kdgraph.geometry.partition import Locations
+
+# Rows that go down a tree side by side, so that the memory is read for one while another waits;
+# 64 and 128 take the same time.
+_ROWS_TOGETHER = 64
+# Bit of a split's feature that is set if missing values go to the left.
+_MISSING_LEFT = 1 << 30
 
 
 class TreePartition:
@@ -198,23 +204,28 @@ class ForestPartition(TreePartition):
                 f"the forest splits on {self.forest.n_features_in_} features, got rows of"
                 f" {X.shape[1]}"
             )
-        # The low-level ``apply`` runs over a few chunks of trees: for 1,000 rows that takes 0.4 of
-        # the time of ``forest.apply``, which creates a task for each tree and returns eight bytes
-        # a code. Rows are sorted by the leaves of the first tree, so that neighbours follow the
-        # same paths one after the other.
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
-        trees = self.trees
-        order = np.argsort(trees[0].apply(X), kind="stable")
-        X = X[order]
+        has_missing = bool(np.isnan(X).any())
         chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
 
         def fill(chunk: np.ndarray) -> None:
-            for t in chunk:
-                codes[order, t] = trees[t].apply(X)
+            first, last = chunk[0], chunk[-1] + 1
+            starts = self.leaf_starts[first:last]
+            _descend(*self._packed_trees, starts, X, has_missing, codes[:, first:last])
 
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
+
+    @cached_property
+    def _packed_trees(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes of all trees, see :func:`_pack_trees`."""
+        return _pack_trees(self.trees)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without those that follow from the trees."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_packed_trees"}
 
     def vote(self, locations: Locations) -> np.ndarray:
         """Return the forest's own ``predict_proba``, Float[n, K], computed from codes."""
@@ -224,6 +235,78 @@ class ForestPartition(TreePartition):
         for t, tree in enumerate(self.trees):
             total += tree.value[codes[:, t], 0, :]
         return total / self.n_trees
+
+
+def _pack_trees(trees: list) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes of trees of scikit-learn in 16 bytes each, tree after tree.
+
+    Returns
+    -------
+    nodes : Int32[nodes, 4]
+        Feature of the split, -1 for a leaf, with the bit :data:`_MISSING_LEFT`; threshold; right
+        and left child, counted in the tree.
+    thresholds : Float32[nodes, 4]
+        The same memory as floating-point numbers, for the thresholds.
+    """
+    # scikit-learn stores a node in 64 bytes. With a quarter of them, a tree of 16,000 leaves fits
+    # into the cache of a core.
+    nodes = np.empty((sum(tree.node_count for tree in trees), 4), dtype=np.int32)
+    thresholds, start = nodes.view(np.float32), 0
+    for tree in trees:
+        part = slice(start, start + tree.node_count)
+        start = part.stop
+        is_leaf = tree.children_left < 0
+        missing_left = np.where(tree.missing_go_to_left, _MISSING_LEFT, 0)
+        nodes[part, 0] = np.where(is_leaf, -1, tree.feature | missing_left)
+        thresholds[part, 1] = _round_down(tree.threshold)
+        nodes[part, 2], nodes[part, 3] = tree.children_right, tree.children_left
+    return nodes, thresholds
+
+
+def _round_down(thresholds: np.ndarray) -> np.ndarray:
+    """Return the largest Float32 numbers that are not above ``thresholds`` (Float64).
+
+    A number of 32 bits is below or equal to these exactly where it is to the thresholds.
+    """
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(np.float32)
+    is_above = rounded.astype(np.float64) > thresholds
+    rounded[is_above] = np.nextafter(rounded[is_above], np.float32(-np.inf))
+    return rounded
+
+
+@compiled
+def _descend(nodes, thresholds, starts, X, has_missing, codes):
+    """Fill the leaf of each row in each of some trees into ``codes``: Int32[n, t].
+
+    ``nodes``, ``thresholds``: see :func:`_pack_trees`; ``starts``: Int[t], first node of each tree;
+    ``X``: Float32[n, d].
+    """
+    # One row after the other waits for memory at each node. Here each step is taken by many rows
+    # whose reads do not depend on each other, and without a branch that could be predicted wrongly:
+    # 2.3 times as fast as scikit-learn on trees of 5,000 leaves.
+    node, row = np.empty(_ROWS_TOGETHER, np.int64), np.empty(_ROWS_TOGETHER, np.int64)
+    for t in range(starts.shape[0]):
+        start = starts[t]
+        for first in range(0, X.shape[0], _ROWS_TOGETHER):
+            n_left = min(_ROWS_TOGETHER, X.shape[0] - first)
+            for j in range(n_left):
+                node[j], row[j] = start, first + j
+            while n_left > 0:
+                n_next = 0
+                for j in range(n_left):
+                    at, r = node[j], row[j]
+                    feature = nodes[at, 0]
+                    if feature < 0:
+                        codes[r, t] = at - start
+                        continue
+                    value = X[r, feature & (_MISSING_LEFT - 1)]
+                    goes_left = np.int64(value <= thresholds[at, 1])
+                    if has_missing and np.isnan(value):
+                        goes_left = np.int64(feature >= _MISSING_LEFT)
+                    node[n_next], row[n_next] = start + nodes[at, 2 + goes_left], r
+                    n_next += 1
+                n_left = n_next
 
 
 def parents_of(tree: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from kdgraph.geometry.code_index import count_ones
-from kdgraph.geometry.leaf_index import QUERY_BLOCK, LeafIndex, compiled, count_by_members
+from kdgraph.geometry.leaf_index import LeafIndex, compiled, count_by_members
 from kdgraph.geometry.partition import map_blocks
 
 IN_BAG = -1
@@ -22,7 +22,58 @@ IN_BAG = -1
 
 
 @compiled
-def _query_block_pairs(
+def _query_new_rows(
+    codes,
+    leaf_starts,
+    leaf_number,
+    starts,
+    members,
+    number,
+    n_out,
+    classes,
+    weights,
+    powers,
+    masses,
+    nearest,
+):
+    """Fill the class masses of new rows, and their nearest training rows.
+
+    ``codes``: Int[m, T], nodes of the queries; ``leaf_starts``: Int[T + 1]; ``leaf_number``:
+    Int[nodes], -1 for nodes without a row; ``number``: Int[n], numbers of the training rows;
+    ``n_out``: Int[n], number of trees that each is out of bag in; ``classes``: Int[n];
+    ``weights``: Float[n]; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled
+    are ``masses``: Float[m, K, k], zeros before, and ``nearest``: Int[m], unless it is empty.
+    """
+    # All trees count for a new row, so that the denominator of a pair is that of the training row.
+    n = classes.shape[0]
+    counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
+    leaves = np.empty(codes.shape[1], np.int32)
+    for q in range(codes.shape[0]):
+        for t in range(codes.shape[1]):
+            leaves[t] = leaf_number[leaf_starts[t] + codes[q, t]]
+        n_met = count_by_members(leaves, starts, members, counts, met)
+        if nearest.shape[0] > 0:
+            nearest[q] = _most_similar(met[:n_met], counts, n_out, number)
+        for i in met[:n_met]:
+            for k in range(powers.shape[2]):
+                masses[q, classes[i], k] += weights[i] * powers[n_out[i], counts[i], k]
+            counts[i] = 0
+
+
+@compiled
+def _most_similar(met, counts, n_out, number):
+    """Return the number of the row with the largest count / n_out, of several the lowest; or -1."""
+    best, best_count, best_trees = -1, 0, 1
+    for i in met:
+        # Fractions are compared as integers, so that ties are exact.
+        ahead = np.int64(counts[i]) * best_trees - best_count * n_out[i]
+        if ahead > 0 or (ahead == 0 and number[i] < best):
+            best, best_count, best_trees = number[i], np.int64(counts[i]), n_out[i]
+    return best
+
+
+@compiled
+def _query_training_rows(
     leaves,
     query_masks,
     query_ids,
@@ -34,19 +85,17 @@ def _query_block_pairs(
     weights,
     powers,
     masses,
-    nearest,
 ):
-    """Fill class masses and nearest training rows of queries, each without the row itself.
+    """Fill the class masses of training rows, each without the row itself.
 
     ``leaves``: Int[m, T], leaf numbers of the queries, negative in bag; ``query_masks``: UInt64[m,
-    W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in, of a new row
-    all trees; ``query_ids``: Int[m] and ``number``: Int[n], numbers of the rows; ``classes``:
-    Int[n]; ``weights``: Float[n]; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c].
-    Filled are ``masses``: Float[m, K, k], zeros before, and ``nearest``: Int[m].
+    W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in; ``query_ids``:
+    Int[m] and ``number``: Int[n], numbers of the rows; ``classes``: Int[n]; ``weights``: Float[n];
+    ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled is ``masses``: Float[m,
+    K, k], zeros before.
     """
     n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
-    counts = np.zeros(4 * ((n + 3) // 4), np.uint16)
-    words = counts.view(np.uint64)
+    counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
     partners, fractions, order = (
         np.empty(n, np.int64),
         np.empty(n, np.int64),
@@ -59,29 +108,20 @@ def _query_block_pairs(
     histogram = np.zeros(n_fractions)
     is_listed, listed = np.zeros(n_fractions, np.bool_), np.empty(n_fractions, np.int64)
     for q in range(leaves.shape[0]):
-        count_by_members(leaves[q], starts, members, counts)
-        n_pairs, best, best_count, best_trees = 0, -1, 0, 1
+        n_pairs = 0
         class_ends[:] = 0
-        for w in range(words.shape[0]):
-            if words[w] == 0:
+        for i in met[: count_by_members(leaves[q], starts, members, counts, met)]:
+            count = np.int64(counts[i])
+            counts[i] = 0
+            if number[i] == query_ids[q]:
                 continue
-            for i in range(4 * w, 4 * w + 4):
-                count = np.int64(counts[i])
-                if count == 0 or number[i] == query_ids[q]:
-                    continue
-                # Each pair has its own denominator: the trees for which both are out of bag.
-                trees = 0
-                for b in range(masks.shape[1]):
-                    trees += count_ones(masks[i, b] & query_masks[q, b])
-                partners[n_pairs], fractions[n_pairs] = i, trees * powers.shape[0] + count
-                class_ends[classes[i] + 1] += 1
-                n_pairs += 1
-                # Fractions are compared as integers, so that ties are exact.
-                ahead = count * best_trees - best_count * trees
-                if ahead > 0 or (ahead == 0 and number[i] < best):
-                    best, best_count, best_trees = number[i], count, trees
-            words[w] = 0
-        nearest[q] = best
+            # Each pair has its own denominator: the trees for which both are out of bag.
+            trees = 0
+            for b in range(masks.shape[1]):
+                trees += count_ones(masks[i, b] & query_masks[q, b])
+            partners[n_pairs], fractions[n_pairs] = i, trees * powers.shape[0] + count
+            class_ends[classes[i] + 1] += 1
+            n_pairs += 1
         # A counting sort of the pairs by class: afterwards the pairs of class y are those before
         # class_ends[y], from the end of the class before it on.
         for y in range(n_classes):
@@ -141,7 +181,7 @@ class OutOfBagIndex(LeafIndex):
     --------
     >>> codes = np.array([[1, IN_BAG, 1], [1, 2, IN_BAG], [1, 2, 2]])  # three rows in three trees
     >>> index = OutOfBagIndex(codes, [0, 1, 1], np.ones(3), 2, np.array([0, 3, 6, 9]))
-    >>> index.query_training(np.array([0, 1, 2]), np.array([1.0]))[0][:, :, 0]
+    >>> index.query_training(codes, np.array([0, 1, 2]), np.array([1.0]))[:, :, 0]
     array([[0. , 1.5],
            [1. , 1. ],
            [0.5, 1. ]])
@@ -169,7 +209,9 @@ class OutOfBagIndex(LeafIndex):
         self._classes = np.ascontiguousarray(np.asarray(classes)[order], dtype=np.int64)
         self._row_weights = np.ascontiguousarray(np.asarray(weights)[order], dtype=np.float64)
 
-    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def query(
+        self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses of new rows at every exponent, and their nearest training rows.
 
         Parameters
@@ -178,71 +220,98 @@ class OutOfBagIndex(LeafIndex):
             Codes of the rows, without :data:`IN_BAG`.
         exponents : Float[k]
             Powers of the similarity.
+        with_nearest : bool, default=True
+            Search the nearest training rows too.
 
         Returns
         -------
         masses : Float[m, K, k]
             Σ_s K(x, s)^exponent · weight of s, for each row x, class and exponent.
         nearest : Int[m]
-            The training row that shares most leaves, of several the first; -1 if none shares any.
+            The training row of largest similarity, of several the first; -1 if none shares a leaf.
+            Empty without ``with_nearest``.
         """
-        return self._query_pairs(codes, np.full(len(codes), -1), exponents)
+        masses = self._empty_masses(codes, exponents)
+        nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
+        query_block = partial(
+            self._query_new_block, powers=self._powers(exponents), with_nearest=with_nearest
+        )
+        blocks = self._blocks_of(np.argsort(codes[:, 0], kind="stable"))
+        for rows, (block_masses, block_nearest) in map_blocks(
+            query_block, codes, blocks, self.n_jobs
+        ):
+            masses[rows] = block_masses
+            if with_nearest:
+                nearest[rows] = block_nearest
+        return masses, nearest
 
     def query_training(
-        self, rows: np.ndarray, exponents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the class masses of training rows, without their own, and the rows nearest them.
+        self, codes: np.ndarray, numbers: np.ndarray, exponents: np.ndarray
+    ) -> np.ndarray:
+        """Return the class masses of rows that the forest was fitted on, without their own.
 
         Parameters
         ----------
-        rows : Int[m]
-            Positions of training rows.
+        codes : Int[m, T]
+            Codes of the rows, :data:`IN_BAG` for trees that were fitted on the row.
+        numbers : Int[m]
+            Position of each row among the rows of the index, -1 for a row that is not among them.
         exponents : Float[k]
             Powers of the similarity.
 
         Returns
         -------
-        masses : Float[m, K, k]
+        Float[m, K, k]
             Σ_{s ≠ i} K(i, s)^exponent · weight of s, for each row i, class and exponent.
-        nearest : Int[m]
-            The other row with the largest similarity, of several the first; -1 if all are 0.
         """
-        return self._query_pairs(self._codes[rows], np.asarray(rows), exponents)
+        masses = self._empty_masses(codes, exponents)
+        query_block = partial(self._query_training_block, powers=self._powers(exponents))
+        queries = np.column_stack([numbers, codes])
+        blocks = self._blocks_of(np.argsort(codes[:, 0], kind="stable"))
+        for rows, block_masses in map_blocks(query_block, queries, blocks, self.n_jobs):
+            masses[rows] = block_masses
+        return masses
 
-    def _query_pairs(
-        self, codes: np.ndarray, row_ids: np.ndarray, exponents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest rows of queries with codes Int[m, T].
+    def _empty_masses(self, codes: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+        """Return class masses of 0, Float[m, K, k]."""
+        return np.zeros((len(codes), self.n_classes, len(exponents)))
 
-        ``row_ids``: Int[m], position of each query among the training rows, -1 for new rows.
-        """
-        # The table has a row for each number of trees that a pair can have in common.
+    def _powers(self, exponents: np.ndarray) -> np.ndarray:
+        """Return (count / trees)^exponent, Float[N, N, k], for all trees that a pair can share."""
         trees = np.arange(self._n_out.max(initial=0) + 1)
         fractions = np.minimum(trees / np.maximum(trees, 1)[:, None], 1.0)
-        powers = fractions[:, :, None] ** np.asarray(exponents, dtype=np.float64)
-        masses = np.zeros((len(codes), self.n_classes, len(exponents)))
-        nearest = np.full(len(codes), -1, dtype=np.int64)
-        order = np.argsort(codes[:, 0], kind="stable")
-        blocks = [order[start : start + QUERY_BLOCK] for start in range(0, len(codes), QUERY_BLOCK)]
-        query_block = partial(self._query_pairs_block, powers=powers)
-        queries = np.column_stack([row_ids, codes])
-        for block, (block_masses, block_nearest) in map_blocks(
-            query_block, queries, blocks, self.n_jobs
-        ):
-            masses[block], nearest[block] = block_masses, block_nearest
+        return fractions[:, :, None] ** np.asarray(exponents, dtype=np.float64)
+
+    def _query_new_block(
+        self, codes: np.ndarray, powers: np.ndarray, with_nearest: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return masses and nearest rows of a few new rows."""
+        masses = np.zeros((len(codes), self.n_classes, powers.shape[2]))
+        nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
+        _query_new_rows(
+            codes,
+            self._leaf_starts,
+            self._leaf_number,
+            self._starts,
+            self._members,
+            self._polytope_ids,
+            self._n_out,
+            self._classes,
+            self._row_weights,
+            powers,
+            masses,
+            nearest,
+        )
         return masses, nearest
 
-    def _query_pairs_block(
-        self, queries: np.ndarray, powers: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest rows of a few queries, their row numbers before their codes."""
+    def _query_training_block(self, queries: np.ndarray, powers: np.ndarray) -> np.ndarray:
+        """Return masses of a few training rows, their numbers before their codes."""
         masses = np.zeros((len(queries), self.n_classes, powers.shape[2]))
-        nearest = np.full(len(queries), -1, dtype=np.int64)
-        row_ids, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
-        _query_block_pairs(
+        numbers, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
+        _query_training_rows(
             self._leaves_of(codes),
             _pack_bits(codes >= 0),
-            row_ids,
+            numbers,
             self._starts,
             self._members,
             self._polytope_ids,
@@ -251,9 +320,8 @@ class OutOfBagIndex(LeafIndex):
             self._row_weights,
             powers,
             masses,
-            nearest,
         )
-        return masses, nearest
+        return masses
 
 
 def _pack_bits(flags: np.ndarray) -> np.ndarray:

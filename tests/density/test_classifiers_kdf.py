@@ -325,6 +325,7 @@ def test_describe_lists_fitted_values(fitted_variants):
         names = [
             "n_polytopes",
             "singleton_fraction",
+            "n_gaussians",
             "distance",
             "exponent",
             *(

@@ -125,6 +125,7 @@ def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
     assert gate.describe() == {
         "n_polytopes": len(graph.polytopes),
         "singleton_fraction": graph.polytopes.singleton_fraction,
+        "n_gaussians": len(graph.polytopes),
         "distance": "scaled",
         "log_floor": gate.log_floor_,
     }

@@ -28,7 +28,9 @@ from kdgraph.density.gaussians import (
 )
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.left_out import leave_one_out
+from kdgraph.density.limits import GraphLimits
 from kdgraph.density.maps import IsotonicMaps, PosteriorMaps, fit_posterior_maps
+from kdgraph.density.out_of_sample import OutOfBagGraph
 from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import partition_of, polytopes_of
@@ -356,14 +358,37 @@ def test_equal_rows_few_trees_and_rare_classes_are_handled():
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-def test_merged_polytopes_bound_the_density_only(kdf):
-    merged = KernelDensityForest(forest(), max_polytopes=20, random_state=0).fit(X, Y)
-    assert len(merged.graph_.polytopes) == 20
-    inside = merged.log_density(TEST) > merged.log_floor_
-    inside &= kdf.log_density(TEST) > kdf.log_floor_
-    np.testing.assert_array_equal(
-        merged.predict_proba(TEST)[inside], kdf.predict_proba(TEST)[inside]
+def test_a_number_of_polytopes_limits_gaussians_and_lenders():
+    limited = KernelDensityForest(forest(), max_polytopes=20, random_state=0).fit(X, Y)
+    graph = limited.graph_
+    assert len(graph.gaussians.means) == len(graph.lenders) == 20
+    assert (np.diff(graph.lenders) > 0).all()
+    masses, _ = graph.query_codes(graph.partition.encode(TEST), np.array([1e-9]))
+    # At an exponent near 0 each lender that shares a leaf counts as 1.
+    assert masses.sum(axis=1).max() <= 20 + 1e-6
+
+
+def test_lenders_are_compared_with_training_rows_without_themselves():
+    fitted = forest().fit(X, Y)
+    partition, is_out = partition_of(fitted), out_of_bag_trees(fitted, len(X))
+    codes = partition.encode(X)
+    graph = OutOfBagGraph(
+        partition,
+        partition.locate(X),
+        Rows.unweighted(X, Y),
+        is_out,
+        2,
+        limits=GraphLimits(lenders=0.3),
+        distance="scaled",
     )
+    rows = np.arange(0, len(X), 7)
+    masses = graph.query_training(codes[rows], is_out, rows, np.array([2.0]))[:, :, 0]
+    both = is_out[rows][:, None] & is_out[graph.lenders][None]
+    equal = ((codes[rows][:, None] == codes[graph.lenders][None]) & both).sum(axis=2)
+    similarity = (equal / np.maximum(both.sum(axis=2), 1)) ** 2
+    similarity[rows[:, None] == graph.lenders[None]] = 0
+    # Sums of up to 75 terms of at most 1, added in another order.
+    np.testing.assert_allclose(masses, similarity @ np.eye(2)[Y[graph.lenders]], atol=1e-12)
 
 
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])

@@ -125,7 +125,7 @@ def test_search_leaves_out_the_own_mass_of_held_out_rows(problem, rows, monkeypa
         ),
     )
     graph, locations = graph_with_held_out(problem, held_out)
-    own_proba = graph.representative_similarity(slice(len(problem.train), None))
+    own_proba = graph.own_similarity(slice(len(problem.train), None))
     search_on(
         graph,
         locations,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -68,6 +69,20 @@ def test_rows_at_thresholds_get_the_leaves_of_the_forest(fitted_forest, blobs):
     assert np.array_equal(
         ForestPartition(fitted_forest).encode(X), fitted_forest.apply(X).reshape(len(X), -1)
     )
+
+
+def test_missing_values_go_where_the_trees_send_them(fitted_forest, blobs):
+    X, y = blobs
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    forest = clone(fitted_forest).fit(X, y)
+    trees = getattr(forest, "estimators_", [forest])
+    is_split = [tree.tree_.children_left >= 0 for tree in trees]
+    missing_left = [
+        tree.tree_.missing_go_to_left[split] for tree, split in zip(trees, is_split, strict=True)
+    ]
+    assert 0 < np.concatenate(missing_left).mean() < 1
+    assert np.array_equal(ForestPartition(forest).encode(X), forest.apply(X).reshape(len(X), -1))
 
 
 def test_values_beyond_float32_get_the_leaves_of_the_largest_ones(fitted_forest):

@@ -71,7 +71,7 @@ def test_results_do_not_depend_on_counter_blocks_or_threads(monkeypatch, index_p
         for block in (1, 7, 128, 1000):
             for n_jobs in (1, 2):
                 monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
-                monkeypatch.setattr(leaf_index, "QUERY_BLOCK", block)
+                monkeypatch.setattr(leaf_index, "_QUERY_BLOCK", block)
                 results.append(
                     LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).query(queries, EXPONENTS)
                 )

@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base.out_of_sample import out_of_bag_trees
-from kdgraph.geometry import leaf_index, out_of_bag, partition_of
+from kdgraph.geometry import leaf_index, partition_of
 from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
 
 EXPONENTS = np.array([0.3, 1.0, 5.0])
@@ -53,32 +53,39 @@ def test_training_rows_are_compared_in_trees_that_both_are_out_of_bag_in(problem
     equal = (problem.codes[:, None] == problem.codes[None]) & both_out
     similarity = equal.sum(axis=2) / np.maximum(both_out.sum(axis=2), 1)
     np.fill_diagonal(similarity, 0)
-    masses, nearest = problem.index.query_training(np.arange(300), EXPONENTS)
+    masses = problem.index.query_training(problem.masked, np.arange(300), EXPONENTS)
     # Sums of up to 300 terms of size 1, added in another order.
     np.testing.assert_allclose(masses, dense_masses(similarity, problem.labels), atol=1e-11)
-    expected = np.where(similarity.max(axis=1) > 0, similarity.argmax(axis=1), -1)
-    np.testing.assert_array_equal(nearest, expected)
+    # A row that is not in the index has all other rows as partners.
+    stranger = problem.index.query_training(problem.masked[:1], np.array([-1]), EXPONENTS)
+    own = problem.labels[0, :, None] * problem.is_out[0].any()
+    np.testing.assert_allclose(stranger[0], masses[0] + own, atol=1e-11)
 
 
 def test_new_rows_are_compared_in_trees_that_the_training_row_is_out_of_bag_in(problem):
     equal = (problem.new_codes[:, None] == problem.codes[None]) & problem.is_out[None]
     similarity = equal.sum(axis=2) / problem.is_out.sum(axis=1)
-    masses, _ = problem.index.query(problem.new_codes, EXPONENTS)
+    masses, nearest = problem.index.query(problem.new_codes, EXPONENTS)
     np.testing.assert_allclose(masses, dense_masses(similarity, problem.labels), atol=1e-11)
+    expected = np.where(similarity.max(axis=1) > 0, similarity.argmax(axis=1), -1)
+    np.testing.assert_array_equal(nearest, expected)
+    again, nearest = problem.index.query(problem.new_codes, EXPONENTS, with_nearest=False)
+    np.testing.assert_array_equal(again, masses)
+    assert not len(nearest)
 
 
 def test_results_do_not_depend_on_blocks_threads_or_other_queries(problem, monkeypatch):
     rows = np.random.default_rng(1).permutation(300)[:97]
-    masses, nearest = problem.index.query_training(rows, EXPONENTS)
+    codes = problem.masked[rows]
+    masses = problem.index.query_training(codes, rows, EXPONENTS)
     new_masses, _ = problem.index.query(problem.new_codes, EXPONENTS)
-    one_by_one = [problem.index.query_training(rows[i : i + 1], EXPONENTS)[0] for i in range(5)]
+    one_by_one = [
+        problem.index.query_training(codes[i : i + 1], rows[i : i + 1], EXPONENTS) for i in range(5)
+    ]
     np.testing.assert_array_equal(np.concatenate(one_by_one), masses[:5])
-    for module in (leaf_index, out_of_bag):
-        monkeypatch.setattr(module, "QUERY_BLOCK", 7)
+    monkeypatch.setattr(leaf_index, "_QUERY_BLOCK", 7)
     threaded = problem.make_index(2)
-    again, nearest_again = threaded.query_training(rows, EXPONENTS)
-    np.testing.assert_array_equal(again, masses)
-    np.testing.assert_array_equal(nearest_again, nearest)
+    np.testing.assert_array_equal(threaded.query_training(codes, rows, EXPONENTS), masses)
     np.testing.assert_array_equal(threaded.query(problem.new_codes, EXPONENTS)[0], new_masses)
 
 
@@ -87,7 +94,7 @@ def test_rows_in_bag_everywhere_have_no_mass(problem):
     masked[:250] = IN_BAG
     y = problem.labels.argmax(axis=1)
     index = OutOfBagIndex(masked, y, np.ones(300), 3, problem.index._leaf_starts)
-    assert not index.query_training(np.arange(250), EXPONENTS)[0].any()
+    assert not index.query_training(masked[:250], np.arange(250), EXPONENTS).any()
     masses, _ = index.query(problem.new_codes, np.array([1e-9]))
     # At an exponent near 0 each lender counts as 1, and only the last 50 rows lend.
     assert masses.sum(axis=1).max() <= 50

@@ -1,4 +1,4 @@
-"""Merging of polytopes, and classifiers with a maximum number of polytopes."""
+"""Limits on the size of graphs, and classifiers with a maximum number of polytopes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
-from kdgraph.density.graph import merge_polytopes
+from kdgraph.density import limits
+from kdgraph.density.limits import GraphLimits, choose_lenders, merge_polytopes
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import polytopes_of
 
@@ -68,6 +69,103 @@ def test_merging_supports_constant_features(located_problem):
     )
 
 
+def test_limits_stand_for_the_parameter_of_estimators():
+    assert GraphLimits.of(None) == GraphLimits.of(None, by_row=True) == GraphLimits()
+    assert GraphLimits.of("auto") == GraphLimits(max_gaussians=limits.MAX_GAUSSIANS, lenders="auto")
+    assert GraphLimits.of(0.1) == GraphLimits(max_polytopes=0.1)
+    assert GraphLimits.of(30, by_row=True) == GraphLimits(max_gaussians=30, lenders=30)
+
+
+def meetings(codes: np.ndarray, lenders: np.ndarray) -> float:
+    """Return the mean number of lenders that a row has in its leaf of a tree, from all pairs."""
+    return float((codes[:, None] == codes[lenders][None]).mean(axis=2).sum(axis=1).mean())
+
+
+def test_a_row_meets_a_bounded_number_of_lenders(located_problem, problem, monkeypatch):
+    codes = located_problem[0].codes
+    everyone = np.arange(len(codes))
+    monkeypatch.setattr(limits, "MIN_LENDERS", 10)
+    allowed = 0.4 * meetings(codes, everyone)
+    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", allowed)
+    lenders = choose_lenders(problem.partition, codes)
+    assert (np.diff(lenders) > 0).all() and len(lenders) == round(0.4 * len(codes))
+    # A random sample: a fifth for the rows that happen to be in it.
+    assert 0.8 * allowed < meetings(codes, lenders) < 1.2 * allowed
+    # Where a third of the rows count in no tree, more of the others fit: 1.5 times as many, if
+    # leaves have equal sizes.
+    is_lending = np.ones(codes.shape, dtype=bool)
+    is_lending[::3] = False
+    assert len(choose_lenders(problem.partition, codes, is_lending)) > 1.15 * len(lenders)
+    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    assert len(choose_lenders(problem.partition, codes)) == 10
+
+
+def test_small_leaves_and_few_rows_need_no_limit(located_problem, problem, monkeypatch):
+    codes = located_problem[0].codes
+    assert choose_lenders(problem.partition, codes) is None  # fewer rows than MIN_LENDERS
+    monkeypatch.setattr(limits, "MIN_LENDERS", 10)
+    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 1e9)
+    assert choose_lenders(problem.partition, codes) is None
+
+
+def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem, monkeypatch):
+    """The limits are lowered to sizes that 200 rows exceed."""
+    settings = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
+    n = len(problem.train)
+
+    def fit(**options):
+        model = KernelDensityForest(FrozenEstimator(problem.forest), **options)
+        return model.fit(problem.train.X, problem.train.y, **settings)
+
+    unlimited = fit(max_polytopes=None)
+    monkeypatch.setattr(limits, "MAX_GAUSSIANS", n // 4)
+    monkeypatch.setattr(limits, "MIN_LENDERS", n // 2)
+    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    limited = fit()
+    assert len(limited.graph_.gaussians.means) == n // 4
+    assert len(limited.graph_.lenders) == n // 2
+    test = problem.test.X
+    change = np.abs(limited.predict_proba(test) - unlimited.predict_proba(test)).sum(axis=1) / 2
+    assert 0 < change.mean() < 0.1
+    np.testing.assert_allclose(
+        limited.predict_proba(1e6 * test), np.tile(limited.prior_, (len(test), 1)), atol=1e-8
+    )
+
+
+def test_own_masses_of_held_out_rows_are_removed_where_they_lend(problem, monkeypatch):
+    from kdgraph.density import posterior as search
+    from kdgraph.density.gaussians import shrunk_variances
+    from kdgraph.density.graph import KernelDensityGraph
+
+    locations = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
+    n, k = len(problem.train), len(problem.prior)
+    labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
+    graph = KernelDensityGraph(
+        problem.partition,
+        locations,
+        labels,
+        shrunk_variances,
+        n_train=n,
+        distance="scaled",
+        limits=GraphLimits(lenders=0.5),
+    )
+    masses, _ = search.masses_without_own(
+        graph,
+        locations[n:],
+        problem.held_out,
+        np.array([0.7]),
+        graph.own_similarity(slice(n, None)),
+        k,
+    )
+    held_out = np.arange(n, len(locations))
+    similarity = problem.partition.similarity(
+        locations.codes[held_out], locations.codes[graph.lenders]
+    )
+    similarity[held_out[:, None] == graph.lenders[None]] = 0
+    # Sums of at most 200 terms of at most 1, added in another order.
+    np.testing.assert_allclose(masses[:, :, 0], similarity**0.7 @ labels[graph.lenders], atol=1e-10)
+
+
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
 @pytest.mark.parametrize("limit", [25, 0.05])
 def test_merged_forest_keeps_probabilities_and_prior_limit(problem, variant, limit):
@@ -103,9 +201,9 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
         shrunk_variances,
         n_train=n,
         distance="scaled",
-        max_polytopes=12,
+        limits=GraphLimits(max_polytopes=12),
     )
-    own_similarity = graph.representative_similarity(slice(n, None))
+    own_similarity = graph.own_similarity(slice(n, None))
     masses, _ = search.masses_without_own(
         graph, locations[n:], problem.held_out, np.array([0.7, 3.0]), own_similarity, k
     )
@@ -122,9 +220,9 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
 @pytest.mark.parametrize(
     ("max_polytopes", "rule"),
     [
-        (0, "in [1, inf) or in (0, 1) or null"),
-        (1.5, "an integer in [1, inf) or in (0, 1) or null"),
-        ("few", "an integer in [1, inf) or a number in (0, 1) or null"),
+        (0, "in [1, inf) or in (0, 1) or one of auto or null"),
+        (1.5, "an integer in [1, inf) or in (0, 1) or one of auto or null"),
+        ("few", "an integer in [1, inf) or a number in (0, 1) or one of auto or null"),
     ],
 )
 def test_invalid_max_polytopes_raises(problem, max_polytopes, rule):
