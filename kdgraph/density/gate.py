@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
+from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.density.floor import (
     DensityFloorClassifier,
@@ -22,10 +23,15 @@ from kdgraph.density.floor import (
     mean_shift_log_floor,
 )
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
+from kdgraph.density.graph import (
+    KernelDensityGraph,
+    PolytopeDistance,
+    apply_in_blocks,
+    iterate_blocks,
+)
 from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
-from kdgraph.geometry import finite_space_of
+from kdgraph.geometry import ForestPartition, finite_space_of
 from kdgraph.parameters import Count, OpenFraction
 
 
@@ -201,14 +207,8 @@ class DensityGate(DensityFloorClassifier):
     def _predict_rows(self, rows: Rows) -> np.ndarray:
         if rows.unseen is None:
             return self.predict_proba(rows.X)
-        return blend_with_prior(
-            rows.predict(self.estimator_),
-            self.prior_,
-            self.graph_.left_out_log_density(rows.unseen.positions),
-            self.log_floor_,
-            self.min_weight,
-            clipped=True,
-        )
+        log_density = self.graph_.left_out_log_density(rows.unseen.positions)
+        return self._blend(rows.predict(self.estimator_), log_density)
 
     def log_density(self, X) -> np.ndarray:
         """Return the log density f that is compared with the floor.
@@ -234,16 +234,29 @@ class DensityGate(DensityFloorClassifier):
         X : Float[n, d]
             The rows.
         """
-        X = self._validate_X(X)
-        log_density = apply_in_blocks(self.graph_.log_density, X)
-        return (
-            blend_with_prior(
-                self.estimator_.predict_proba(X),
-                self.prior_,
-                log_density,
-                self.log_floor_,
-                self.min_weight,
-                clipped=True,
-            ),
-            log_density,
+        proba, log_density = zip(
+            *(self._predict_block(block) for block in iterate_blocks(self._validate_X(X))),
+            strict=True,
+        )
+        log_density = np.concatenate(log_density)
+        return self._blend(np.concatenate(proba), log_density), log_density
+
+    def _predict_block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return probabilities of ``estimator`` and log densities of one block of rows."""
+        return self._estimator_proba(X), self.graph_.log_density(X)
+
+    def _estimator_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of ``estimator``, Float[n, K]."""
+        partition = self.graph_.partition
+        if isinstance(partition, ForestPartition) and partition.model is unwrap_frozen(
+            self.estimator_
+        ):
+            # The vote of the leaves has the same bits, in half of the time.
+            return partition.vote(partition.locate(X))
+        return self.estimator_.predict_proba(X)
+
+    def _blend(self, proba: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """Return probabilities, blended with the prior below the floor, Float[n, K]."""
+        return blend_with_prior(
+            proba, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
         )

@@ -196,7 +196,7 @@ class KernelDensityGraph:
         if labels is None and distance != "geodesic":
             return
         if labels is None:
-            labels = np.zeros((len(locations), 0))
+            labels = np.ones((len(locations), 1))
         self._n_rows, self._n_anchors = len(locations), len(self.polytopes)
         self._codes = locations.codes
         if distance != "geodesic":

@@ -214,6 +214,7 @@ ALTERNATIVES = {
     "n_reference": 50,
     "neighbor": 3,
     "normalize": True,
+    "max_polytopes": 20,
     "measure": "distance",
     "random_state": 1,
     "relative": True,
