@@ -264,7 +264,7 @@ class KernelDensityForest(KernelDensityClassifier):
     cv : int, cross-validator or iterable, default=5
         Folds of "cross_fit".
     max_polytopes : int, float, "auto" or None, default="auto"
-        "auto": merge Gaussians of neighbouring polytopes down to 4,096, and where leaves are large
+        "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
         count the classes of a random sample of the rows, so that predictions take a time that does
         not grow with the training rows; only "kdgraph" does. A number, or a fraction of the
         training rows: merge neighbouring polytopes down to it; where no row is held out, Gaussians

@@ -64,7 +64,7 @@ class DensityGate(DensityFloorClassifier):
         gate on calibration, also if there are few held-out rows.
     max_polytopes : int, float, "auto" or None, default="auto"
         Merge neighbouring polytopes down to this number, or this fraction of the training rows.
-        "auto": merge their Gaussians down to 4,096, so that predictions take a time that does not
+        "auto": merge their Gaussians down to 65,536, so that predictions take a time that does not
         grow with the training rows. None for no limit.
     min_weight : float, default=1e-9
         Minimum of w, which keeps the argmax of ``estimator`` among equal priors.

@@ -3,9 +3,8 @@
 Each populated polytope has one Gaussian with diagonal covariance (Dey et al. 2024, Section 4.1).
 :class:`PolytopeMoments` holds the moments of the rows in each polytope; a rule of type
 :data:`VarianceRule` turns them into variances; :class:`PolytopeGaussians` evaluates the densities.
-:class:`NearestMean` finds the polytope with the nearest mean. :func:`neighbour_whitening` replaces
-the features by coordinates in which neighbouring polytopes differ by independent steps of size 1,
-a metric that respects correlations between features.
+:func:`neighbour_whitening` replaces the features by coordinates in which neighbouring polytopes
+differ by independent steps of size 1, a metric that respects correlations between features.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import numpy as np
 from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import NearestNeighbors
 
+from kdgraph.density.nearest_mean import MAX_COORDINATE, NearestMean
 from kdgraph.geometry import Polytopes
-from kdgraph.smoothing.neighbours import nearest_of_candidates
 
 VARIANCE_LAMBDA = 1e-6
 """Constant λ of Eq. 10, which keeps variances above 0 (Dey et al. 2024, Table 2)."""
@@ -44,15 +43,6 @@ _CONSTANT_TOLERANCE = 1e-12
 SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
 # Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage.
 MIN_LIKELIHOOD_GAIN = 1.0
-# To up to so many means of at least so many features, all distances of a row are computed, by one
-# product of matrices. A tree is faster where there are fewer features.
-_MAX_MEANS_IN_PRODUCT = 8192
-_MIN_FEATURES_OF_PRODUCT = 4
-# Distances in memory at once, four bytes each.
-_PRODUCTS_AT_ONCE = 1 << 20
-# Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
-# means are equally near.
-_MAX_COORDINATE = 1e100
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ class Whitening:
         # einsum adds in a fixed order. BLAS adds in an order that depends on n, so that a point's
         # coordinates would depend on the other points.
         return np.einsum(
-            "ij,kj->ik", np.clip(points, -_MAX_COORDINATE, _MAX_COORDINATE), self.directions
+            "ij,kj->ik", np.clip(points, -MAX_COORDINATE, MAX_COORDINATE), self.directions
         )
 
     def rounding(self, points: np.ndarray) -> np.ndarray:
@@ -382,99 +372,3 @@ class PolytopeGaussians:
             squares /= self.variances[polytope]
             log_density = -0.5 * (squares.sum(axis=1) + self._log_scales[polytope])
         return np.where(polytope >= 0, log_density, -np.inf)
-
-
-class NearestMean:
-    """Search for the polytope with the nearest mean (Eq. 4 with a norm as distance).
-
-    Of equally near means, the one with the lowest number is returned.
-
-    Parameters
-    ----------
-    means : Float[p, d]
-        Means of the polytopes.
-    scale : Float[d] or float, default=1.0
-        Unit of distance along each feature.
-    """
-
-    def __init__(self, means: np.ndarray, scale: np.ndarray | float = 1.0):
-        self.scale = scale
-        self._means = means / scale
-        self._search = NearestNeighbors(n_neighbors=1).fit(self._means)
-        # The products of matrices are those of 32-bit numbers around the centre of the means, where
-        # they lose least.
-        self._centre = self._means.mean(axis=0)
-        centred = (self._means - self._centre).astype(np.float32)
-        squares = np.square(centred, dtype=np.float64).sum(axis=1)
-        self._factors = np.ascontiguousarray(np.column_stack([centred, -0.5 * squares]).T)
-        self._factors = self._factors.astype(np.float32)
-        self._largest = float(np.sqrt(squares.max(initial=0.0)))
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of the nearest mean, Int[n], for the rows ``X`` (Float[n, d])."""
-        n_means, n_features = self._means.shape
-        if (
-            n_means > _MAX_MEANS_IN_PRODUCT
-            or n_features < _MIN_FEATURES_OF_PRODUCT
-            or not np.isfinite(self._largest)
-        ):
-            return self.nearest(X, 1)[:, 0]
-        scaled = self._scaled(X)
-        nearest = np.empty(len(X), dtype=np.intp)
-        rows = max(1, _PRODUCTS_AT_ONCE // len(self._means))
-        for start in range(0, len(X), rows):
-            block = slice(start, start + rows)
-            nearest[block] = self._nearest_by_product(scaled[block])
-        return nearest
-
-    def nearest(self, X: np.ndarray, k: int) -> np.ndarray:
-        """Return the numbers of the ``k`` nearest means, Int[n, k], for the rows ``X``."""
-        return self._nearest_scaled(self._scaled(X), k)
-
-    def _nearest_scaled(self, scaled: np.ndarray, k: int) -> np.ndarray:
-        """Return the numbers of the ``k`` nearest means, Int[n, k], of rows in units of distance.
-
-        Sums are those of 64-bit numbers, of which the last digits do not matter.
-        """
-        return nearest_of_candidates(self._means, scaled, k, self._candidates, 0.0)[1]
-
-    def _nearest_by_product(self, scaled: np.ndarray) -> np.ndarray:
-        """Return the nearest means, Int[n], of rows in units of distance.
-
-        The nearest mean has the largest x·μ - ½‖μ‖². Where another one comes so near to it that
-        rounding may have changed their order, the exact search decides. So the result does not
-        depend on the order in which products are added.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            centred = scaled - self._centre
-            size = np.sqrt(np.square(centred).sum(axis=1))
-            rows = np.empty((len(scaled), centred.shape[1] + 1), dtype=np.float32)
-            rows[:, :-1], rows[:, -1] = centred, 1.0
-            scores = rows @ self._factors
-            best = scores.argmax(axis=1)
-            # Rounding of 32-bit numbers in a sum of d + 1 products, and of the factors themselves.
-            n_terms = 2 * (rows.shape[1] + 2)
-            tolerance = n_terms * np.finfo(np.float32).eps * self._largest * (size + self._largest)
-            # So far away that the exact search takes means as equally near.
-            tolerance += n_terms * np.finfo(np.float64).eps * size**2
-            at_best = np.arange(len(best)), best
-            best_score = scores[at_best].astype(np.float64)
-            # Without the best score, the largest is the second one: two passes of a maximum take
-            # a third of the time of one comparison with all.
-            scores[at_best] = -np.inf
-            is_certain = best_score - scores.max(axis=1) > tolerance
-        unclear = np.flatnonzero(~is_certain)
-        if len(unclear):
-            best[unclear] = self._nearest_scaled(scaled[unclear], 1)[:, 0]
-        return best
-
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows in units of distance."""
-        with np.errstate(over="ignore"):
-            return np.clip(X / self.scale, -_MAX_COORDINATE, _MAX_COORDINATE)
-
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Return the k nearest means of each query (Float[m, d]), Int[m, k]."""
-        # The fast distances of scikit-learn are rounded differently from batch to batch. So they
-        # only choose candidates, whose distances are then computed again.
-        return self._search.kneighbors(queries, k, return_distance=False)

@@ -20,11 +20,11 @@ from kdgraph.density.gaussians import (
     MIN_LIKELIHOOD_GAIN,
     SAMPLE_SIZE,
     SHRINKAGE_GRID,
-    NearestMean,
     PolytopeMoments,
     limit_spacing,
     mean_units,
 )
+from kdgraph.density.nearest_mean import NearestMean
 
 # Rows whose density is computed without them, every s-th one of more than twice as many. At a floor
 # that 1 of 500 rows is below, the standard error of this fraction is then a fifth of it.

@@ -16,18 +16,18 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from kdgraph.density.gaussians import NearestMean
+from kdgraph.density.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
 from kdgraph.geometry import Partition, Polytopes
 from kdgraph.geometry.kinds import tree_partition_of
 
 MaxPolytopes = int | float | Literal["auto"] | None
 """Parameter ``max_polytopes`` of estimators, see :meth:`GraphLimits.of`."""
 
-MAX_GAUSSIANS = 4096
+MAX_GAUSSIANS = 65_536
 """Maximum number of Gaussians of an "auto" limit."""
-MAX_MEETINGS_PER_TREE = 4.0
+MAX_MEETINGS_PER_TREE = 3.0
 """Lenders that a row meets in its leaf of a tree, on average, at an "auto" limit."""
-MIN_LENDERS = 4096
+MIN_LENDERS = 16_384
 """Number of lenders below which an "auto" limit does not go."""
 
 # Iterations of k-means, and rows for each of its clusters. More of them improve the clusters little
@@ -119,15 +119,7 @@ def merge_polytopes(
         return polytopes
     unit = points[:n_train].std(axis=0)
     scaled = points / np.where(unit > 0, unit, 1.0)
-    # A sample of a few rows for each cluster determines the centres; all rows then determine the
-    # moments of the clusters.
-    sample = scaled[_draw(n_train, _ROWS_PER_CLUSTER * limit)]
-    # Several threads of k-means would add in another order.
-    with threadpool_limits(1):
-        clusters = KMeans(
-            limit, init="random", n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0
-        ).fit(sample)
-    centres = clusters.cluster_centers_
+    centres = _cluster_centres(scaled[:n_train], limit)
     cluster_of_row = NearestMean(centres)(scaled)
     squared_distance = ((scaled[:n_train] - centres[cluster_of_row[:n_train]]) ** 2).sum(axis=1)
     order = np.lexsort((squared_distance, cluster_of_row[:n_train]))
@@ -138,6 +130,24 @@ def merge_polytopes(
     polytope_of_row = np.searchsorted(populated, cluster_of_row)
     sizes = np.bincount(polytope_of_row, minlength=len(populated))
     return Polytopes(polytope_of_row, order[first], sizes)
+
+
+def _cluster_centres(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the centres of clusters of ``points`` (Float[n, d]), Float[count, d]."""
+    # Points stand in for the centres where these are so many that k-means would take long; they are
+    # then dense, and differ little from the centres.
+    if count > MAX_MEANS_IN_PRODUCT:
+        return points[_draw(len(points), count)]
+    # A sample of a few rows for each cluster determines the centres; all rows then determine the
+    # moments of the clusters.
+    sample = points[_draw(len(points), _ROWS_PER_CLUSTER * count)]
+    # Several threads of k-means would add in another order.
+    with threadpool_limits(1):
+        return (
+            KMeans(count, init="random", n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0)
+            .fit(sample)
+            .cluster_centers_
+        )
 
 
 def choose_lenders(
@@ -165,8 +175,9 @@ def choose_lenders(
     costs are these visits, not the number of rows: fully grown trees have leaves of a few rows
     however many rows there are. Large leaves do not need all of theirs. On 100,000 rows of twenty
     features and trees of at least five rows a leaf, a row meets 29 in a tree. With 4 of them the
-    NLL was .2924 and .2997 on two draws instead of .2926 and .3006; predictions took a fifth of
-    the time.
+    NLL was .2924 and .2997 on two draws instead of .2926 and .3006, and predictions took a fifth
+    of the time. Up to :data:`MIN_LENDERS` rows are counted in any case, because the fewer rows
+    there are, the more each of them matters.
     """
     trees = tree_partition_of(partition)
     if trees is None or len(codes) <= MIN_LENDERS:

@@ -14,7 +14,6 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.density.gaussians import (
     VARIANCE_LAMBDA,
-    NearestMean,
     PolytopeGaussians,
     polytope_moments,
     printed_variances,
@@ -22,6 +21,7 @@ from kdgraph.density.gaussians import (
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.density.nearest_mean import NearestMean
 from kdgraph.geometry import partition_of, polytopes_of
 
 RULES = [shrunk_variances, printed_variances, published_variances]
@@ -240,28 +240,3 @@ def test_an_axis_on_which_features_cancel_is_no_feature(copies):
     apart = near.copy()
     apart[:, 3] += 1.0
     assert graph.log_density(apart).max() < exact.min() - 10
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 1000),
-    n_means=st.integers(1, 300),
-    n_features=st.integers(4, 12),
-    log_size=st.floats(-3, 60),
-)
-def test_the_product_of_matrices_finds_the_mean_that_exact_distances_find(
-    seed, n_means, n_features, log_size
-):
-    rng = np.random.default_rng(seed)
-    # Repeated means, and rows on a grid, are at equal distances.
-    means = np.round(rng.normal(size=(n_means, n_features)), 1)
-    means[rng.integers(n_means, size=n_means // 4)] = means[0]
-    rows = np.concatenate(
-        [
-            np.round(rng.normal(size=(20, n_features)), 1),
-            means[rng.integers(n_means, size=10)],
-            10**log_size * rng.normal(size=(10, n_features)),
-        ]
-    )
-    search = NearestMean(means + 5, scale=np.linspace(0.5, 2, n_features))
-    np.testing.assert_array_equal(search(rows + 5), search.nearest(rows + 5, 1)[:, 0])

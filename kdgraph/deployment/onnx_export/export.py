@@ -59,7 +59,7 @@ def export_onnx(model: Any, file: str | os.PathLike[str], *, parent: bool = True
     near to several polytopes of a gate may get the density of another one of them; so may any row
     where whitened features are exact combinations of others. A gate computes the distances of all
     rows of a batch to all polytopes at once, 8 bytes each: pass some hundred rows at a time to a
-    graph of many polytopes.
+    graph of many Gaussians.
 
     Examples
     --------
