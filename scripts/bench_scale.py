@@ -1,12 +1,13 @@
 """Time fits and predictions from a thousand to a million training rows. Run it after any change to
 geometry or density.
 
-For each number of rows a forest of 50 trees with at least 5 rows a leaf is fitted on 20 features
-(``--features``), and read by one process for each method, so that its peak memory is its own. What
+For each number of rows a forest of 50 trees with at least 5 rows a leaf is fitted on 20 features,
+then on 100 (``--features``), and read by one process for each method, so that its peak memory is its own. What
 is fitted after the forest takes multiples of the forest's own time: of its fit, and of its
 prediction of 100,000 new rows, which the method's includes wherever it calls the forest. Everything
 is on one core, in processor time. The last lines have the exponents by which times grow with the
-training rows, from 10,000 rows on. ``--rows 1000 10000`` is the short form.
+training rows, from 10,000 rows on. With 100 features there are at most 100,000 rows.
+``--rows 1000 10000`` is the short form.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ROWS, N_NEW, CALIBRATION_SHARE = [1000, 10_000, 100_000, 1_000_000], 100_000, 0.
 FIT_BAR, PREDICT_BAR, MEMORY_BAR_GB = 3.0, 1.5, 16.0
 # Without limits a prediction of a million rows' forest takes milliseconds.
 UNLIMITED, MAX_UNLIMITED_ROWS = "KDF, no limit", 100_000
+MAX_ROWS_OF_MANY_FEATURES = 100_000
 FIT_EXPONENT_BAR, PREDICT_EXPONENT_BAR, FIRST_OF_EXPONENT = 1.15, 1.05, 10_000
 
 
@@ -42,7 +44,7 @@ def main() -> None:
     """Print a table for each number of training rows, and the exponents."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--features", type=int, default=20)
+    parser.add_argument("--features", type=int, nargs="+", default=[20, 100])
     parser.add_argument("--methods", nargs="+", choices=list(methods()), default=list(methods()))
     parser.add_argument("--one", metavar="METHOD", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -50,21 +52,28 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(arguments.one, arguments.folder)))
         return
+    for n_features in arguments.features:
+        rows = [n for n in arguments.rows if n_features <= 20 or n <= MAX_ROWS_OF_MANY_FEATURES]
+        compare(rows, n_features, arguments.methods)
+
+
+def compare(rows: list[int], n_features: int, names: list[str]) -> None:
+    """Print a table for each number of training rows, and the exponents."""
     print(
-        f"{arguments.features} features, one core; bars: fit {FIT_BAR:g} ×, prediction"
+        f"\n{n_features} features, one core; bars: fit {FIT_BAR:g} ×, prediction"
         f" {PREDICT_BAR:g} × the forest's, {MEMORY_BAR_GB:g} GB"
     )
     figures: dict[str, dict[int, dict[str, float]]] = {}
-    for n_rows in arguments.rows:
+    for n_rows in rows:
         with tempfile.TemporaryDirectory() as folder:
-            make_problem(Path(folder), n_rows, arguments.features)
+            make_problem(Path(folder), n_rows, n_features)
             forest = run("forest", folder)
             figures.setdefault("forest", {})[n_rows] = forest
             print(
                 f"\n{n_rows:,} rows: forest {forest['fit']:.3g} s, {forest['predict']:.1f} µs a new"
                 f" row, {forest['peak_gb']:.2f} GB"
             )
-            for name in arguments.methods:
+            for name in names:
                 if name == UNLIMITED and n_rows > MAX_UNLIMITED_ROWS:
                     continue
                 found = run(name, folder)
@@ -75,7 +84,7 @@ def main() -> None:
                     f" {found['peak_gb']:5.2f} GB",
                     flush=True,
                 )
-    counted = [n for n in arguments.rows if n >= FIRST_OF_EXPONENT]
+    counted = [n for n in rows if n >= FIRST_OF_EXPONENT]
     if len(counted) < 2:
         return
     print(
@@ -85,8 +94,8 @@ def main() -> None:
     base = _exponent({n: figures["forest"][n]["predict"] for n in counted})
     print(f"  {'forest':<22} fit n^{_fit_exponent(figures['forest'], counted):.2f}", end="")
     print(f"  predict n^{1 + base:.2f}")
-    for name in arguments.methods:
-        if len(figures[name]) < len(arguments.rows):
+    for name in names:
+        if len(figures[name]) < len(rows):
             continue
         predict = _exponent({n: figures[name][n]["predict"] for n in counted})
         print(

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.density.nearest_mean import MAX_COORDINATE, NearestMean
+from kdgraph.density.nearest_mean import NearestMean, clip_coordinates
 from kdgraph.geometry import Polytopes
 
 VARIANCE_LAMBDA = 1e-6
@@ -67,9 +67,7 @@ class Whitening:
         """Return the coordinates of ``points`` (Float[n, d]) along the axes, Float[n, d]."""
         # einsum adds in a fixed order. BLAS adds in an order that depends on n, so that a point's
         # coordinates would depend on the other points.
-        return np.einsum(
-            "ij,kj->ik", np.clip(points, -MAX_COORDINATE, MAX_COORDINATE), self.directions
-        )
+        return np.einsum("ij,kj->ik", clip_coordinates(points), self.directions)
 
     def rounding(self, points: np.ndarray) -> np.ndarray:
         """Return the spread up to which coordinates of ``points`` may be rounding alone, Float[d].

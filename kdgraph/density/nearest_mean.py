@@ -18,7 +18,7 @@ from kdgraph.smoothing.neighbours import nearest_of_candidates
 
 # Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
 # means are equally near.
-MAX_COORDINATE = 1e100
+_MAX_COORDINATE = 1e100
 # With fewer features a tree is faster than anything else.
 _MIN_FEATURES = 4
 # Up to so many means, all distances of a row are computed.
@@ -36,6 +36,15 @@ _ROWS_PER_CELL, _KMEANS_ITERATIONS = 8, 5
 _MAX_FLOAT32_COORDINATE = 1e17
 
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
+
+
+def clip_coordinates(points: np.ndarray) -> np.ndarray:
+    """Return points, Float[n, d], with coordinates whose sums and squares stay finite.
+
+    >>> clip_coordinates(np.array([[3.0, -1e200]]))
+    array([[ 3.e+000, -1.e+100]])
+    """
+    return np.clip(points, -_MAX_COORDINATE, _MAX_COORDINATE)
 
 
 class NearestMean:
@@ -112,7 +121,7 @@ class NearestMean:
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         """Return the rows in units of distance."""
         with np.errstate(over="ignore"):
-            return np.clip(X / self.scale, -MAX_COORDINATE, MAX_COORDINATE)
+            return clip_coordinates(X / self.scale)
 
     def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
         """Return the k nearest means of each query (Float[m, d]), Int[m, k]."""

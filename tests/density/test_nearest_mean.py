@@ -75,14 +75,15 @@ def test_results_in_cells_do_not_depend_on_other_rows(many_means):
         np.testing.assert_array_equal(search.nearest(rows[i : i + 1], 3)[0], several[i])
 
 
-def test_rows_far_away_and_cells_of_few_means_have_nearest_means(many_means):
+def test_rows_far_away_and_cells_of_few_means_have_nearest_means(many_means, monkeypatch):
     means, _ = many_means
     means = np.concatenate([means, 1e6 * np.arange(1.0, 51.0)[:, None] * np.ones(6)])
     search = NearestMean(means)
+    monkeypatch.setattr(nearest_mean, "_N_VISITED", 1)
     far = np.array([[1e200] * 6, [-1e30] * 6, [2.7e7] * 6])
     found = search.nearest(far, 40)
     assert ((found >= 0) & (found < len(means))).all()
-    # The cells of the means far away have fewer than 40, so that the exact search is asked.
+    # The cell of the means far away has fewer than 40, so that the exact search is asked.
     np.testing.assert_array_equal(
         found[2], np.argsort(cdist(far[2:], means)[0], kind="stable")[:40]
     )
