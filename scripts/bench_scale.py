@@ -2,11 +2,11 @@
 geometry or density.
 
 For each number of rows a forest of 50 trees with at least 5 rows a leaf is fitted on 20 features,
-then on 100 (``--features``), and read by one process for each method, so that its peak memory is its own. What
-is fitted after the forest takes multiples of the forest's own time: of its fit, and of its
-prediction of 100,000 new rows, which the method's includes wherever it calls the forest. Everything
-is on one core, in processor time. The last lines have the exponents by which times grow with the
-training rows, from 10,000 rows on. With 100 features there are at most 100,000 rows.
+then on 100 (``--features``), and read by one process for each method, so that its peak memory is
+its own. What is fitted after the forest takes multiples of the forest's own time: of its fit, and
+of its prediction of 100,000 new rows, which the method's includes wherever it calls the forest.
+Everything is on one core, in processor time. The last lines have the exponents by which times grow
+with the training rows, from 10,000 rows on. With 100 features there are at most 100,000 rows.
 ``--rows 1000 10000`` is the short form.
 """
 
