@@ -33,6 +33,11 @@ set. A run with a detector of rows has ood_p_value; --fdr adds ood_flagged, true
 distribution. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for \
 a formula, so import text as text, or write .parquet.
 
+Many rows are predicted in parts of 65,536, in the folder OUTPUT.parts, which become the output at \
+the end. If the command is interrupted or killed, the same command goes on after the parts that \
+are finished; if the input, the model or an option has changed, it begins again. Parts take as \
+much disk as the output.
+
 A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes \
 carry a keyed digest of yours, and only these are read. The key is made on first use, for you \
 alone, in ~/.config/kdgraph/model.key; KDGRAPH_KEY_FILE=FILE names another, which a group or \
@@ -46,21 +51,29 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     output, new = Path(args.output), Path(args.input)
     _check(output, new)
-    from kdgraph.runner.prediction.predict import load_repaired, load_run, predict
+    from kdgraph.runner.prediction.predict import SavedModel, predict
     from kdgraph.runner.prediction.rows import NewRows
 
-    names = [name for name in args.trust if name is not None]
-    trust = names or bool(args.trust)
-    saved = load_run(Path(args.run), trust) if args.run else load_repaired(Path(args.model), trust)
-    rows = NewRows(
-        new,
-        saved.schema,
-        args.unseen,
-        lambda line: print(f"kdg: {printable(line)}", file=sys.stderr),
-    )
+    names = tuple(name for name in args.trust if name is not None)
+    source = SavedModel(Path(args.run or args.model), bool(args.run), names or bool(args.trust))
+    saved = source.load()
+
+    def note(line: str) -> None:
+        print(f"kdg: {printable(line)}", file=sys.stderr)
+
+    rows = NewRows(new, saved.schema, args.unseen, note)
     with _bar() as progress:
-        done = predict(saved, rows, output, chunk=args.chunk, fdr=args.fdr, progress=progress)
-    for name, n in rows.became_missing.items():
+        done = predict(
+            source,
+            rows,
+            output,
+            chunk=args.chunk,
+            fdr=args.fdr,
+            n_jobs=args.jobs,
+            progress=progress,
+            note=note,
+        )
+    for name, n in done.became_missing.items():
         if n:
             print(
                 f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do"
@@ -108,7 +121,17 @@ def parser() -> CommandParser:
         type=_rows,
         default=_CHUNK,
         metavar="N",
-        help=f"rows in memory at most (default: {_CHUNK:,}); changes no number",
+        help=f"rows that a process reads at a time (default: {_CHUNK:,}); changes no number",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_processes,
+        default=1,
+        metavar="N",
+        help=(
+            "processes that predict, each with the model in memory; -1: one for each core (default:"
+            " 1); changes no byte of the output"
+        ),
     )
     parser.add_argument(
         "--fdr",
@@ -139,6 +162,18 @@ def parser() -> CommandParser:
 def _rows(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number of rows from 1, got '{text}'")
+    return int(text)
+
+
+def _processes(text: str) -> int:
+    if text == "-1":
+        from joblib import cpu_count
+
+        return cpu_count()
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a number of processes from 1, or -1, got '{text}'"
+        )
     return int(text)
 
 

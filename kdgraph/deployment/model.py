@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,24 @@ from kdgraph.errors import DataError
 from kdgraph.metrics import TopLabel
 from kdgraph.wording import some
 
+BLOCK = 4096
+"""Rows that a model predicts in one call.
+
+Blocks begin at multiples of it, however many rows are in memory: the last bits of a matrix product
+may depend on its number of rows.
+"""
+BLOCK_BYTES = 16_000_000
+"""A block has fewer rows if they are wide, such as images."""
 _ALLOW_UNSEEN = 'dataclasses.replace(model, unseen="missing")'
 _OPTIONAL_OUTPUTS = ("proba", "top_label", "distribution", "prediction_set", "ood_p_value")
+
+
+def block_rows(schema: Schema) -> int:
+    """Return the rows of a block; the same for all rows that the model predicts."""
+    rows = BLOCK
+    while rows > 1 and rows * 8 * math.prod(schema.shape) > BLOCK_BYTES:
+        rows //= 2
+    return rows
 
 
 @dataclass(frozen=True)
@@ -158,10 +175,20 @@ class DeployedModel:
         Parameters
         ----------
         X : Float[n, d] or Float[n, c, h, w]
-            Scaled rows.
+            Scaled rows. They are predicted in blocks of :func:`block_rows`, so that memory does not
+            grow with n times the size of the model.
         groups : Int[n] or None
             Group of each row.
         """
+        step = block_rows(self.schema)
+        blocks = [slice(first, first + step) for first in range(0, max(len(X), 1), step)]
+        parts = [
+            self._output_columns(X[rows], None if groups is None else groups[rows])
+            for rows in blocks
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _output_columns(self, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
         names = [name for name in _OPTIONAL_OUTPUTS if self.model.supports(name)]
         scores = ["ood_score"] if self.schema.scores_rows else []
         outputs = self.model.predict_outputs([*names, *scores], X, groups)

@@ -16,6 +16,7 @@ import pytest
 from kdgraph.base import FittedModel
 from kdgraph.cli.main import main
 from kdgraph.config import compose
+from kdgraph.deployment import model as deployed
 from kdgraph.persistence import load, save
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.run import run
@@ -186,7 +187,7 @@ def _rows(table: Path, splits) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["kdf", "discriminant"])
 def test_no_chunk_changes_a_number(kdg, runs, table, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(predicting, "BLOCK", 64)
+    monkeypatch.setattr(deployed, "BLOCK", 64)
     for chunk in ("1", "64", "100", "100000"):
         assert (
             kdg(
@@ -206,7 +207,7 @@ def test_no_chunk_changes_a_number(kdg, runs, table, tmp_path, monkeypatch, name
 
 
 def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
-    monkeypatch.setattr(predicting, "BLOCK", 32)
+    monkeypatch.setattr(deployed, "BLOCK", 32)
     seen, real = [], predicting._predict_block
     monkeypatch.setattr(
         predicting,
@@ -216,9 +217,9 @@ def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
     kdg("--run", runs["isotonic"].run_dir, "--input", table, "--output", "new.csv", "--chunk", "50")
     assert seen == [64, 64, 64, 64, 44]
     seen.clear()
-    monkeypatch.setattr(predicting, "BLOCK_BYTES", 8 * 3 * 10)  # ten rows of three numbers
+    monkeypatch.setattr(deployed, "BLOCK_BYTES", 8 * 3 * 10)  # ten rows of three numbers
     kdg("--run", runs["isotonic"].run_dir, "--input", table, "--output", "new.csv")
-    assert max(seen) == 8 * predicting.MOST_BLOCKS
+    assert max(seen) == 8 * predicting.READ_BLOCKS
 
 
 def test_the_summary_says_what_the_score_is(kdg, runs, table):

@@ -8,35 +8,47 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from kdgraph import __version__
 from kdgraph.base import FittedModel
 from kdgraph.deployment import DeployedModel, Schema, read_schema
+from kdgraph.deployment.cells import Unseen
+from kdgraph.deployment.model import block_rows
 from kdgraph.deployment.schema import check_schema
-from kdgraph.errors import DataError, UsageError
-from kdgraph.metrics import benjamini_hochberg
-from kdgraph.runner.files import temporary_path, wrap_os_errors
+from kdgraph.errors import DataError, RunFailed, UsageError
+from kdgraph.runner.files import file_checksum, temporary_path, wrap_os_errors
+from kdgraph.runner.locks import exit_with, process_identity, release_all_locks
+from kdgraph.runner.prediction.parts import (
+    OUTPUT,
+    PartCounts,
+    PartsFolder,
+    finish_part,
+    identity_of_input,
+    write_part,
+)
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.run_dir import CALIBRATED, MODEL_FOLDER, MODEL_SCHEMA, RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK = 4096
-"""Rows that a model predicts in one call.
+READ_BLOCKS, PART_BLOCKS, PART_BYTES = 8, 16, 64_000_000
+"""Most blocks of rows that are read at a time, and that a part has, unless they have more bytes.
 
-Blocks begin at multiples of it, however many rows are in memory: the last bits of a matrix product
-may depend on its number of rows.
+A part of tables has 65,536 rows: a second of a forest's work, so that a kill loses little, and
+joining the parts takes little of the time.
 """
-BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
-"""A block has fewer rows if they are wide, such as images; and the most blocks in memory."""
-OUTPUT = "--output"
 _RUN_AGAIN = "do the run again with force=true"
 _REPAIR_AGAIN = "write it again with 'kdg repair'"
 
@@ -53,11 +65,60 @@ class PredictionCounts:
         Rows of them with an OOD score above 0.
     n_flagged : int or None, default=None
         Rows that are flagged at the false discovery rate, if there is one.
+    became_missing : dict
+        Feature → number of cells with a category that the training data do not have.
     """
 
     n_rows: int
     n_ood: int
     n_flagged: int | None = None
+    became_missing: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """Files of a model, from which each process loads it once.
+
+    Attributes
+    ----------
+    path : Path
+        Directory of a run, or a file of ``kdg repair``.
+    is_run : bool
+        Whether it is a run.
+    trust : bool or tuple of str
+        As in :func:`kdgraph.persistence.load`.
+    """
+
+    path: Path
+    is_run: bool
+    trust: bool | tuple[str, ...] = False
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that the model is read from."""
+        folder = self.path / MODEL_FOLDER
+        return (
+            sorted(path for path in folder.iterdir() if path.is_file())
+            if self.is_run
+            else [self.path]
+        )
+
+    def load(self) -> DeployedModel:
+        """Return the model; the same object while its files do not change."""
+        try:
+            versions = [(path.stat().st_mtime_ns, path.stat().st_size) for path in self.files]
+        except OSError:
+            versions = []  # loading raises the error
+        return _load_once(self, tuple(versions))
+
+    def digests(self) -> list[str | None]:
+        """Return the SHA-256 of each file."""
+        return [file_checksum(path) for path in self.files]
+
+
+@lru_cache(maxsize=1)
+def _load_once(source: SavedModel, versions: tuple[tuple[int, int], ...]) -> DeployedModel:
+    return (load_run if source.is_run else load_repaired)(source.path, source.trust)
 
 
 def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedModel:
@@ -162,33 +223,119 @@ def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Work:
+    """The content of a message to a process that predicts parts of a file.
+
+    Attributes
+    ----------
+    source : SavedModel
+        The model.
+    path : Path
+        The file of rows.
+    unseen : {"refuse", "missing"}
+        Treatment of categories that the training data do not have.
+    output : Path
+        The output, for messages.
+    part_rows, read_rows : int
+        Rows of a part, and rows that are read at a time: blocks times a power of two, so that a
+        part begins where rows begin that are read together.
+    """
+
+    source: SavedModel
+    path: Path
+    unseen: Unseen
+    output: Path
+    part_rows: int
+    read_rows: int
+
+    def write(self, part: int, blocks: Iterable[Block], rows: NewRows, path: Path) -> PartCounts:
+        """Predict the blocks of a part, which ``rows`` reads, into the file ``path``."""
+        saved = self.source.load()
+        # A part is the same in each process, however many threads that has for a matrix product.
+        with threadpool_limits(1, user_api="blas"):
+            return write_part(
+                path,
+                (
+                    (_predict_block(saved, block, rows.where), block.became_missing)
+                    for block in blocks
+                ),
+                first=part == 0,
+                output=self.output,
+            )
+
+    def finish(self, part: int, blocks: Iterable[Block], rows: NewRows, path: Path) -> PartCounts:
+        """Predict a part into a file that is complete or absent, and note that it is complete."""
+        temporary = temporary_path(path).with_suffix(path.suffix)
+        try:
+            counts = self.write(part, blocks, rows, temporary)
+            with wrap_os_errors(self.output, OUTPUT):
+                os.replace(temporary, path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        finish_part(path, counts)
+        return counts
+
+    def finish_in_worker(self, task: _Task) -> PartCounts:
+        """Do a task in a process of its own."""
+        # The process that started this one reports what is odd about the columns.
+        schema = self.source.load().schema
+        rows = NewRows(self.path, schema, self.unseen, lambda line: None)
+        if task.blocks is not None:
+            return self.finish(task.part, task.blocks, rows, task.file)
+        start = task.part * self.part_rows
+        blocks = rows.blocks(self.read_rows, start, start + self.part_rows)
+        return self.finish(task.part, blocks, rows, task.file)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A part for another process, with its rows, or without them if that process reads them."""
+
+    part: int
+    file: Path
+    blocks: list[Block] | None = None
+
+
 def predict(
-    saved: DeployedModel,
+    source: SavedModel,
     new_rows: NewRows,
     output: Path,
     *,
     chunk: int,
     fdr: float | None = None,
+    n_jobs: int = 1,
     progress: Callable[[int, float], None] = lambda rows, share: None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> PredictionCounts:
     """Predict every row and write the file ``output``, which is complete or absent.
 
+    More rows than one part has are predicted in parts (:mod:`kdgraph.runner.prediction.parts`), by
+    several processes if there are any. If this process ends before it is done, the same call goes
+    on after the parts that were finished. Its output is the same to the byte, as it is for any
+    number of processes.
+
     Parameters
     ----------
-    saved : DeployedModel
+    source : SavedModel
         The model.
     new_rows : NewRows
         The rows.
     output : Path
         A .csv or .parquet file.
     chunk : int
-        Rows in memory, rounded up to full blocks, and at most :data:`MOST_BLOCKS` of them; never
-        changes a number.
+        Rows that a process reads at a time, rounded up to full blocks, and at most
+        :data:`READ_BLOCKS` of them; never changes a number.
     fdr : float or None, default=None
         False discovery rate at which rows are flagged in a column ``ood_flagged``. It depends on
-        the p-values of all rows, so that the other columns wait in a temporary file.
+        the p-values of all rows, so that the other columns wait in files.
+    n_jobs : int, default=1
+        Processes that predict. Each has the model in memory.
     progress : callable
         Receives the number of predicted rows and the fraction of the input that was read.
+    note : callable
+        Receives notes on parts of an earlier call, in one line each.
 
     Returns
     -------
@@ -201,72 +348,182 @@ def predict(
         The input has no rows, or one that the model does not take.
     UsageError
         ``fdr`` is given, and the model has no p-values of single rows.
+    RunFailed
+        A process was lost, as it is when memory runs out.
     """
+    saved = source.load()
     if fdr is not None and not saved.model.supports("ood_p_value"):
         raise UsageError(
             "--fdr needs p-values, and the model has no detector of single rows; do the run again"
             " with one, such as detector=leaf_box"
         )
-    n_rows, n_ood, block_rows = 0, 0, _rows_in_block(saved.schema)
-    p_values: list[np.ndarray] = []
-    flagged = None
-    with _open_output(output) as write, _frames_waiting(output) as waiting:
-        for block in new_rows.blocks(block_rows * min(MOST_BLOCKS, -(-chunk // block_rows))):
-            frame = _predict_block(saved, block, n_rows, block_rows, new_rows.where)
-            if fdr is None:
-                write(frame)
-            else:
-                p_values.append(frame["ood_p_value"].to_numpy())
-                waiting.write(frame)
-            n_rows += len(frame)
-            n_ood += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
-            progress(n_rows, new_rows.share_read())
-        if not n_rows:
-            raise DataError(f"{new_rows.where} has no rows")
-        if fdr is not None:
-            flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
-            for frame in waiting.read():
-                position = list(frame.columns).index("ood_p_value") + 1
-                frame.insert(position, "ood_flagged", flagged[start : start + len(frame)])
-                write(frame)
-                start += len(frame)
-    return PredictionCounts(n_rows, n_ood, None if flagged is None else int(flagged.sum()))
+    part_rows, read_rows = _rows_of_parts(saved.schema, chunk)
+    work = _Work(source, new_rows.path, new_rows.unseen, output, part_rows, read_rows)
+
+    def identity() -> dict[str, Any]:
+        options = {"unseen": new_rows.unseen, "fdr": fdr, "format": output.suffix.lower()}
+        return {
+            "another input": identity_of_input(new_rows.path),
+            "another model": [*source.digests(), saved.schema.as_json()],
+            "other options": options | {"part": part_rows, "read": read_rows},
+            "another version": __version__,
+        }
+
+    with PartsFolder(output, identity, fdr, note) as parts:
+        try:
+            _write_parts(work, new_rows, parts, n_jobs, progress)
+            counts = list(parts.counts.values())
+            n_rows = sum(part.n_rows for part in counts)
+            if not n_rows:
+                raise DataError(f"{new_rows.where} has no rows")
+            n_flagged = parts.join()
+        except DataError:
+            parts.remove()  # the input has to change
+            raise
+    became_missing = sum((Counter(part.became_missing) for part in counts), Counter[str]())
+    return PredictionCounts(
+        n_rows, sum(part.n_ood for part in counts), n_flagged, dict(became_missing)
+    )
 
 
-def _rows_in_block(schema: Schema) -> int:
-    """Return the rows of a block; the same for every file that the model predicts."""
-    rows = BLOCK
-    while rows > 1 and rows * 8 * math.prod(schema.shape) > BLOCK_BYTES:
-        rows //= 2
-    return rows
+def _rows_of_parts(schema: Schema, chunk: int) -> tuple[int, int]:
+    """Return the rows of a part, and those that are read at a time."""
+    step = block_rows(schema)
+    blocks = 1
+    while blocks < PART_BLOCKS and 2 * blocks * step * 8 * math.prod(schema.shape) <= PART_BYTES:
+        blocks *= 2
+    part_rows = step * blocks
+    while blocks > 1 and (blocks > READ_BLOCKS or step * blocks // 2 >= chunk):
+        blocks //= 2
+    return part_rows, step * blocks
 
 
-def _predict_block(
-    saved: DeployedModel, block: Block, start: int, block_rows: int, where: str
-) -> pd.DataFrame:
+def _write_parts(
+    work: _Work,
+    new_rows: NewRows,
+    parts: PartsFolder,
+    n_jobs: int,
+    progress: Callable[[int, float], None],
+) -> None:
+    """Write the parts that are not finished, and report the progress."""
+    if n_jobs > 1 and (n_rows := _rows_to_divide(new_rows, work.part_rows)):
+        new_rows.check_columns()
+        parts.expect_more()
+        numbers = [k for k in range(-(-n_rows // work.part_rows)) if k not in parts.counts]
+        tasks = (_Task(part, parts.file(part)) for part in numbers)
+        _finish_in_processes(work, tasks, parts, n_jobs, lambda rows: progress(rows, rows / n_rows))
+        return
+    n_predicted = parts.n_rows
+
+    def blocks() -> Iterator[Block]:
+        nonlocal n_predicted
+        # A file without row groups is read from its beginning, past the parts that are finished.
+        start = 0
+        while new_rows.row_groups is not None and start // work.part_rows in parts.counts:
+            start += work.part_rows
+        for block in new_rows.blocks(
+            work.read_rows, start, skip=lambda first: first // work.part_rows in parts.counts
+        ):
+            yield block
+            n_predicted += len(block.X)
+            if n_jobs == 1:
+                progress(n_predicted, new_rows.share_read())
+
+    groups = groupby(blocks(), lambda block: block.start // work.part_rows)
+    if n_jobs > 1:
+        # This process reads the rows.
+        tasks = (_Task(part, parts.file(part), list(part_blocks)) for part, part_blocks in groups)
+        if (first := next(tasks, None)) is None:
+            return
+        second = next(tasks, None)
+        if second is not None or parts.path.is_dir():
+            parts.expect_more()
+            todo = chain([first], [] if second is None else [second], tasks)
+            _finish_in_processes(
+                work, todo, parts, n_jobs, lambda rows: progress(rows, new_rows.share_read())
+            )
+            return
+        groups = iter([(0, iter(first.blocks or []))])
+    for part, part_blocks in groups:
+        if part == 0 and not parts.path.is_dir():
+            parts.write_single(lambda path: work.write(0, part_blocks, new_rows, path))  # noqa: B023
+        else:
+            parts.expect_more()
+            parts.counts[part] = work.finish(part, part_blocks, new_rows, parts.file(part))
+
+
+def _rows_to_divide(new_rows: NewRows, part_rows: int) -> int:
+    """Return the rows of a file whose parts other processes can read, or 0.
+
+    In a file without row groups, or with large ones, a process would read much to find a part.
+    """
+    ends = new_rows.row_groups
+    if not ends or ends[-1] <= part_rows or np.diff([0, *ends]).max() > 4 * part_rows:
+        return 0
+    return ends[-1]
+
+
+def _finish_in_processes(
+    work: _Work,
+    tasks: Iterator[_Task],
+    parts: PartsFolder,
+    n_jobs: int,
+    progress: Callable[[int], None],
+) -> None:
+    """Do the tasks in several processes, of which one more than there are processes waits."""
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    processes = ProcessPoolExecutor(
+        n_jobs, initializer=exit_with, initargs=(process_identity(), release_all_locks)
+    )
+    waiting: deque[tuple[int, Any]] = deque()
+
+    def collect() -> None:
+        part, result = waiting.popleft()
+        parts.counts[part] = result.result()
+        progress(parts.n_rows)
+
+    try:
+        try:
+            for task in tasks:
+                waiting.append((task.part, processes.submit(work.finish_in_worker, task)))
+                if len(waiting) > n_jobs:
+                    collect()
+        except DataError:
+            # An error in rows before these comes first, as it does in one process.
+            while waiting:
+                collect()
+            raise
+        while waiting:
+            collect()
+    except BrokenProcessPool as error:
+        raise RunFailed(
+            f"a process that predicted was lost, perhaps because memory ran out; the same command"
+            f" goes on after {parts.n_rows:,} predicted rows, and --jobs {max(1, n_jobs // 2)}"
+            " takes less memory"
+        ) from error
+    finally:
+        processes.shutdown(kill_workers=True)
+
+
+def _predict_block(saved: DeployedModel, block: Block, where: str) -> pd.DataFrame:
     import pandas as pd
 
-    X, groups = block
     try:
-        slices = [slice(first, first + block_rows) for first in range(0, len(X), block_rows)]
-        parts = [
-            saved.output_columns(X[rows], None if groups is None else groups[rows])
-            for rows in slices
-        ]
+        columns = saved.output_columns(block.X, block.groups)
     except ValueError as error:
-        if not np.isnan(X).any():
+        if not np.isnan(block.X).any():
             raise
-        row, *_ = np.argwhere(np.isnan(X))[0]
-        problem = f"row {start + row} has an empty cell" + (
-            f" ('{_empty_feature(saved.schema, X[row])}')" if saved.schema.features else ""
+        row, *_ = np.argwhere(np.isnan(block.X))[0]
+        problem = f"row {block.start + row} has an empty cell" + (
+            f" ('{_empty_feature(saved.schema, block.X[row])}')" if saved.schema.features else ""
         )
         raise DataError(
             f"{where}: {problem}, and the model takes none: its training rows had none"
         ) from error
-    rows = {"row": np.arange(start, start + len(X))}
-    return pd.DataFrame(
-        rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    )
+    rows = {"row": np.arange(block.start, block.start + len(block.X))}
+    return pd.DataFrame(rows | columns)
 
 
 def _empty_feature(schema: Schema, row: np.ndarray) -> str:
@@ -285,127 +542,3 @@ def _no_model_message(run_dir: Path) -> str:
         f"--run {run_dir} has no {MODEL_FOLDER}/{CALIBRATED}: it was made with save=false or cannot"
         " be saved; force=true makes it again"
     )
-
-
-@contextmanager
-def _open_output(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that appends frames to a file, which becomes ``output`` at the block's end.
-
-    An error inside the block leaves no file.
-
-    Raises
-    ------
-    CannotWrite
-        The operating system refuses.
-    """
-    temporary = temporary_path(output)
-    try:
-        with wrap_os_errors(output, OUTPUT):
-            output.parent.mkdir(parents=True, exist_ok=True)
-            file = (
-                _CsvWriter(temporary)
-                if output.suffix.lower() == ".csv"
-                else _ParquetWriter(temporary)
-            )
-
-        def write(frame: pd.DataFrame) -> None:
-            with wrap_os_errors(output, OUTPUT):
-                file.write(frame)
-
-        try:
-            yield write
-        except BaseException:
-            with suppress(Exception):  # any: the first error is the one to report
-                file.close()
-            raise
-        with wrap_os_errors(output, OUTPUT):
-            file.close()
-            os.replace(temporary, output)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _frames_waiting(output: Path) -> Iterator[_WaitingFrames]:
-    """Yield frames in a temporary file beside the output, which is removed at the block's end."""
-    waiting = _WaitingFrames(temporary_path(output.with_suffix(".parquet")), output)
-    try:
-        yield waiting
-    finally:
-        waiting.remove()
-
-
-class _WaitingFrames:
-    """Frames in a temporary file, made on the first one, that are read again in their order.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    output : Path
-        The output, for messages.
-    """
-
-    def __init__(self, path: Path, output: Path) -> None:
-        self.path, self.output = path, output
-        self.writer: _ParquetWriter | None = None
-
-    def write(self, frame: pd.DataFrame) -> None:
-        with wrap_os_errors(self.output, OUTPUT):
-            if self.writer is None:
-                self.writer = _ParquetWriter(self.path)
-            self.writer.write(frame)
-
-    def read(self) -> Iterator[pd.DataFrame]:
-        """Yield the frames that were written."""
-        from pyarrow import parquet
-
-        if self.writer is not None:
-            with wrap_os_errors(self.output, OUTPUT):
-                self.writer.close()
-            with parquet.ParquetFile(self.path) as file:
-                for k in range(file.num_row_groups):
-                    yield file.read_row_group(k).to_pandas()
-
-    def remove(self) -> None:
-        with suppress(Exception):  # any: the first error is the one to report
-            if self.writer is not None:
-                self.writer.close()
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
-
-
-class _CsvWriter:
-    """A csv file that grows by frames."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w", encoding="utf-8", newline="")
-
-    def write(self, frame: pd.DataFrame) -> None:
-        frame.to_csv(self.file, index=False, header=self.file.tell() == 0)
-
-    def close(self) -> None:
-        self.file.close()
-
-
-class _ParquetWriter:
-    """A parquet file that grows by frames; the first one determines its columns."""
-
-    def __init__(self, path: Path) -> None:
-        self.file, self.writer = path.open("wb"), None
-
-    def write(self, frame: pd.DataFrame) -> None:
-        from pyarrow import Table, parquet
-
-        table = Table.from_pandas(frame, preserve_index=False)
-        if self.writer is None:
-            self.writer = parquet.ParquetWriter(self.file, table.schema)
-        self.writer.write_table(table)
-
-    def close(self) -> None:
-        try:
-            if self.writer is not None:
-                self.writer.close()
-        finally:
-            self.file.close()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import tee
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.paths import DECOMPRESSORS, list_names
-from kdgraph.deployment.cells import MISSING_GROUP, Cells, Unseen
+from kdgraph.deployment.cells import Cells, Unseen
 from kdgraph.deployment.schema import ARRAY_OF_GROUPS, Schema
 from kdgraph.errors import DataError, UsageError, did_you_mean
-from kdgraph.runner.prediction.tables import ArrayRows, NewTable, table_of
+from kdgraph.runner.prediction.tables import ArrayRows, NewTable, ParquetTable, table_of
 from kdgraph.wording import some
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
@@ -27,14 +26,20 @@ class Block(NamedTuple):
 
     Attributes
     ----------
+    start : int
+        Number of the first row in its file.
     X : ndarray
         Float64[n, d], or Float32[n, c, h, w].
     groups : ndarray or None
         Int[n], the group of each row; None if the model takes no groups.
+    became_missing : Counter
+        Feature → number of cells with a category that the training data do not have.
     """
 
+    start: int
     X: np.ndarray
     groups: np.ndarray | None
+    became_missing: Counter[str]
 
 
 class NewRows:
@@ -66,20 +71,33 @@ class NewRows:
         self.where = f"{option} {path}"
         if schema.text:
             schema.text.check_vectors()
+        self.unseen: Unseen = unseen
+        self._checked = False
         self._cells = Cells(self.where, schema, unseen, "--unseen missing")
         self._file = self._open()
-
-    @property
-    def became_missing(self) -> Counter[str]:
-        """Feature → number of cells with a category that the training data do not have."""
-        return self._cells.became_missing
 
     def share_read(self) -> float:
         """Return the fraction of the file that was read, from 0 to 1."""
         return self._file.share_read()
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(
+        self,
+        rows: int,
+        start: int = 0,
+        stop: int | None = None,
+        skip: Callable[[int], bool] = lambda first: False,
+    ) -> Iterator[Block]:
         """Yield scaled rows with their groups, ``rows`` at a time and fewer at the end.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of a block.
+        start, stop : int and int or None, default=0 and None
+            The first row, and the one after the last; of a file with :attr:`row_groups` alone.
+        skip : callable
+            Number of a block's first row → whether the block is left out. Its cells are not
+            converted.
 
         Raises
         ------
@@ -87,11 +105,32 @@ class NewRows:
             A column is missing, a cell has the wrong type, or the training data do not have a
             category.
         """
-        first, second = tee(self._read(rows))
-        X_blocks = regroup((self.schema.scaled(X) for X, _ in first), rows)
-        group_blocks = regroup((groups for _, groups in second), rows)
-        for X, groups in zip(X_blocks, group_blocks, strict=True):
-            yield Block(X, groups if self.schema.groups else None)
+        for first, X, groups in self._read(rows, start, stop, skip):
+            became_missing = Counter(self._cells.became_missing)
+            self._cells.became_missing.clear()
+            yield Block(first, self.schema.scaled(X), groups, became_missing)
+
+    def check_columns(self) -> None:
+        """Report columns that the model does not use, once.
+
+        Raises
+        ------
+        DataError
+            If a column that the model needs is missing or occurs twice.
+        """
+        if isinstance(self._file, ArrayRows) or self._checked:
+            return
+        if more := self._cells.unused_columns(self._file.columns()):
+            self.report(f"columns that the model does not use are left out: {some(more)}")
+        self._checked = True
+
+    @property
+    def row_groups(self) -> list[int] | None:
+        """Number of rows up to the end of each row group; None of a file without such groups.
+
+        Only a file with row groups can be read from any row on.
+        """
+        return self._file.group_ends if isinstance(self._file, ParquetTable) else None
 
     def _open(self) -> NewTable | ArrayRows:
         if os.path.isdir(self.path):
@@ -138,48 +177,41 @@ class NewRows:
             )
         return file
 
-    def _read(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield unscaled rows and their groups, all unknown if the model takes no groups."""
+    def _read(
+        self, rows: int, start: int, stop: int | None, skip: Callable[[int], bool]
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+        """Yield the number of the first row, unscaled rows, and their groups if there are any."""
         if isinstance(self._file, ArrayRows):
-            return self._read_arrays(self._file, rows)
-        if more := self._cells.unused_columns(self._file.columns()):
-            self.report(f"columns that the model does not use are left out: {some(more)}")
-        return self._encode(self._file.frames(self._cells.columns, rows))
+            yield from self._read_arrays(self._file, rows, skip)
+            return
+        self.check_columns()
+        columns = self._cells.columns
+        frames = (
+            self._file.frames(columns, rows, start, stop)
+            if isinstance(self._file, ParquetTable)
+            else self._file.frames(columns, rows)
+        )
+        first = start
+        for frame in frames:
+            if len(frame) and not skip(first):
+                yield first, *self._cells.encode(frame, first)
+            first += len(frame)
 
-    def _read_arrays(self, file: ArrayRows, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _read_arrays(
+        self, file: ArrayRows, rows: int, skip: Callable[[int], bool]
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
         groups = (
             self._cells.groups(pd.DataFrame({ARRAY_OF_GROUPS: file.groups()}), 0)
             if self.schema.groups
             else None
         )
-        start = 0
+        first = 0
         for X in file.arrays(rows):
-            yield (
-                self._cells.with_probabilities(X, start),
-                np.full(len(X), MISSING_GROUP)
-                if groups is None
-                else groups[start : start + len(X)],
-            )
-            start += len(X)
-
-    def _encode(self, frames: Iterable[pd.DataFrame]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        start = 0
-        for frame in frames:
-            X, groups = self._cells.encode(frame, start)
-            yield X, np.full(len(X), MISSING_GROUP) if groups is None else groups
-            start += len(frame)
-
-
-def regroup(arrays: Iterable[np.ndarray], rows: int) -> Iterator[np.ndarray]:
-    """Yield the same rows in arrays of ``rows`` rows, with fewer in the last."""
-    buffer: list[np.ndarray] = []
-    for array in arrays:
-        buffer.append(array)
-        if sum(map(len, buffer)) < rows:
-            continue
-        joined = np.concatenate(buffer) if len(buffer) > 1 else array
-        full = len(joined) - len(joined) % rows
-        yield from (joined[start : start + rows] for start in range(0, full, rows))
-        buffer = [joined[full:]]
-    if sum(map(len, buffer)):
-        yield np.concatenate(buffer)
+            if not skip(first):
+                rows_of_block = slice(first, first + len(X))
+                yield (
+                    first,
+                    self._cells.with_probabilities(X, first),
+                    None if groups is None else groups[rows_of_block],
+                )
+            first += len(X)

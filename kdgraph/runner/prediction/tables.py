@@ -8,10 +8,11 @@ import math
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -48,7 +49,7 @@ class NewTable(Protocol):
         ...
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield the wanted columns, at most ``rows`` rows at a time.
+        """Yield the wanted columns, ``rows`` rows at a time and fewer at the end.
 
         Cells of text stay text: their meaning must not depend on other cells.
         """
@@ -199,30 +200,82 @@ class ParquetTable:
         ]
         return [*(str(name) for name in schema.names if name not in unnamed), *_ranges_of(schema)]
 
-    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield cells of the columns' types."""
-        return _each_in_one_line(self.where, self._frames(wanted, rows))
-
-    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+    @cached_property
+    def group_ends(self) -> list[int]:
+        """Number of rows up to the end of each row group."""
         from pyarrow import parquet
 
-        with parquet.ParquetFile(self.path) as file:
+        with _in_one_line(self.where), parquet.ParquetFile(self.path) as file:
+            groups = range(file.metadata.num_row_groups)
+            return list(accumulate(file.metadata.row_group(k).num_rows for k in groups))
+
+    def frames(
+        self, wanted: Sequence[str], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Yield cells of the columns' types, ``rows`` rows at a time and fewer at the end.
+
+        Only the row groups that contain rows from ``start`` to before ``stop`` are read.
+        """
+        end = self.group_ends[-1] if self.group_ends else 0
+        stop = end if stop is None else min(stop, end)
+        return _each_in_one_line(self.where, self._frames(wanted, rows, start, stop))
+
+    def _frames(
+        self, wanted: Sequence[str], rows: int, start: int, stop: int
+    ) -> Iterator[pd.DataFrame]:
+        from pyarrow import parquet
+
+        if start >= stop:
+            return
+        first, last = bisect_right(self.group_ends, start), bisect_left(self.group_ends, stop)
+        position = self.group_ends[first - 1] if first else 0
+        # Not buffered ahead: a whole row group, of any size, would be in memory.
+        with parquet.ParquetFile(self.path, pre_buffer=False) as file:
             self.total = max(file.metadata.num_rows, 1)
             ranges = _ranges_of(file.schema_arrow)
             stored = [name for name in wanted if name not in ranges]
-            for batch in file.iter_batches(rows, columns=stored):
+            batches = file.iter_batches(rows, row_groups=range(first, last + 1), columns=stored)
+            for low, table in _tables_of(batches, rows, start - position, stop - start):
+                self.read = position + low + len(table)
                 numbers = {
-                    name: ranges[name][self.read : self.read + len(batch)]
+                    name: ranges[name][self.read - len(table) : self.read]
                     for name in wanted
                     if name in ranges
                 }
-                self.read += len(batch)
-                frame = index_as_columns(self.where, frame_from_arrow(batch))
+                frame = index_as_columns(self.where, frame_from_arrow(table))
                 yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:
         """Return the fraction of the rows that were read."""
         return self.read / self.total
+
+
+def _tables_of(
+    batches: Iterable[Any], rows: int, skip: int, limit: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield Arrow tables of ``rows`` rows and fewer at the end, with the number of their first row.
+
+    A batch ends where its row group does, so that batches have fewer rows than they may. The first
+    ``skip`` rows are left out, and so are those after ``limit`` more.
+    """
+    import pyarrow as pa
+
+    position, waiting, n_waiting, left = 0, [], 0, limit
+    for batch in batches:
+        low = min(max(skip - position, 0), len(batch))
+        position += len(batch)
+        piece = batch.slice(low, max(min(len(batch) - low, left - n_waiting), 0))
+        if not len(piece):
+            continue
+        waiting.append(piece)
+        n_waiting += len(piece)
+        while n_waiting >= rows or (n_waiting and n_waiting == left):
+            table = pa.Table.from_batches(waiting)
+            piece = table.slice(0, rows)
+            yield skip + limit - left, piece
+            left -= len(piece)
+            waiting = table.slice(len(piece)).to_batches()
+            n_waiting -= len(piece)
 
 
 def _index_of(schema: Any) -> list[Any]:

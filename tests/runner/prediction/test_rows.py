@@ -20,7 +20,7 @@ from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
 from kdgraph.deployment.schema import Feature, GroupSchema, Schema, Texts, read_schema
 from kdgraph.errors import DataError, UsageError
-from kdgraph.runner.prediction.rows import NewRows, regroup
+from kdgraph.runner.prediction.rows import NewRows
 
 FRAME = pd.DataFrame(
     {
@@ -234,15 +234,10 @@ def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
         tmp_path, ".csv", FRAME.assign(color=["green", "blue", "pink", "red", "green", None])
     )
     new = NewRows(path, schema(), "missing", lambda line: None)
-    X = np.concatenate([block.X for block in new.blocks(2)])
-    assert np.isnan(X[:, 3]).tolist() == [
-        True,
-        False,
-        True,
-        False,
-        True,
-        True,
-    ] and new.became_missing == {"color": 3, "month": 0}
+    blocks = list(new.blocks(2))
+    missing = [np.isnan(block.X[:, 3]).tolist() for block in blocks]
+    assert missing == [[True, False], [True, False], [True, True]]
+    assert [block.became_missing["color"] for block in blocks] == [1, 1, 1]
 
 
 def groups_read(path: Path, groups: GroupSchema, unseen="refuse") -> list[int]:
@@ -448,15 +443,40 @@ def test_texts_are_hashed_as_in_training(tmp_path):
     np.testing.assert_array_equal(X, hash_texts(["Rain, rain", "", "go away"], 8))
 
 
-@given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 6))
-def test_regrouping_keeps_every_row_in_its_order(lengths, rows):
-    everything = np.arange(sum(lengths))
-    arrays = np.split(everything, np.cumsum(lengths)[:-1]) if lengths else []
-    found = list(regroup(arrays, rows))
-    assert np.array_equal(np.concatenate([np.empty(0, int), *found]), everything)
-    assert [len(array) for array in found[:-1]] == [rows] * max(0, len(found) - 1) and all(
-        1 <= len(array) <= rows for array in found
+@settings(deadline=None)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.tuples(st.integers(0, 44), st.integers(0, 44)),
+)
+def test_rows_of_a_parquet_file_are_read_from_any_row_on(
+    tmp_path_factory, n_rows, group_rows, rows, bounds
+):
+    path = tmp_path_factory.mktemp("parquet") / "new.parquet"
+    pd.DataFrame({"x": np.arange(float(n_rows))}).to_parquet(path, row_group_size=group_rows)
+    new_rows = NewRows(
+        path, schema(features=[Feature("x")], shape=[1]), "refuse", lambda line: None
     )
+    start, stop = bounds
+    blocks = list(new_rows.blocks(rows, start, stop))
+    expected = np.arange(n_rows)[start:stop].tolist()
+    assert [x for block in blocks for x in block.X[:, 0]] == expected
+    assert [block.start for block in blocks] == expected[::rows]
+    assert new_rows.row_groups == [*range(group_rows, n_rows, group_rows), n_rows]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npz"])
+def test_blocks_that_are_skipped_are_not_converted(tmp_path, ending):
+    path = tmp_path / f"new{ending}"
+    if ending == ".npz":
+        np.savez(path, X=np.arange(5.0)[:, None])
+    else:
+        getattr(pd.DataFrame({"x": ["0", "1", "ten", "3", "4"]}), f"to_{ending[1:]}")(path)
+    of = schema(features=[Feature("x")], shape=[1])
+    rows = NewRows(path, of, "refuse", lambda line: None)
+    blocks = list(rows.blocks(2, skip=lambda first: first == 2))
+    assert [(block.start, block.X[:, 0].tolist()) for block in blocks] == [(0, [0, 1]), (4, [4])]
 
 
 @pytest.mark.parametrize(

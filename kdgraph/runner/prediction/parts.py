@@ -1,0 +1,367 @@
+"""Predictions in parts: files of a fixed number of rows that outlive the process that made them.
+
+Predictions of more rows than one part has are written to the folder ``OUTPUT.parts`` beside the
+output, one file for each part, and joined at the end. A process that is killed leaves its finished
+parts, and the same command goes on after them. The rows of a part do not depend on the number of
+processes, so neither do the bytes of the output.
+
+A part is finished when its counts exist, which are written after it: both files are renamed to
+their names, so that they are complete or absent. The folder has the identity of input, model and
+options; parts of another identity are never used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from kdgraph.metrics import benjamini_hochberg
+from kdgraph.runner.files import (
+    add_checksum,
+    check_and_load,
+    delete_temporary_files,
+    temporary_path,
+    wrap_os_errors,
+    write_atomically,
+)
+from kdgraph.runner.locks import lock
+from kdgraph.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTPUT = "--output"
+_IDENTITY = "identity.json"
+_EDGE_BYTES = 1 << 20
+"""Bytes at the beginning and at the end of an input that enter its identity.
+
+The end of a parquet file holds the extremes of all its columns.
+"""
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """Numbers of rows of a part.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were predicted.
+    n_ood : int
+        Rows of them with an OOD score above 0.
+    n_bytes : int
+        Size of the part's file.
+    became_missing : dict
+        Feature → number of cells with a category that the training data do not have.
+    """
+
+    n_rows: int
+    n_ood: int
+    n_bytes: int
+    became_missing: dict[str, int] = field(default_factory=dict)
+
+
+def write_part(
+    path: Path,
+    frames: Iterable[tuple[pd.DataFrame, Counter[str]]],
+    *,
+    first: bool,
+    output: Path,
+) -> PartCounts:
+    """Write the frames of a part to a file, and return its counts.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv or .parquet file, which is replaced.
+    frames : iterable of (DataFrame, Counter)
+        Predictions, in the order of their rows, and :attr:`PartCounts.became_missing` of them.
+    first : bool
+        Whether it is the first part; no other .csv has a header.
+    output : Path
+        The output, for messages.
+    """
+    n_rows = n_ood = 0
+    became_missing: Counter[str] = Counter()
+    with wrap_os_errors(output, OUTPUT):
+        writer = _CsvWriter(path, header=first) if path.suffix == ".csv" else _ParquetWriter(path)
+    try:
+        for frame, became_missing_here in frames:
+            with wrap_os_errors(output, OUTPUT):
+                writer.write(frame)
+            became_missing += became_missing_here
+            n_rows += len(frame)
+            n_ood += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
+    except BaseException:
+        with suppress(Exception):  # any: the first error is the one to report
+            writer.close()
+        raise
+    with wrap_os_errors(output, OUTPUT):
+        writer.close()
+        n_bytes = path.stat().st_size
+    return PartCounts(n_rows, n_ood, n_bytes, dict(became_missing))
+
+
+class PartsFolder:
+    """The folder with the parts of an output, and the output that they become.
+
+    Parameters
+    ----------
+    output : Path
+        A .csv or .parquet file.
+    identity : callable
+        Returns JSON-safe values that decide the output; called when there is a folder.
+    fdr : float or None
+        False discovery rate of a column ``ood_flagged``. The flags depend on the p-values of all
+        rows, so that parts are in a form to which a column can be added.
+    note : callable
+        Receives notes, in one line each.
+    """
+
+    def __init__(
+        self,
+        output: Path,
+        identity: Callable[[], Mapping[str, Any]],
+        fdr: float | None,
+        note: Callable[[str], None],
+    ) -> None:
+        self.output, self.identity, self.fdr, self.note = output, identity, fdr, note
+        self.path = output.with_name(f"{output.name}.parts")
+        is_csv = output.suffix.lower() == ".csv" and fdr is None
+        self.suffix = ".csv" if is_csv else ".parquet"
+        self.counts: dict[int, PartCounts] = {}
+        self._single: Path | None = None
+        self._stack, self._is_locked = ExitStack(), False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in finished parts."""
+        return sum(counts.n_rows for counts in self.counts.values())
+
+    def __enter__(self) -> PartsFolder:
+        """Return the folder with the counts of the parts that an earlier process finished."""
+        if self.path.is_dir():
+            self._lock()
+            self._take_up()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):
+            if self._single is not None:
+                self._single.unlink(missing_ok=True)
+        self._stack.close()
+
+    def file(self, part: int) -> Path:
+        """Return the file of a part."""
+        return self.path / f"{part:06d}{self.suffix}"
+
+    def write_single(self, write: Callable[[Path], PartCounts]) -> None:
+        """Write the first part to a file beside the output, which is all of a small input."""
+        with wrap_os_errors(self.output, OUTPUT):
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+        self._single = temporary_path(self.output).with_suffix(self.suffix)
+        self.counts[0] = write(self._single)
+
+    def expect_more(self) -> None:
+        """Make the folder: there are several parts."""
+        if self.path.is_dir():
+            return
+        self._lock()
+        with wrap_os_errors(self.output, OUTPUT):
+            self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / _IDENTITY, add_checksum(self.identity()), OUTPUT)
+        if self._single is not None:
+            with wrap_os_errors(self.output, OUTPUT):
+                os.replace(self._single, self.file(0))
+            self._single = None
+            finish_part(self.file(0), self.counts[0])
+
+    def join(self) -> int | None:
+        """Make the output of all parts and remove the folder; return the number of flagged rows."""
+        files = [self.file(part) for part in sorted(self.counts)]
+        if self._single is not None:
+            files = [self._single]
+            if self.fdr is None:
+                with wrap_os_errors(self.output, OUTPUT):
+                    os.replace(self._single, self.output)
+                return None
+        folder = self.output.parent if self._single is not None else self.path
+        joined = folder / temporary_path(self.output).name
+        n_flagged = None
+        try:
+            with wrap_os_errors(self.output, OUTPUT):
+                if self.fdr is not None:
+                    n_flagged = _join_flagged(files, joined, self.output.suffix.lower(), self.fdr)
+                elif self.suffix == ".csv":
+                    _join_bytes(files, joined)
+                else:
+                    _join_row_groups(files, joined)
+                os.replace(joined, self.output)
+        finally:
+            with suppress(OSError):
+                joined.unlink(missing_ok=True)
+        self.remove()
+        return n_flagged
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        # Without its identity a folder that is partly removed is not taken up.
+        with suppress(OSError):
+            (self.path / _IDENTITY).unlink(missing_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _lock(self) -> None:
+        if self._is_locked:
+            return
+        path = self.path.with_name(f".{self.path.name}.lock")
+        with wrap_os_errors(self.output, OUTPUT):
+            self._stack.enter_context(lock(path, self.note))
+        self._is_locked = True
+
+    def _take_up(self) -> None:
+        """Read the counts of the finished parts, or remove parts of another input or model."""
+        if not self.path.is_dir():  # another process, which held the lock, has finished
+            return
+        identity = json.loads(json.dumps(dict(self.identity())))
+        stored = _read_checked(self.path / _IDENTITY)
+        if stored != identity:
+            changed = [name for name in identity if stored and stored.get(name) != identity[name]]
+            self.note(
+                f"{self.path} has parts of {' and '.join(changed) or 'another call'}; they are"
+                " removed, and all rows are predicted"
+            )
+            self.remove()
+            return
+        delete_temporary_files(self.path)
+        for counts_file in sorted(self.path.glob("[0-9]*.json")):
+            part, values = int(counts_file.stem), _read_checked(counts_file)
+            with suppress(OSError):
+                if values and self.file(part).stat().st_size == values["n_bytes"]:
+                    self.counts[part] = PartCounts(**values)
+        if self.counts:
+            self.note(
+                f"goes on after {counted(self.n_rows, 'row')} that an earlier call predicted, in"
+                f" {self.path}"
+            )
+
+
+def finish_part(file: Path, counts: PartCounts) -> None:
+    """Write the counts of a part, which mark it as complete."""
+    write_atomically(file.with_suffix(".json"), add_checksum(asdict(counts)), OUTPUT)
+
+
+def identity_of_input(path: Path) -> dict[str, Any]:
+    """Return JSON-safe values that change when a file does, without reading all of it."""
+    status = path.stat()
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        digest.update(file.read(_EDGE_BYTES))
+        file.seek(max(status.st_size - _EDGE_BYTES, 0))
+        digest.update(file.read())
+    return {
+        "path": str(path.resolve()),
+        "bytes": status.st_size,
+        "modified": status.st_mtime_ns,
+        "edges": digest.hexdigest(),
+    }
+
+
+def _read_checked(path: Path) -> dict[str, Any] | None:
+    try:
+        return check_and_load(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _join_bytes(files: Iterable[Path], joined: Path) -> None:
+    with joined.open("wb") as output:
+        for path in files:
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, output, 1 << 20)
+
+
+def _join_row_groups(files: Iterable[Path], joined: Path) -> None:
+    writer = _ParquetWriter(joined)
+    try:
+        for table in _row_groups(files):
+            writer.write_table(table)
+    finally:
+        writer.close()
+
+
+def _join_flagged(files: list[Path], joined: Path, suffix: str, fdr: float) -> int:
+    """Join parts with a column of flags, and return the number of flagged rows."""
+    p_values = [table["ood_p_value"].to_numpy() for table in _row_groups(files, ["ood_p_value"])]
+    flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
+    writer = _CsvWriter(joined, header=True) if suffix == ".csv" else _ParquetWriter(joined)
+    try:
+        for table in _row_groups(files):
+            frame = table.to_pandas()
+            position = list(frame.columns).index("ood_p_value") + 1
+            frame.insert(position, "ood_flagged", flagged[start : start + len(frame)])
+            writer.write(frame)
+            start += len(frame)
+    finally:
+        writer.close()
+    return int(flagged.sum())
+
+
+def _row_groups(files: Iterable[Path], columns: list[str] | None = None) -> Iterator[Any]:
+    """Yield the row groups of parquet files as Arrow tables, in their order."""
+    from pyarrow import parquet
+
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for k in range(file.num_row_groups):
+                yield file.read_row_group(k, columns=columns)
+
+
+class _CsvWriter:
+    """A csv file that grows by frames."""
+
+    def __init__(self, path: Path, *, header: bool) -> None:
+        self.file: IO[str] = path.open("w", encoding="utf-8", newline="")
+        self.header = header
+
+    def write(self, frame: pd.DataFrame) -> None:
+        frame.to_csv(self.file, index=False, header=self.header)
+        self.header = False
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class _ParquetWriter:
+    """A parquet file that grows by frames or tables; the first one determines its columns."""
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.writer = path.open("wb"), None
+
+    def write(self, frame: pd.DataFrame) -> None:
+        from pyarrow import Table
+
+        self.write_table(Table.from_pandas(frame, preserve_index=False))
+
+    def write_table(self, table: Any) -> None:
+        from pyarrow import parquet
+
+        if self.writer is None:
+            self.writer = parquet.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        try:
+            if self.writer is not None:
+                self.writer.close()
+        finally:
+            self.file.close()

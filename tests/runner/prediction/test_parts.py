@@ -1,0 +1,306 @@
+"""Predictions in parts: the same bytes for any number of processes and after any kill."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import kdgraph
+from kdgraph.base import FittedModel
+from kdgraph.cli.main import main
+from kdgraph.deployment import DeployedModel, Schema
+from kdgraph.deployment.schema import Feature
+from kdgraph.detection import LeafBox
+from kdgraph.runner.prediction import predict as predicting
+from kdgraph.runner.prediction.parts import PartsFolder
+
+N_ROWS = 150_000
+"""Rows of three parts, of which the last is not full."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A model, and the same rows in a csv file and in parquet files of small and large groups."""
+    folder = tmp_path_factory.mktemp("parts")
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), rng.integers(2, size=400)])
+    y = (X[:, 0] + X[:, 1] > rng.normal(size=400)).astype(int)
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
+    detector = LeafBox(forest, n_jobs=1).fit(X, y, X_calibration=X[:200], y_calibration=y[:200])
+    schema = Schema(
+        "people",
+        "rich",
+        [Feature("age"), Feature("job", ["chef", "nurse"])],
+        shape=[2],
+        classes=["no", "yes"],
+        ood_score="detector",
+    )
+    kdgraph.save(
+        DeployedModel(FittedModel(forest, {"detector": detector}), schema), folder / "model.kdg"
+    )
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(scale=2, size=N_ROWS).round(3),
+            "job": np.array(["chef", "nurse"])[rng.integers(2, size=N_ROWS)],
+        }
+    )
+    frame.loc[[5, 70_000, 140_000], "job"] = "king"
+    frame.to_csv(folder / "new.csv", index=False)
+    frame.to_parquet(folder / "new.parquet", row_group_size=50_000)
+    frame.to_parquet(folder / "one_group.parquet", row_group_size=N_ROWS)
+    return folder
+
+
+@pytest.fixture
+def kdg(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(name: str, output: str, *more: str) -> tuple[int, str, str]:
+        code = main(["predict", *words(folder, name, output), *more])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def words(folder: Path, name: str, output: str) -> list[str]:
+    model, new = str(folder / "model.kdg"), str(folder / name)
+    return ["--model", model, "--input", new, "--output", output, "--unseen", "missing"]
+
+
+MISSING = (
+    "kdg: 3 cells of 'job' have a category that the training data do not have: read as missing\n"
+)
+
+
+FILES = ["new.csv", "new.parquet", "one_group.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "more", "names"),
+    [(".csv", (), FILES), (".parquet", (), FILES[1:2]), (".parquet", ("--fdr", "0.2"), FILES[:1])],
+    ids=["csv", "parquet", "fdr"],
+)
+def test_the_bytes_do_not_depend_on_processes_or_on_the_kind_of_file(kdg, ending, more, names):
+    outputs = []
+    for name in names:
+        for jobs in ("1", "2"):
+            output = f"{name}-{jobs}{ending}"
+            code, out, err = kdg(name, output, "--jobs", jobs, *more)
+            assert (code, err) == (0, MISSING)
+            outputs.append((Path(output).read_bytes(), out.replace(output, "")))
+    assert len({content for content, _ in outputs}) == 1
+    assert len({out for _, out in outputs}) == 1
+    assert {path.suffix for path in Path().iterdir()} == {ending}
+
+
+def test_all_rows_are_those_of_the_model(kdg, folder):
+    assert kdg("new.parquet", "out.csv", "--fdr", "0.2")[0] == 0
+    found = pd.read_csv("out.csv")
+    model = kdgraph.load(folder / "model.kdg")
+    frame = pd.read_csv(folder / "new.csv").replace({"job": {"king": None}})
+    expected = model.predict_frame(frame)
+    assert found["row"].tolist() == list(range(N_ROWS))
+    pd.testing.assert_frame_equal(
+        found.drop(columns=["row", "ood_flagged"]), expected, check_dtype=False
+    )
+    # The rule of Benjamini and Hochberg: all rows up to the last p-value below its line.
+    p = np.sort(expected["ood_p_value"])
+    below = np.flatnonzero(p <= 0.2 * np.arange(1, N_ROWS + 1) / N_ROWS)
+    limit = p[below[-1]] if len(below) else -1
+    assert found["ood_flagged"].tolist() == (expected["ood_p_value"] <= limit).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("name", "output"), [("new.csv", "out.csv"), ("new.parquet", "out.parquet")]
+)
+def test_a_killed_command_goes_on_after_its_finished_parts(kdg, folder, name, output, jobs):
+    assert kdg(name, f"whole-{output}")[0] == 0
+    command = [sys.executable, "-m", "kdgraph", "predict", *words(folder, name, output)]
+    process = subprocess.Popen([*command, "--jobs", jobs], start_new_session=True)
+    parts = Path(f"{output}.parts")
+    deadline = time.monotonic() + 60
+    while not list(parts.glob("0*.json")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not Path(output).exists()
+    finished = {path: path.stat().st_mtime_ns for path in parts.glob("0*.json")}
+    assert finished
+    kept = {}
+
+    class Watched(PartsFolder):
+        def join(self):
+            kept.update({path: path.stat().st_mtime_ns for path in finished})
+            return super().join()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "PartsFolder", Watched)
+        code, _, err = kdg(name, output, "--jobs", jobs)
+    assert code == 0 and kept == finished
+    assert re.match(
+        rf"kdg: goes on after [\d,]+ rows that an earlier call predicted, in {output}.parts\n", err
+    )
+    assert err.endswith(MISSING)
+    assert Path(output).read_bytes() == Path(f"whole-{output}").read_bytes()
+    time.sleep(1.5)  # workers of the killed process end within a second
+    assert sorted(path.name for path in Path().iterdir()) == [output, f"whole-{output}"]
+
+
+def stop_after(parts: int, monkeypatch) -> None:
+    """Interrupt the next call in this process after so many parts."""
+    real, done = predicting.finish_part, []
+
+    def finish(*arguments):
+        real(*arguments)
+        done.append(arguments)
+        if len(done) >= parts:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(predicting, "finish_part", finish)
+
+
+def test_an_interrupted_command_reads_nothing_twice(kdg, monkeypatch):
+    assert kdg("new.csv", "whole.csv")[0] == 0
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        assert kdg("new.csv", "out.csv")[0] == 130
+    assert sorted(path.name for path in Path("out.csv.parts").iterdir()) == [
+        "000000.csv",
+        "000000.json",
+        "000001.csv",
+        "000001.json",
+        "identity.json",
+    ]
+    with monkeypatch.context() as patch:
+        numbers, real = [], predicting._Work.finish
+        patch.setattr(
+            predicting._Work,
+            "finish",
+            lambda self, part, *more: numbers.append(part) or real(self, part, *more),
+        )
+        code, _, err = kdg("new.csv", "out.csv")
+    assert (code, numbers) == (0, [2])
+    assert err == (
+        "kdg: goes on after 131,072 rows that an earlier call predicted, in out.csv.parts\n"
+        + MISSING
+    )
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("input", "another input"),
+        ("model", "another model"),
+        ("options", "other options"),
+        ("damage", "another call"),
+    ],
+)
+def test_parts_of_something_else_are_not_used(
+    kdg, folder, tmp_path, monkeypatch, capsys, change, reason
+):
+    own, more = tmp_path / "own", []
+    own.mkdir()
+    for name in ("model.kdg", "new.csv"):
+        (own / name).write_bytes((folder / name).read_bytes())
+
+    def call(*more: str) -> int:
+        return main(["predict", *words(own, "new.csv", "out.csv"), *more])
+
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        assert call() == 130
+    if change == "input":
+        lines = (own / "new.csv").read_text().splitlines()
+        (own / "new.csv").write_text("\n".join([*lines[:-1], "3.5,chef", ""]))
+    elif change == "model":
+        model = kdgraph.load(own / "model.kdg")
+        kdgraph.save(DeployedModel(model.model, model.schema, "missing"), own / "model.kdg")
+    elif change == "options":
+        more = ["--fdr", "0.2"]
+    else:
+        Path("out.csv.parts/identity.json").write_text("{")
+    capsys.readouterr()
+    assert call(*more) == 0
+    assert capsys.readouterr().err == (
+        f"kdg: out.csv.parts has parts of {reason}; they are removed, and all rows are predicted\n"
+        + MISSING
+    )
+    whole = ["predict", *words(own, "new.csv", "whole.csv"), *more]
+    assert main(whole) == 0
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+def test_a_part_that_was_cut_off_is_made_again(kdg, monkeypatch):
+    assert kdg("new.csv", "whole.csv")[0] == 0
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        kdg("new.csv", "out.csv")
+    part = Path("out.csv.parts/000001.csv")
+    part.write_bytes(part.read_bytes()[:-100])
+    assert kdg("new.csv", "out.csv")[0] == 0
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_first_row_that_does_not_fit_is_reported(kdg, folder, tmp_path, kind, jobs):
+    frame = pd.read_csv(folder / "new.csv").astype({"age": object})
+    frame.loc[[80_000, 140_000], "age"] = ["old", "older"]
+    new = tmp_path / f"bad.{kind}"
+    if kind == "csv":
+        frame.to_csv(new, index=False)
+    else:
+        frame.astype({"age": str}).to_parquet(new, row_group_size=50_000)
+    code, _, err = kdg(str(new), "out.csv", "--jobs", jobs)
+    assert code == 2
+    assert err == (
+        f"kdg: --input {new}: column 'age' has 'old' in row 80000, and the model takes numbers"
+        " there\n"
+    )
+    assert [path.name for path in Path().iterdir()] == [new.name]
+
+
+def test_a_lost_process_is_one_line_and_the_next_call_goes_on(kdg, monkeypatch):
+    with monkeypatch.context() as patch:
+        # A process ends with the one that started it, which is gone.
+        gone = {**predicting.process_identity(), "pid": 2**22 + 1}
+        patch.setattr(predicting, "process_identity", lambda: gone)
+        code, _, err = kdg("new.parquet", "out.csv", "--jobs", "2")
+    assert code == 1
+    assert err == (
+        "kdg: a process that predicted was lost, perhaps because memory ran out; the same command"
+        " goes on after 0 predicted rows, and --jobs 1 takes less memory\n"
+    )
+    assert Path("out.csv.parts").is_dir()
+    assert kdg("new.parquet", "out.csv")[0] == 0 and kdg("new.parquet", "whole.csv")[0] == 0
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+def test_a_small_input_needs_no_folder(kdg, tmp_path, monkeypatch):
+    pd.DataFrame({"age": [1.0, 2.0], "job": ["chef", "nurse"]}).to_csv("small.csv", index=False)
+    made = []
+    monkeypatch.setattr(PartsFolder, "expect_more", lambda self: made.append(self))
+    for jobs in ("1", "2"):
+        code, _, err = kdg(str(tmp_path / "small.csv"), f"{jobs}.csv", "--jobs", jobs)
+        assert (code, err, made) == (0, "", [])
+    assert Path("1.csv").read_bytes() == Path("2.csv").read_bytes()
+
+
+def test_a_number_of_processes_is_refused_in_one_line(kdg):
+    code, _, err = kdg("new.csv", "out.csv", "--jobs", "0")
+    assert code == 2
+    assert err.startswith(
+        "kdg: argument --jobs: must be a number of processes from 1, or -1, got '0'"
+    )
