@@ -7,7 +7,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +22,7 @@ from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.base.rows import is_dataframe
 from kdgraph.data.frames.cells import label_array
 from kdgraph.deployment.cells import Cells, Unseen
-from kdgraph.deployment.schema import Schema
+from kdgraph.deployment.schema import Schema, read_schema
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.metrics import TopLabel
@@ -164,10 +169,28 @@ class DeployedModel:
         Returns
         -------
         DataFrame
-            The columns of ``kdg predict``, without the number of the row.
+            The columns of ``kdg predict``, without the number of the row, and with the index of X
+            if that is a data frame. A frame without rows gives :attr:`meta`.
         """
+        if is_dataframe(X) and not len(X):
+            return self.meta.set_axis(X.index[:0], axis=0)
         rows, groups = self._rows(X)
-        return pd.DataFrame(self.output_columns(rows, groups))
+        index = getattr(X, "index", None) if is_dataframe(X) else None
+        return pd.DataFrame(self.output_columns(rows, groups), index=index)
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """Frame without rows that has the columns and types of :meth:`predict_frame`.
+
+        Dask requires it as ``meta``.
+        """
+        row = np.zeros(
+            (1, *self.schema.shape), np.float32 if len(self.schema.shape) == 3 else float
+        )
+        if self.schema.scores is not None:
+            row[:, : len(self.schema.classes)] = 1 / len(self.schema.classes)
+        groups = np.zeros(1, dtype=np.int64) if self.schema.groups else None
+        return pd.DataFrame(self.output_columns(self.schema.scaled(row), groups)).iloc[:0]
 
     def output_columns(self, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return name → values of each predicted column, for rows as the inner model takes them.
@@ -235,3 +258,100 @@ class DeployedModel:
                 f"X must have rows of shape {self.schema.shape}, got {list(rows.shape[1:])}"
             )
         return self.schema.scaled(cells.with_probabilities(rows, 0)), None
+
+
+class PartitionPredictor:
+    """Function of a partition of a table that predicts it with the model of a file.
+
+    It is pickled as the name of the file. Each process loads the model on its first partition, so
+    that a scheduler such as Dask or Ray sends no model with its tasks.
+
+    Parameters
+    ----------
+    path : str or path
+        File of ``kdg repair``, or ``model/calibrated.kdg`` of a run with ``schema.json`` beside it.
+        Every process must find it under this name.
+    trust : bool or sequence of str, default=False
+        As in :func:`kdgraph.load`.
+    unseen : {"refuse", "missing"}, default="refuse"
+        Treatment of a category that the model was not fitted with.
+
+    Notes
+    -----
+    Original to kdgraph. Its predictions are those of :meth:`DeployedModel.predict_frame`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import kdgraph
+    >>> from kdgraph.deployment.schema import Feature
+    >>> tree = DecisionTreeClassifier(random_state=0).fit([[1.0], [2.0], [8.0]], [0, 0, 1])
+    >>> schema = Schema("people", "rich", [Feature("age")], shape=[1], classes=["no", "yes"])
+    >>> table = pd.DataFrame({"age": [1.5, 8.5, 2.5]}, index=["a", "b", "c"])
+    >>> with TemporaryDirectory() as folder:
+    ...     kdgraph.save(DeployedModel(FittedModel(tree), schema), f"{folder}/repaired.kdg")
+    ...     predictor = PartitionPredictor(f"{folder}/repaired.kdg")
+    ...     pd.concat([predictor(table[:2]), predictor(table[2:])])["predicted"].to_dict()
+    {'a': 'no', 'b': 'yes', 'c': 'no'}
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        trust: bool | Sequence[str] = False,
+        unseen: Unseen = "refuse",
+    ) -> None:
+        # A process on a cluster may have another working directory.
+        self.path = os.path.abspath(path)
+        self.trust = trust if isinstance(trust, bool) else tuple(trust)
+        self.unseen: Unseen = unseen
+
+    @property
+    def model(self) -> DeployedModel:
+        """The model, which is loaded once in each process, and again when its file changes.
+
+        Raises
+        ------
+        DataError
+            If the file holds something else, or a model without the schema of its rows.
+        FileNotFoundError, kdgraph.persistence.LoadError
+            As :func:`kdgraph.load`.
+        """
+        with _loading:  # threads of one process wait for the first
+            model = _load(self.path, self.trust, os.stat(self.path).st_mtime_ns)
+        return model if model.unseen == self.unseen else replace(model, unseen=self.unseen)
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """Frame without rows that has the columns and types of the predictions."""
+        return self.model.meta
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the predictions of a partition, with its index.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows with the columns of the model, in any order and among others; it may be empty.
+        """
+        return self.model.predict_frame(frame)
+
+
+_loading = threading.Lock()
+
+
+@lru_cache(maxsize=4)
+def _load(path: str, trust: bool | tuple[str, ...], version: int) -> DeployedModel:
+    from kdgraph.persistence import load
+
+    model = load(path, trust)
+    schema = Path(path).with_name("schema.json")
+    if isinstance(model, FittedModel) and schema.is_file():
+        return DeployedModel(model, read_schema(schema))
+    if not isinstance(model, DeployedModel):
+        raise DataError(
+            f"{path} holds a {type(model).__name__} without the columns of its rows; give a file of"
+            " 'kdg repair', or model/calibrated.kdg of a run beside its schema.json"
+        )
+    return model
