@@ -25,7 +25,7 @@ HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 # Pages with scripts, commands and output in place of a component, and the libraries they need.
 LIBRARIES = {
     "check": ["lightgbm"],
-    "deploy": ["onnx", "onnxruntime"],
+    "deploy": ["onnx", "onnxruntime", "dask.dataframe"],
     "fitted_model": ["lightgbm"],
     "torch_module": [],
 }

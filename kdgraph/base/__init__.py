@@ -25,6 +25,7 @@ from kdgraph.base.fitted_model import (
     Predictions,
     SetScores,
     predictions_frame,
+    write_predictions,
 )
 from kdgraph.base.posthoc import PostHoc, seeded_clone
 from kdgraph.base.posthoc_classifier import PostHocClassifier
@@ -44,4 +45,5 @@ __all__ = [
     "predictions_frame",
     "seeded_clone",
     "select_rows",
+    "write_predictions",
 ]

@@ -13,9 +13,10 @@ Original to kdgraph.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -494,6 +495,75 @@ def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -
         frame = pd.DataFrame(columns, index=np.arange(n))
         frames.append(frame.sort_values("row", kind="stable"))
     return pd.concat(frames, ignore_index=True)
+
+
+FRAME_ROWS = 500_000
+"""Rows of predictions that are written as one table; more are written in pieces."""
+
+
+def write_predictions(
+    path: str | os.PathLike[str], predictions: Sequence[Predictions], classes: np.ndarray
+) -> None:
+    """Write the table of :func:`predictions_frame` to a parquet file.
+
+    A large set is written in pieces, so that its table is never in memory as a whole.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    predictions : sequence of Predictions
+        Predictions for any sets.
+    classes : ndarray of shape [K]
+        Class labels, empty in regression.
+    """
+    sets = [prediction for prediction in predictions if prediction.role != "grid"]
+    if sum(prediction.n_rows for prediction in sets) <= FRAME_ROWS:
+        predictions_frame(sets, classes).to_parquet(path, index=False)
+        return
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    # A row of each set shows the columns of all and their types.
+    example = predictions_frame(
+        [_rows_of(one, np.arange(min(one.n_rows, 1))) for one in sets], classes
+    )
+    schema = pa.Schema.from_pandas(example, preserve_index=False)
+    with parquet.ParquetWriter(path, schema) as writer:
+        for one in sets:
+            n = one.n_rows
+            rows = (
+                np.arange(n)
+                if one.source_rows is None
+                else np.argsort(one.source_rows, kind="stable")
+            )
+            for start in range(0, n, FRAME_ROWS):
+                piece = predictions_frame(
+                    [_rows_of(one, rows[start : start + FRAME_ROWS])], classes
+                )
+                # Null where the set has no such column; the conversion to the schema checks types.
+                piece = piece.reindex(columns=example.columns)
+                writer.write_table(pa.Table.from_pandas(piece, schema, preserve_index=False))
+
+
+def _rows_of(predictions: Predictions, rows: np.ndarray) -> Predictions:
+    """Return the predictions of some rows, without scores of sets."""
+
+    def select(outputs: Outputs) -> Outputs:
+        return {
+            name: values[rows]
+            for name, values in outputs.items()
+            if not isinstance(values, SetScores)
+        }
+
+    return replace(
+        predictions,
+        n_rows=len(rows),
+        parent=select(predictions.parent),
+        calibrated=select(predictions.calibrated),
+        y=None if predictions.y is None else predictions.y[rows],
+        source_rows=None if predictions.source_rows is None else predictions.source_rows[rows],
+    )
 
 
 def _output_columns(outputs: Outputs, classes: np.ndarray) -> dict[str, np.ndarray]:

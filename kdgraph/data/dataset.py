@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from kdgraph.data.mapped_rows import extremes, map_rows, mapped_blocks, select_mapped_rows
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError, ParameterError
 
@@ -107,7 +108,7 @@ class Scaling:
 
         The identity returns X itself, without a copy.
         """
-        return X if self._is_identity else (X - self.shift) / self.size
+        return X if self._is_identity else map_rows(lambda x: (x - self.shift) / self.size, X)
 
     def undo(self, X: np.ndarray) -> np.ndarray:
         """Return rows in the units of the source, given scaled rows: Float[n, d].
@@ -232,9 +233,9 @@ class Dataset:
         if not self.X.size:
             return
         # NaN and infinity appear in the extremes, which need no array of flags as long as X.
-        low, high = self.X.min(), self.X.max()
+        low, high = extremes(self.X)
         if not (np.isfinite(low) and np.isfinite(high)) and (
-            self.are_images or np.isinf(self.X).any()
+            self.are_images or any(np.isinf(self.X[rows]).any() for rows in mapped_blocks(self.X))
         ):
             raise DataError(self._invalid_cell_message())
         if self.are_images and (low < 0 or high > 1):
@@ -282,7 +283,7 @@ class Dataset:
     @cached_property
     def has_missing(self) -> bool:
         """Truth value that is True if any value is missing."""
-        return bool(self.X.size and np.isnan(self.X.min()))
+        return bool(self.X.size and np.isnan(extremes(self.X)[0]))
 
     def _invalid_cell_message(self) -> str:
         """Return the error message for infinite values, or for missing pixels."""
@@ -355,7 +356,8 @@ class Dataset:
         for part in (self.X, self.y, groups):
             part = np.ascontiguousarray(part)
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(part.data)
+            for rows in mapped_blocks(part) if part.ndim else []:
+                digest.update(part[rows].data)
         digest.update(repr(self.classes.tolist()).encode())
         if any(self.categories):
             digest.update(repr(self.categories).encode())
@@ -370,13 +372,11 @@ class Dataset:
 
     def rows(self, index: np.ndarray) -> Dataset:
         """Return the same data set with only the rows at ``index``."""
-        by_row = ("split_groups", "groups", "roles", "source_rows")
-        # An attribute with one value for each row is cut like X and y.
         selected = {
             name: None if (values := getattr(self, name)) is None else values[index]
-            for name in by_row
+            for name in ("split_groups", "groups", "roles", "source_rows")
         }
-        return replace(self, X=self.X[index], y=self.y[index], **selected)
+        return replace(self, X=select_mapped_rows(self.X, index), y=self.y[index], **selected)
 
     def with_classes(self, class_indices: np.ndarray) -> Dataset:
         """Return only the rows of some classes, which become the classes.

@@ -11,13 +11,16 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Annotated
+from typing import Annotated, Literal
 
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Fraction, Range, Share, annotations_of, check_value
 
 RowCount = Annotated[int, Range(0)] | Fraction | None
 """Size of a role: an int is a number of rows, a float in (0, 1] a fraction, None the default."""
+
+REST: Literal["rest"] = "rest"
+"""Size of the test rows: all rows of a table that neither fit nor calibrate."""
 
 _DEFAULT_SIMULATED_ROWS = 1000
 """Default number of training rows, and of test rows, of a simulation."""
@@ -81,9 +84,10 @@ class SplitSizes:
     n_calibration : int or float, default=None
         Number of calibration rows, or the same fraction. None: 30 % of the rows that fit and
         calibrate, which is 0.43 n_train if ``n_train`` is set.
-    n_test : int or float, default=None
+    n_test : int, float or "rest", default=None
         Number of test rows, or fraction of a table. None: 1000 from a simulation, 0.3 of a table,
-        all test rows that a source prescribes.
+        all test rows that a source prescribes. "rest": all rows of a table that neither fit nor
+        calibrate, in the order of the table; the other sizes are then parts of all rows.
     n_learn : int or float, default=None
         Rows that fit and calibrate together, divided 70 : 30, as a number or as a fraction of the
         rows that do not test. It replaces ``n_train``.
@@ -110,7 +114,7 @@ class SplitSizes:
 
     n_train: RowCount = None
     n_calibration: RowCount = None
-    n_test: RowCount = None
+    n_test: RowCount | Literal["rest"] = None
     n_learn: RowCount = None
     log_share: Share | None = None
     max_learn: Count | None = None
@@ -143,6 +147,11 @@ class SplitSizes:
         """
         for role in ("n_train", "n_calibration", "n_test", "n_learn"):
             size = getattr(self, role)
+            if size == REST:
+                raise DataError(
+                    f"n_test is the rest of a table's rows, but {name} is a simulation; give an"
+                    " integer"
+                )
             if size is not None and not isinstance(size, Integral):
                 problem = f"{role} is the share {size:g}, but {name} is a simulation"
                 raise DataError(f"{problem}, which has no fixed number of rows; give an integer")
@@ -184,6 +193,8 @@ class SplitSizes:
         DataError
             If the table has too few rows, or a role would be empty.
         """
+        if self.n_test == REST and tests:
+            return self._with_the_rest(name, n)
         test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION) if tests else 0
         n_remaining = n - test
         train, calibration = (
@@ -228,6 +239,8 @@ class SplitSizes:
                 " n_train or log_share"
             )
         test = 0
+        if self.n_test == REST and tests and prescribed is None:
+            return self._with_the_rest(name, n, of_scores=True)
         if tests:
             test = self._n_test_rows(
                 n if prescribed is None else prescribed.test,
@@ -302,11 +315,29 @@ class SplitSizes:
             )
         return _check_not_empty(name, counts)
 
+    def _with_the_rest(self, name: str, n: int, *, of_scores: bool = False) -> RoleSizes:
+        """Return the sizes if all rows test that neither fit nor calibrate."""
+        if of_scores:
+            size = _first_specified(self.n_calibration, self.n_learn)
+            limit = n if self.max_learn is None else self.max_learn
+            train, calibration = 0, _limit_rows(_resolve_row_count(size, n, 1.0, math.floor), limit)
+        else:
+            train, calibration = self._train_calibration_sizes(n)
+        rest = n - train - calibration
+        if rest <= 0:
+            raise DataError(
+                f"{name}: n_test=rest leaves no row of {n} that tests, since {train + calibration}"
+                " fit and calibrate; give max_learn, or a smaller size"
+            )
+        required = ("n_calibration",) if of_scores else ("n_train", "n_calibration")
+        test = _limit_rows(rest, self.max_test)
+        return _check_not_empty(name, RoleSizes(train, calibration, test), required)
+
     def _n_test_rows(self, n: int, *, default: float) -> int:
-        """Return the number of test rows out of ``n``."""
+        """Return the number of test rows out of ``n``; the rest of prescribed rows are all."""
+        size = None if self.n_test == REST else self.n_test
         return _limit_rows(
-            _resolve_row_count(_first_specified(self.n_test, default), n, 1.0, math.ceil),
-            self.max_test,
+            _resolve_row_count(default if size is None else size, n, 1.0, math.ceil), self.max_test
         )
 
     def _train_calibration_sizes(self, n_rows: int) -> tuple[int, int]:

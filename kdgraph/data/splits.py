@@ -32,7 +32,7 @@ from kdgraph.data.dataset import (
     Table,
 )
 from kdgraph.data.division import Fold, Folds, grouped_split, stratified_split
-from kdgraph.data.sizes import RoleSizes, SplitSizes
+from kdgraph.data.sizes import REST, RoleSizes, SplitSizes
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range, annotations_of, check_value
@@ -124,6 +124,8 @@ def split_indices(
     part_sizes = [counts.test, counts.calibration, counts.train]
     if fixed_test is None and tests:
         test, calibration, train = _draw_parts(table.name, strata, groups, part_sizes, rng)
+        if sizes.n_test == REST:
+            test.sort()  # a large table is read forwards
         return [train, calibration, test]
     test = np.empty(0, dtype=np.intp)
     if fixed_test is not None:

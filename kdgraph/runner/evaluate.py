@@ -17,6 +17,8 @@ from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions, SetScore
 from kdgraph.base.posthoc_classifier import use_class_names
 from kdgraph.config.components import Node, build
 from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.mapped_rows import is_mapped, release_rows
+from kdgraph.distributions import ConcatenatedDistribution, Distribution
 from kdgraph.metrics import (
     METRICS,
     Score,
@@ -32,7 +34,9 @@ from kdgraph.metrics.inputs import MODEL_OUTPUTS, Groups
 from kdgraph.runner.store import stage_rng
 
 BATCH_BYTES = 256_000_000
-"""Size of the rows that are predicted in one call, unless one set is larger."""
+"""Size of the rows that are predicted in one call; a larger set is predicted in blocks."""
+SET_BLOCK_BYTES = 32_000_000
+"""Size of such a block, so that a model needs little memory besides its outputs."""
 
 Entry = dict[str, Any]
 RowsInSpace = Callable[[str, str], np.ndarray]
@@ -56,7 +60,8 @@ def evaluate(
     """Compute every metric of the parent and of the calibrated model, wherever the config wants it.
 
     Sets are predicted together, as many as fit into :data:`BATCH_BYTES`: a forest pays for each of
-    its trees at every call, 50 ms for 500 of them. They are drawn just before they are predicted,
+    its trees at every call, 50 ms for 500 of them. A larger set is predicted in blocks, and its
+    outputs are joined. Sets are drawn just before they are predicted,
     so that 40 sets of images never lie in memory at the same time.
 
     A model that scores sets of rows draws its own from each set, with a generator that depends on
@@ -187,7 +192,8 @@ def _predict_sets(
     A score of sets is computed of each set alone.
     """
     scores_sets = "ood_score" in outputs and model.has_set_scores
-    values = model.predict_outputs(
+    values = _predict_rows(
+        model,
         [name for name in outputs if not (scores_sets and name == "ood_score")],
         rows,
         _groups_of(fields, ends),
@@ -202,6 +208,40 @@ def _predict_sets(
                 rows[low:high], stage_rng(seed, f"sets drawn from {name}")
             )
     return by_set
+
+
+def _predict_rows(
+    model: FittedModel, outputs: Sequence[str], rows: np.ndarray, groups: np.ndarray | None
+) -> Outputs:
+    """Return the outputs of all rows, which are predicted in blocks if they are many."""
+    if rows.nbytes <= BATCH_BYTES and not is_mapped(rows):
+        return model.predict_outputs(outputs, rows, groups)
+    step = max(1, SET_BLOCK_BYTES * len(rows) // rows.nbytes)
+    blocks = [slice(start, start + step) for start in range(0, len(rows), step)]
+    parts = []
+    for block in blocks:
+        of_block = None if groups is None else groups[block]
+        parts.append(model.predict_outputs(outputs, rows[block], of_block))
+        release_rows(rows)
+    joined: Outputs = {}
+    for name in list(parts[0]):
+        # Each output leaves the parts as it is joined, so that it is in memory twice, not all are.
+        joined[name] = _join_outputs([part.pop(name) for part in parts])
+    return joined
+
+
+def _join_outputs(parts: list[Any]) -> Any:
+    """Return one output of consecutive blocks of rows as that of all of them."""
+    first = parts[0]
+    if isinstance(first, TopLabel):
+        predicted = np.concatenate([part.predicted for part in parts])
+        confidence = np.concatenate([part.confidence for part in parts])
+        return TopLabel(predicted, confidence, first.n_classes)
+    if isinstance(first, Distribution):
+        ends = np.cumsum([0, *(len(part.mean()) for part in parts)])
+        rows = [np.arange(low, high) for low, high in pairwise(ends.tolist())]
+        return ConcatenatedDistribution.from_parts(zip(rows, parts, strict=True), int(ends[-1]))
+    return np.concatenate(parts)
 
 
 def _groups_of(fields: Sequence[SetFields], ends: np.ndarray) -> np.ndarray | None:
@@ -229,11 +269,13 @@ def _batches(
 ) -> Iterator[list[tuple[np.ndarray, SetFields]]]:
     """Yield consecutive sets whose rows together have at most ``max_bytes``, or one larger set.
 
+    A set that is mapped to a file is alone, since joining it to others would read it into memory.
     One set more is drawn before a batch is yielded.
     """
     batch: list[tuple[np.ndarray, SetFields]] = []
     for X, fields in sets:
-        if batch and sum(other.nbytes for other, _ in batch) + X.nbytes > max_bytes:
+        n_bytes = sum(other.nbytes for other, _ in batch) + X.nbytes
+        if batch and (n_bytes > max_bytes or is_mapped(X) or is_mapped(batch[0][0])):
             yield batch
             batch = []
         batch.append((X, fields))

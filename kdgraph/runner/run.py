@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config import RunConfig, refuse_changed
 from kdgraph.errors import KdgError
-from kdgraph.runner.files import file_checksum, wrap_os_errors, write_atomically
+from kdgraph.runner.files import (
+    file_checksum,
+    temporary_path,
+    wrap_os_errors,
+    write_atomically,
+)
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
 
@@ -201,12 +206,16 @@ def _write_outputs(evaluation: Evaluation, splits: Splits, run_dir: Path) -> dic
     """Write the outputs of both models for every row, and each table; return the files' names."""
     import pandas as pd
 
-    from kdgraph.base import predictions_frame
+    from kdgraph.base import write_predictions
 
-    buffer = io.BytesIO()
-    frame = predictions_frame(evaluation.predictions, splits.test.classes)
-    frame.to_parquet(buffer, index=False)
-    write_atomically(run_dir / PREDICTIONS, buffer.getvalue())
+    temporary = temporary_path(run_dir / PREDICTIONS)
+    with wrap_os_errors(run_dir / PREDICTIONS):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            write_predictions(temporary, evaluation.predictions, splits.test.classes)
+            os.replace(temporary, run_dir / PREDICTIONS)
+        finally:
+            temporary.unlink(missing_ok=True)
     for name, rows in evaluation.tables.items():
         content = pd.DataFrame(rows).to_csv(index=False).encode()
         write_atomically(run_dir / TABLES / f"{name}.csv", content)

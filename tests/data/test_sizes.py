@@ -212,3 +212,34 @@ def test_simulation_refuses_log_share():
         match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$",
     ):
         SplitSizes(log_share=0.5).of_simulation("spiral")
+
+
+@pytest.mark.parametrize(
+    ("requested_sizes", "expected"),
+    [
+        (SplitSizes(n_test="rest", max_learn=100), RoleSizes(70, 30, 900)),
+        (SplitSizes(n_test="rest", max_learn=100, max_test=50), RoleSizes(70, 30, 50)),
+        (SplitSizes(n_test="rest", n_learn=0.2), RoleSizes(140, 60, 800)),
+        (SplitSizes(n_test="rest", n_train=200, n_calibration=100), RoleSizes(200, 100, 700)),
+    ],
+)
+def test_the_rest_of_a_table_tests(requested_sizes, expected):
+    assert requested_sizes.of_table("letters", 1000) == expected
+
+
+def test_the_rest_of_scores_and_of_prescribed_rows_tests():
+    sizes = SplitSizes(n_test="rest", max_learn=100)
+    assert sizes.of_scores("votes", 1000) == RoleSizes(0, 100, 900)
+    assert sizes.of_roles("mnist", RoleSizes(500, 0, 40)) == RoleSizes(70, 30, 40)
+
+
+def test_a_rest_without_rows_is_refused():
+    message = (
+        "letters: n_test=rest leaves no row of 100 that tests, since 100 fit and calibrate; give"
+        " max_learn, or a smaller size"
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        SplitSizes(n_test="rest").of_table("letters", 100)
+    message = "n_test is the rest of a table's rows, but spiral is a simulation; give an integer"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        SplitSizes(n_test="rest").of_simulation("spiral")

@@ -4,12 +4,17 @@ number.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kdgraph.base import FittedModel, Predictions
 from kdgraph.config import compose
+from kdgraph.data import mapped_rows
 from kdgraph.data.dataset import OodSet
+from kdgraph.distributions import Normal
+from kdgraph.metrics import TopLabel
 from kdgraph.runner import evaluate as module
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.stages import calibrate, fit, split
@@ -148,3 +153,37 @@ def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
             Predictions("ood", 1, {}, {}, "set", params, id_values=(10.0,)).in_distribution
             is expected
         )
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
+    config, splits, parent, model = tiny
+    given = {"dataset": config.dataset, "ood": config.ood, "seed": 0}
+    expected = evaluate(FittedModel(parent), model, config.metrics, splits=splits, **given)
+    monkeypatch.setattr(module, "SET_BLOCK_BYTES", 16 * 7)  # seven rows of two numbers
+    if is_mapped:
+        monkeypatch.setattr(mapped_rows, "MAPPED_BYTES", 0)
+        X = mapped_rows.empty_rows(splits.test.X.shape)
+        X[...] = splits.test.X
+        splits = replace(splits, test=replace(splits.test, X=X))
+    else:
+        monkeypatch.setattr(module, "BATCH_BYTES", 16 * 39)
+    counted = Counted(parent)
+    found = evaluate(FittedModel(counted), model, config.metrics, splits=splits, **given)
+    assert counted.calls[:6] == [7, 7, 7, 7, 7, 5]
+    assert found.metrics == expected.metrics
+    for a, b in zip(expected.predictions, found.predictions, strict=True):
+        np.testing.assert_array_equal(a.calibrated["proba"], b.calibrated["proba"])
+
+
+def test_outputs_of_blocks_are_joined_whatever_their_kind():
+    proba = np.random.default_rng(0).dirichlet([1, 1, 1], 10)
+    whole = TopLabel.from_proba(proba)
+    joined = module._join_outputs([TopLabel.from_proba(part) for part in (proba[:4], proba[4:])])
+    np.testing.assert_array_equal(joined.predicted, whole.predicted)
+    np.testing.assert_array_equal(joined.confidence, whole.confidence)
+    assert joined.n_classes == 3
+    normal = Normal(np.arange(10.0), np.linspace(1, 2, 10))
+    joined = module._join_outputs([normal[np.arange(4)], normal[np.arange(4, 10)]])
+    np.testing.assert_array_equal(joined.ppf(0.3), normal.ppf(0.3))
+    np.testing.assert_array_equal(joined[np.array([7, 2])].mean(), [7, 2])

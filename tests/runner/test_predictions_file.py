@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Predictions, predictions_frame
+from kdgraph.base import Predictions, fitted_model, predictions_frame, write_predictions
 from kdgraph.config import compose
+from kdgraph.distributions import Normal
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.run import run
 
@@ -246,3 +247,29 @@ def test_a_class_named_like_a_column_has_a_column_of_its_own():
         row["parent_ood_score"],
         row["y"],
     ) == ("confidence", 0.5, -7.0, "x")
+
+
+@pytest.mark.parametrize("classes", [np.array(["no", "yes"]), np.empty(0)], ids=["classes", "none"])
+def test_a_file_that_is_written_in_pieces_is_the_table(tmp_path, monkeypatch, classes):
+    rng = np.random.default_rng(0)
+
+    def outputs(n):
+        if not len(classes):
+            return {"distribution": Normal(rng.normal(size=n), np.ones(n))}
+        proba = rng.dirichlet([1, 1], n)
+        return {"proba": proba, "ood_score": rng.normal(size=n)}
+
+    y = rng.integers(2, size=11) if len(classes) else rng.normal(size=11)
+    rows = rng.permutation(100)[:11]
+    sets = [
+        Predictions("test", 11, outputs(11), outputs(11), y=y, source_rows=rows),
+        Predictions("grid", 4, outputs(4), outputs(4)),
+        Predictions("ood", 5, outputs(5), outputs(5), "sphere", {"radius": 2.0}),
+        Predictions("ood", 2, outputs(2), outputs(2), "noise"),
+    ]
+    write_predictions(tmp_path / "whole.parquet", sets, classes)
+    monkeypatch.setattr(fitted_model, "FRAME_ROWS", 3)
+    write_predictions(tmp_path / "pieces.parquet", sets, classes)
+    whole, pieces = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "pieces"))
+    pd.testing.assert_frame_equal(pieces, whole)
+    assert len(whole) == 18 and whole["row"][:11].tolist() == sorted(rows)

@@ -303,9 +303,14 @@ def _read_parquet(path: Path) -> ParsedTable:
             )
         )
     except (ArrowException, OSError) as error:
-        raise DataError(
-            f"{path_argument(path)} is not a parquet file, or damaged: {_first_error_line(error)}"
-        ) from error
+        raise unreadable_parquet_error(path, error) from error
+
+
+def unreadable_parquet_error(path: Path, error: BaseException) -> DataError:
+    """Return the error for a file that pyarrow does not read."""
+    return DataError(
+        f"{path_argument(path)} is not a parquet file, or damaged: {_first_error_line(error)}"
+    )
 
 
 def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kdgraph.data.frames.messages import (
     warn_constant_columns,
     warn_duplicate_rows,
 )
+from kdgraph.data.mapped_rows import mapped_blocks
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
@@ -30,6 +31,24 @@ ColumnRequirement = Literal["any", "numeric"]
 
 It excludes a table with a categorical column or a missing value.
 """
+
+
+class NumberColumns(Protocol):
+    """Columns of numbers of a file that is too large for a data frame."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of these columns."""
+        ...
+
+    @property
+    def column_order(self) -> list[str]:
+        """Names of all columns of the file, in their order."""
+        ...
+
+    def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
+        """Yield the rows of some of these columns, Float64[b, len(names)]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,7 @@ def from_frame(
     options: ColumnOptions,
     facts: Mapping[str, Any] = {},
     feature_kinds: Mapping[str, ColumnKind] | None = None,
+    numbers: NumberColumns | None = None,
 ) -> Dataset:
     """Return a data set from a frame with one row for each sample.
 
@@ -136,6 +156,8 @@ def from_frame(
         Entries for :attr:`Dataset.facts`.
     feature_kinds : mapping or None, default=None
         Kinds of columns that the source declares. ``options.categorical`` overrides them.
+    numbers : NumberColumns or None, default=None
+        Features that ``frame`` lacks, which are read in blocks.
 
     Returns
     -------
@@ -157,14 +179,20 @@ def from_frame(
         features.
     """
     from kdgraph.data.frames.dates import convert_dates
-    from kdgraph.data.frames.features import drop_row_index, encode_features
+    from kdgraph.data.frames.features import (
+        check_numeric_features,
+        drop_row_index,
+        encode_features,
+        join_numbers,
+    )
     from kdgraph.data.frames.messages import ColumnSettings
     from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
     # Names are checked before any value is read, so that a typo is reported first. Dates become
     # numbers before features and target are separated, because either may contain them.
     frame = _stringify_columns(name, frame)
-    _check_column_names(name, frame, target, options)
+    columns = list(frame.columns) if numbers is None else numbers.column_order
+    _check_column_names(name, columns, target, options)
     settings = ColumnSettings(
         options.drop, options.categorical, options.parse_dates, options.missing
     )
@@ -176,9 +204,11 @@ def from_frame(
     targets = column_names(target)
     excluded = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in excluded]]
-    features = drop_row_index(name, features, settings)
-    if features.shape[1] == 0:
-        excluded_columns = f"the {len(frame.columns) - len(targets)} columns put aside"
+    streamed = [] if numbers is None else numbers.names
+    features = drop_row_index(name, features, settings, len(streamed))
+    names = [column for column in columns if column in features or column in streamed]
+    if not names:
+        excluded_columns = f"the {len(columns) - len(targets)} columns put aside"
         raise DataError(
             f"{name}: no feature is left besides the target '{some(targets)}' and"
             f" {excluded_columns}"
@@ -196,17 +226,21 @@ def from_frame(
         (None, ()) if options.group is None else encode_groups(name, "group", frame, options.group)
     )
     X, categories = encode_features(name, features, kinds, settings)
+    if numbers is not None:
+        positions = [names.index(column) for column in features.columns]
+        blocks = numbers.blocks(streamed)
+        X = join_numbers(X, positions, blocks, len(names), options.missing)
+        by_name = dict(zip(features.columns, categories, strict=True))
+        categories = tuple(by_name.get(column) for column in names)
+    check_numeric_features(name, X, names, settings)
     if options.first_numeric is not None:
         positions = _first_numeric(name, categories, options.first_numeric)
-        features, X, categories = (
-            features.iloc[:, positions],
-            X[:, positions],
-            (None,) * len(positions),
-        )
+        names, X = [names[j] for j in positions], X[:, positions]
+        categories = (None,) * len(positions)
     # This check follows the choice of features, because only those that are used must be numeric.
     if options.require == "numeric":
-        _require_numeric(name, X, categories, features.columns)
-    warn_constant_columns(name, X, list(features.columns))
+        _require_numeric(name, X, categories, names)
+    warn_constant_columns(name, X, names)
     warn_duplicate_rows(name, X)
     extra_facts: dict[str, Any] = (
         {"target_and_group": ", ".join(shared_columns)} if shared_columns else {}
@@ -218,7 +252,7 @@ def from_frame(
         X,
         y,
         classes,
-        tuple(features.columns),
+        tuple(names),
         task,
         split_groups=(
             None
@@ -308,7 +342,7 @@ def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_column_names(
-    name: str, frame: pd.DataFrame, target: str | Sequence[str], options: ColumnOptions
+    name: str, known: Sequence[str], target: str | Sequence[str], options: ColumnOptions
 ) -> None:
     """Raise DataError unless each named column exists and the target has no second use.
 
@@ -336,8 +370,8 @@ def _check_column_names(
     }
     for key, columns in columns_by_key.items():
         for column in columns:
-            if column not in frame.columns:
-                raise unknown_column_error(name, key, str(column), list(frame.columns))
+            if column not in known:
+                raise unknown_column_error(name, key, str(column), known)
             if column in targets and key not in ("target", "categorical", "group", "parse_dates"):
                 raise DataError(
                     f"{name}: '{column}' is the target, and dataset.{key} names it too; it can be"
@@ -362,7 +396,7 @@ def _require_numeric(
         column for column, values in zip(columns, categories, strict=True) if values is not None
     ]:
         problems.append(f"{counted(len(categorical), 'categorical column')} ({some(categorical)})")
-    if missing := int(np.isnan(X).sum()):
+    if missing := sum(int(np.isnan(X[rows]).sum()) for rows in mapped_blocks(X)):
         problems.append(counted(missing, "missing cell"))
     if problems:
         raise DataNotAvailable(

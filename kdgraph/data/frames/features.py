@@ -35,6 +35,7 @@ from kdgraph.data.frames.cells import (
 )
 from kdgraph.data.frames.dates import date_overrides, is_date_type
 from kdgraph.data.frames.messages import NO_COLUMN_SETTINGS, ColumnReference, ColumnSettings
+from kdgraph.data.mapped_rows import column_extremes, empty_rows, release_rows
 from kdgraph.errors import DataError
 from kdgraph.wording import some
 
@@ -77,8 +78,7 @@ def encode_features(
     Raises
     ------
     DataError
-        If a column contains dates, infinity, numbers from 1e18 on, text among numbers or free text,
-        or is empty.
+        If a column contains dates, text among numbers or free text.
     """
     empty = MissingCells.from_cells(settings.missing)
     X = np.empty(features.shape)
@@ -103,8 +103,46 @@ def encode_features(
     if len(empty.numbers):
         numeric = [j for j, names in enumerate(categories) if names is None]
         X[:, numeric] = np.where(np.isin(X[:, numeric], empty.numbers), np.nan, X[:, numeric])
-    check_numeric_features(table, X, list(features.columns), settings)
     return X, tuple(categories)
+
+
+def join_numbers(
+    X: np.ndarray,
+    positions: Sequence[int],
+    numbers: Iterable[np.ndarray],
+    d: int,
+    missing: Sequence[str | float],
+) -> np.ndarray:
+    """Return rows of encoded features and of columns of numbers that are read in blocks.
+
+    Parameters
+    ----------
+    X : ndarray, Float64[n, m]
+        The encoded features.
+    positions : sequence of int
+        Columns of the result for the encoded features. The numbers take the others.
+    numbers : iterable of Float64[b, d - m]
+        All rows of the other columns, block by block.
+    d : int
+        Number of columns of the result.
+    missing : sequence of str or float
+        Cells to read as missing.
+
+    Returns
+    -------
+    ndarray, Float64[n, d]
+        The rows, mapped to a file if they are large (:mod:`kdgraph.data.mapped_rows`).
+    """
+    joined, empty = empty_rows((len(X), d)), MissingCells.from_cells(missing).numbers
+    others, start = np.setdiff1d(np.arange(d), positions), 0
+    for block in numbers:
+        if len(empty):
+            block = np.where(np.isin(block, empty), np.nan, block)
+        rows = slice(start, start + len(block))
+        joined[rows, others], joined[rows, list(positions)] = block, X[rows]
+        start += len(block)
+        release_rows(joined)
+    return joined
 
 
 def _is_numpy_number(dtype: Any) -> bool:
@@ -402,8 +440,9 @@ def check_numeric_features(
     settings : ColumnSettings or None, default=None
         Lists of the user, to which advice adds. None if the source has no options for columns.
     """
-    # fmax and fmin ignore NaN, and find all problems without arrays of flags as large as X.
-    largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
+    # Extremes find all problems without arrays of flags as large as X.
+    low, high = column_extremes(X, ignore_nan=True)
+    largest = np.fmax(high, -low)
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
         reference = ColumnReference(table, names[0], settings or NO_COLUMN_SETTINGS)
@@ -453,6 +492,11 @@ _INDEX_NAME_PATTERN = re.compile(
     r" _.]*(no|nr|id)\.?|(?-i:X(\.\d+)?)",
     re.IGNORECASE,
 )
+
+
+def may_be_row_index(name: str) -> bool:
+    """Return whether a column of this name is left out if it contains the numbers of the rows."""
+    return bool(_UNNAMED_INDEX_PATTERN.fullmatch(name) or _INDEX_NAME_PATTERN.fullmatch(name))
 
 
 def is_row_index(name: str, column: pd.Series) -> bool:
@@ -511,7 +555,10 @@ def _all_integers(values: np.ndarray) -> bool:
 
 
 def drop_row_index(
-    table: str, features: pd.DataFrame, settings: ColumnSettings = NO_COLUMN_SETTINGS
+    table: str,
+    features: pd.DataFrame,
+    settings: ColumnSettings = NO_COLUMN_SETTINGS,
+    n_others: int = 0,
 ) -> pd.DataFrame:
     """Return the features without the index of the table, with a warning.
 
@@ -525,6 +572,8 @@ def drop_row_index(
         The features.
     settings : ColumnSettings, default=NO_COLUMN_SETTINGS
         Lists of the user, to which advice adds. A column that they name for another use stays.
+    n_others : int, default=0
+        Number of features besides, none of which counts the rows.
     """
     # A column that the user lists as dates or categories is meant to be a feature.
     intended = {*settings.parse_dates, *settings.categorical}
@@ -542,7 +591,9 @@ def drop_row_index(
         features = features.iloc[
             :, [j for j in range(features.shape[1]) if j not in index_positions]
         ]
-    warn_row_numbering(table, features, [str(name) for name in features.columns], settings)
+    names = [str(name) for name in features.columns]
+    if len(names) + n_others > 1:  # an only feature is intended
+        warn_row_numbering(table, features, names, settings)
     return features
 
 
@@ -552,13 +603,10 @@ def warn_row_numbering(
     names: Sequence[str],
     settings: ColumnSettings = NO_COLUMN_SETTINGS,
 ) -> None:
-    """Warn about features of X [n, d] that count the rows in their order.
-
-    An only feature causes no warning, since it is intended.
-    """
+    """Warn about features of X [n, d] that count the rows in their order."""
     # Few rows may count from 1 by chance. Only the order of the rows matters here: shuffled numbers
     # cannot follow the order of the labels.
-    if len(X) <= _MIN_INDEX_ROWS or X.shape[1] == 1:
+    if len(X) <= _MIN_INDEX_ROWS:
         return
     rows: pd.DataFrame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, copy=False)
     if counting_names := [name for j, name in enumerate(names) if counts_rows(rows.iloc[:, j])]:

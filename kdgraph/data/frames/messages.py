@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kdgraph.data.mapped_rows import column_extremes, mapped_blocks
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.quoting import override
 from kdgraph.wording import some
@@ -113,7 +114,8 @@ def unknown_column_error(source: str, key: str, column: str, columns: Sequence[s
 
 def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
     """Warn about features of X, Float64[n, d], that have the same value in all of several rows."""
-    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))  # NaN is neither
+    low, high = column_extremes(X, ignore_nan=False)
+    constant = np.flatnonzero(low == high)  # NaN is neither
     if len(constant) and len(X) > 1:
         names = some([columns[int(j)] for j in constant])
         warnings.warn(
@@ -123,16 +125,22 @@ def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> N
 
 def warn_duplicate_rows(name: str, X: np.ndarray) -> None:
     """Warn about equal rows of X, Float64[n, d]; missing values count as equal."""
-    from pandas import Series
     from pandas.util import hash_array
 
     # Rows are compared by 64-bit hashes, because sorting long rows is slow. The probability that
-    # two different rows among 100,000 have the same hash is 1e-9.
+    # two different rows among 100,000 have the same hash is 1e-9, and among ten million 3e-6.
     row_hashes = np.zeros(len(X), dtype=np.uint64)
-    for j in range(X.shape[1]):
-        # Adding 0.0 turns -0.0 into 0.0, which is equal but has another hash.
-        row_hashes = row_hashes * np.uint64(1_000_003) + hash_array(X[:, j] + 0.0)
-    if n_copies := int(Series(row_hashes).duplicated(keep=False).sum()):
+    for rows in mapped_blocks(X):
+        for j in range(X.shape[1]):
+            # Adding 0.0 turns -0.0 into 0.0, which is equal but has another hash.
+            row_hashes[rows] = row_hashes[rows] * np.uint64(1_000_003) + hash_array(
+                X[rows, j] + 0.0
+            )
+    row_hashes.sort()
+    is_copy = np.zeros(len(X), dtype=bool)
+    is_copy[1:] = row_hashes[1:] == row_hashes[:-1]
+    is_copy[:-1] |= is_copy[1:]
+    if n_copies := int(is_copy.sum()):
         reason = "copies that fall into train and test make the test easy"
         warnings.warn(
             f"{name}: {n_copies:,} of {len(X):,} rows have the features of another row; {reason}",

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from kdgraph.data.frames import (
     ColumnName,
     ColumnOptions,
     ColumnRequirement,
+    column_names,
     from_frame,
     stringify_names,
 )
@@ -38,6 +39,9 @@ from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_r
 from kdgraph.data.frames.roles import roles_from_indices
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import Count, check_parameters
+
+if TYPE_CHECKING:
+    from kdgraph.data.files.parquet import ParquetNumbers
 
 
 class TableFile:
@@ -157,16 +161,22 @@ class TableFile:
             If a file does not exist or is not what its ending declares, or the table cannot be
             used.
         """
-        from kdgraph.data.files.tables import read_table
+        from kdgraph.data.files.tables import ParsedTable, read_table
 
         path = resolve_existing(self.path)
-        parsed = read_table(path, self._text_format())
+        numbers = self._number_columns(path)
+        parsed = (
+            read_table(path, self._text_format())
+            if numbers is None
+            else ParsedTable(numbers.read_others())
+        )
+        columns = parsed.frame.shape[1] + (0 if numbers is None else len(numbers.names))
         facts = {
             "source": "file",
             "path": self.path,
             "sha256": sha256_of(path),
             "n_rows": len(parsed.frame),
-            "n_columns": parsed.frame.shape[1],
+            "n_columns": columns,
         }
         data = from_frame(
             self.name,
@@ -175,12 +185,29 @@ class TableFile:
             options=self._column_options(),
             facts=facts,
             feature_kinds=parsed.kinds,
+            numbers=numbers,
         )
         if self.indices is None:
             return data
         return replace(
             data, roles=roles_from_indices(self.name, len(data.y), _read_indices(self.indices))
         )
+
+    def _number_columns(self, path: Path) -> ParquetNumbers | None:
+        """Return the columns of a large parquet file that are read in blocks, or None."""
+        if path.suffix.lower() not in (".parquet", ".pq"):
+            return None
+        from kdgraph.data.files.parquet import ParquetNumbers
+        from kdgraph.data.frames.features import may_be_row_index
+
+        named = [self.target, self.group, self.split_groups, self.split_column]
+        others = {
+            name
+            for names in (*named, self.drop, self.categorical, self.parse_dates)
+            for name in column_names(names)
+        }
+        numbers = ParquetNumbers(path, others, may_be_row_index)
+        return numbers if numbers.is_large and numbers.names else None
 
     def _text_format(self) -> TextFormat:
         """Return encoding and separator of the file, and its columns of names."""
@@ -283,7 +310,8 @@ class ArrayFile:
         if X.ndim == 2:
             check_numeric_features(self.name, X, names)
             warn_constant_columns(self.name, X, names)
-            warn_row_numbering(self.name, X, names)
+            if len(names) > 1:
+                warn_row_numbering(self.name, X, names)
             warn_duplicate_rows(self.name, X)
         facts = {
             "source": "file",

@@ -1,0 +1,156 @@
+"""Large parquet files, whose columns of numbers are read some rows at a time.
+
+:class:`ParquetNumbers` divides the columns of a file. Numbers whose meaning needs no look at other
+cells are streamed; all others, such as labels, text and dates, are read as a data frame, which
+:func:`kdgraph.data.frames.from_frame` then treats as any other. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kdgraph.data import mapped_rows
+from kdgraph.data.files.paths import path_argument
+from kdgraph.data.files.tables import (
+    FLOAT_INTEGER_LIMIT,
+    frame_from_arrow,
+    index_as_columns,
+    unreadable_parquet_error,
+)
+
+_BATCH_ROWS = 65_536
+
+
+class ParquetNumbers:
+    """Columns of numbers of a parquet file, and its other columns as a data frame.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    others : collection of str
+        Columns that are not streamed, whatever they contain.
+    may_be_index : callable
+        Name → whether a column of this name may number the rows. Whether it does is seen in all of
+        its cells, so it is not streamed.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    names : list of str
+        Columns that are streamed, in the order of the file.
+    column_order : list of str
+        All columns, named levels of an index first, as in a data frame; set by
+        :meth:`read_others`.
+
+    Raises
+    ------
+    DataError
+        If the file is not a parquet file.
+    """
+
+    def __init__(
+        self, path: Path, others: Collection[str], may_be_index: Callable[[str], bool]
+    ) -> None:
+        from pyarrow import ArrowException, parquet
+
+        self.path, self.column_order = path, list[str]()
+        try:
+            with parquet.ParquetFile(path) as file:
+                self._schema, metadata = file.schema_arrow, file.metadata
+                self.n_rows = metadata.num_rows
+                first = next(file.iter_batches(3), None)
+        except (ArrowException, OSError) as error:
+            raise unreadable_parquet_error(path, error) from error
+        ranges = _chunks_by_column(metadata)
+        levels = (self._schema.pandas_metadata or {}).get("index_columns", [])
+        self._index = {level for level in levels if isinstance(level, str)}
+        self.names = [
+            name
+            for name in self._schema.names
+            if name not in others
+            and name not in self._index
+            and not may_be_index(name)
+            and _needs_no_look(self._schema.field(name).type, ranges.get(name, []))
+            and not _counts(first, name)
+        ]
+
+    @property
+    def is_large(self) -> bool:
+        """True if the table is one to stream: its rows would be mapped to a file."""
+        names = self._schema.names
+        is_unique = len(set(names)) == len(names)  # else a data frame raises the error
+        return is_unique and 8 * self.n_rows * len(names) > mapped_rows.MAPPED_BYTES
+
+    def read_others(self) -> pd.DataFrame:
+        """Return the columns that are not streamed."""
+        from pyarrow import ArrowException, parquet
+
+        others = [name for name in self._schema.names if name not in self.names]
+        try:
+            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
+                frame = frame_from_arrow(file.read(columns=others).select(others))
+        except (ArrowException, OSError) as error:
+            raise unreadable_parquet_error(self.path, error) from error
+        frame = index_as_columns(path_argument(self.path), frame)
+        stored = [name for name in self._schema.names if name not in self._index]
+        self.column_order = [name for name in map(str, frame.columns) if name not in stored]
+        self.column_order += stored
+        return frame
+
+    def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
+        """Yield the rows of some of the streamed columns, Float64[b, len(names)]."""
+        from pyarrow import ArrowException, parquet
+
+        try:
+            # Not buffered ahead: a row group may be as large as the file.
+            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
+                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                    block = np.empty((len(batch), len(names)))
+                    for j, name in enumerate(names):
+                        block[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
+                    yield block
+        except (ArrowException, OSError) as error:
+            raise unreadable_parquet_error(self.path, error) from error
+
+
+def _chunks_by_column(metadata: Any) -> dict[str, list[Any]]:
+    """Return column → statistics of its chunk in each row group, None where there are none."""
+    chunks: dict[str, list[Any]] = {}
+    for k in range(metadata.num_row_groups):
+        group = metadata.row_group(k)
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            chunks.setdefault(chunk.path_in_schema, []).append(chunk.statistics)
+    return chunks
+
+
+def _needs_no_look(kind: Any, statistics: list[Any]) -> bool:
+    """Return whether a float64 holds every cell of a column exactly, by its type and extremes."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(kind):
+        return True
+    if pa.types.is_boolean(kind):
+        # With missing cells, a data frame has objects in its place.
+        return all(chunk is not None and chunk.null_count == 0 for chunk in statistics)
+    if not pa.types.is_integer(kind):
+        return False
+    return kind.bit_width < 64 or all(
+        chunk is not None
+        and chunk.has_min_max
+        and -FLOAT_INTEGER_LIMIT < chunk.min <= chunk.max < FLOAT_INTEGER_LIMIT
+        for chunk in statistics
+    )
+
+
+def _counts(first: Any, name: str) -> bool:
+    """Return whether the first cells of a column are those of one that numbers the rows."""
+    cells = first.column(name).to_pylist() if first is not None else []
+    return cells in ([0, 1, 2], [1, 2, 3])
