@@ -29,7 +29,7 @@ test: lint  ## install, check style and types, run the quick tests
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
 
-bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (40 minutes)
+bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_out_of_bag.py
 	@$(BIN)/python scripts/bench_kdn.py
@@ -42,6 +42,7 @@ bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (40 minutes)
 	@$(BIN)/python scripts/bench_recalibration.py
 	@$(BIN)/python scripts/bench_predict.py
 	@$(BIN)/python scripts/bench_scale.py
+	@$(BIN)/python scripts/bench_table.py
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
