@@ -2,8 +2,9 @@
 
 Run it after changing the store, the locks, the run directory or how jobs are started::
 
-    .venv/bin/python scripts/kill_sweep.py                     # 200 runs, 100 kills; about 10
-    minutes on two cores .venv/bin/python scripts/kill_sweep.py --kills 5 --seeds 2
+    # 200 runs, 100 kills; about 10 minutes on two cores
+    .venv/bin/python scripts/kill_sweep.py
+    .venv/bin/python scripts/kill_sweep.py --kills 5 --seeds 2 --launchers dask ray
 
 The same command is started, killed with SIGKILL at a random moment, and started again: now all of
 its processes at once, now only the first, which its workers have to notice; now side by side, now
@@ -66,14 +67,21 @@ def main() -> int:
         "--seeds", type=int, default=25, help="8 runs for each of them (default: 25)"
     )
     parser.add_argument("--random", type=int, default=0, help="seed of when to kill whom")
+    parser.add_argument(
+        "--launchers",
+        nargs="+",
+        default=["basic", "joblib", "joblib"],
+        help="each kill hits a sweep through one of them (default: basic joblib joblib)",
+    )
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kill_sweep_"))
     sweep = [*SWEEP, f"seed=range(0,{args.seeds})"]
     whole, disturbed = folder / "whole", folder / "disturbed"
     _finish(sweep, whole)
     groups: list[int] = []
+    rng = random.Random(args.random)
     kills, kept = _disturb(
-        sweep, disturbed, args.kills, 8 * args.seeds, random.Random(args.random), groups
+        sweep, disturbed, args.kills, 8 * args.seeds, rng, groups, args.launchers
     )
     _finish(sweep, disturbed)
     found = (
@@ -104,7 +112,13 @@ def _finish(sweep: list[str], out: Path) -> None:
 
 
 def _disturb(
-    sweep: list[str], out: Path, kills: int, runs: int, rng: random.Random, groups: list[int]
+    sweep: list[str],
+    out: Path,
+    kills: int,
+    runs: int,
+    rng: random.Random,
+    groups: list[int],
+    launchers: list[str],
 ) -> tuple[int, dict[Path, int]]:
     """Start and kill; returns how often a living sweep was hit, and the inode of each record as it
     was first seen at a kill.
@@ -113,8 +127,7 @@ def _disturb(
     """
     kept: dict[Path, int] = {}
     for kill in range(kills):
-        launcher = "basic" if rng.random() < 0.3 else "joblib"
-        process = _start(sweep, out, f"hydra/launcher={launcher}")
+        process = _start(sweep, out, f"hydra/launcher={rng.choice(launchers)}")
         groups.append(process.pid)
         _wait(process, out, int(runs * (kill + rng.random()) / kills), rng)
         if process.poll() is not None:

@@ -112,12 +112,12 @@ class Catalogue:
 
     @cached_property
     def groups(self) -> dict[str, dict[str, Path]]:
-        """Group → option → file."""
+        """Group → option → file; Hydra's own groups, such as its launchers, have another form."""
         groups: dict[str, dict[str, Path]] = {}
         for folder in self.folders:
             for path in option_files(folder):
                 group, *option = path.relative_to(folder).with_suffix("").parts
-                if option and not path.stem.startswith("_"):
+                if option and group != "hydra" and not path.stem.startswith("_"):
                     groups.setdefault(group, {}).setdefault("/".join(option), path)
         order = {group: k for k, group in enumerate(GROUPS)}
         names = sorted(groups, key=lambda group: (order.get(group, len(order)), group))

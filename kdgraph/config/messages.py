@@ -59,7 +59,7 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     """Return the error for ``group=name`` where the group has no such option."""
     names = sorted(known)
     if group == "hydra/launcher" and name in CLUSTER_LAUNCHERS:
-        return ConfigError(f"{group}={name} needs submitit: pip install 'kdgraph[cluster]'")
+        return library_missing(f"{group}={name}", "submitit", "cluster")
     hint = did_you_mean(name, names)
     others = (
         f"(available: {', '.join(names)})"
@@ -67,6 +67,11 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
         else f"('kdg list {group}' shows all {len(names)})"
     )
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
+
+
+def library_missing(chosen: str, library: str, extra: str) -> ConfigError:
+    """Return the error for a choice whose library is not installed, with the extra that has it."""
+    return ConfigError(f"{chosen} needs {library}: pip install 'kdgraph[{extra}]'")
 
 
 def config_error(

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,16 @@ from omegaconf import DictConfig
 
 from kdgraph.config.checks import check
 from kdgraph.config.composer import HOW_TO_RUN, Composer
+from kdgraph.config.messages import library_missing
 from kdgraph.config.run_config import RunConfig
 from kdgraph.errors import ConfigError
+
+SUBMITIT = "hydra_plugins.hydra_submitit_launcher."
+WORKERS = {
+    "kdgraph.runner.workers.DaskWorkers": ("dask", "distributed"),
+    "kdgraph.runner.workers.RayWorkers": ("ray", "ray"),
+}
+"""``_target_`` of a launcher of workers → its extra, and the library that it needs."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +114,17 @@ class Plan:
 
     @property
     def is_remote(self) -> bool:
-        """True if each run is a job of submitit, on a cluster or as a process of this machine."""
-        return str(self.base.hydra.launcher["_target_"]).startswith(
-            "hydra_plugins.hydra_submitit_launcher."
-        )
+        """True if each run is a job of submitit, or a task on a worker of Dask or Ray.
+
+        Then a run alone is one too.
+        """
+        target = str(self.base.hydra.launcher["_target_"])
+        return target.startswith(SUBMITIT) or self.on_workers
+
+    @property
+    def on_workers(self) -> bool:
+        """True if the runs are tasks on workers of Dask or Ray."""
+        return str(self.base.hydra.launcher["_target_"]) in WORKERS
 
     @property
     def out(self) -> Path:
@@ -171,6 +187,7 @@ def plan(
         base = composer.compose(
             [override for override in overrides if composer.decides_the_sweep(override)]
         )
+        _check_launcher(base)
         multirun = multirun or str(base.hydra.mode).endswith("MULTIRUN")
         if multirun:
             params = base.hydra.sweeper.get("params") or {}
@@ -194,6 +211,13 @@ def plan(
         if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))
     ]
     return Plan(tuple(jobs), multirun, base, composer, tuple(launching))
+
+
+def _check_launcher(base: DictConfig) -> None:
+    """Raise ConfigError if the library is absent whose workers do the runs."""
+    extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
+    if extra and library and find_spec(library) is None:
+        raise library_missing(f"hydra/launcher={extra}", library, extra)
 
 
 def _check_network(composer: Composer, jobs: Sequence[Job]) -> None:

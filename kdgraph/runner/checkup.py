@@ -18,6 +18,8 @@ from kdgraph.wording import counted
 
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
+    "dask": ("distributed", "hydra/launcher=dask"),
+    "ray": ("ray", "hydra/launcher=ray"),
     "encoders": ("transformers", "image models of Hugging Face as encoders"),
     "smooth": ("relplot", "the metric smooth_ece"),
 }

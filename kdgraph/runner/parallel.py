@@ -1,4 +1,4 @@
-"""Runs in parallel: processes of joblib on this machine, of submitit, or of a launcher of Hydra.
+"""Runs in parallel: processes of joblib, jobs of submitit, tasks of Dask or Ray, other launchers.
 
 Cores are shared at one level, by the jobs: the kernels of each get one, or what a cluster gives a
 job.
@@ -30,6 +30,7 @@ from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import attempt
 from kdgraph.runner.run_dir import LOCK_FILE, RunDir, one_line
 from kdgraph.runner.store import LOCK_SUFFIX, STORE_FOLDER
+from kdgraph.runner.workers import run_on_workers, worker_message
 from kdgraph.wording import counted
 
 CLEAN_UP_SECONDS = 3.0
@@ -61,7 +62,8 @@ def run_in_parallel(
     """
     launcher: Any = planned.base.hydra.launcher
     cores = int(launcher.get("cpus_per_task") or 1)
-    reporter.note(_start_message(launcher, len(todo), cores))
+    workers = worker_message(launcher, len(todo)) if planned.on_workers else None
+    reporter.note(workers or _start_message(launcher, len(todo), cores))
     stop_file = (
         planned.out.resolve() / ".sweeps" / f"failed-{uuid.uuid4().hex[:8]}"
         if planned.fail_fast
@@ -69,6 +71,8 @@ def run_in_parallel(
     )
     attempt_job = JobAttempt(cores, Path.cwd(), stop_file)
     try:
+        if planned.on_workers:
+            return run_on_workers(planned, todo, attempt_job, reporter)
         if planned.is_remote:
             return run_through_submitit(planned, todo, attempt_job, reporter)
         start = (

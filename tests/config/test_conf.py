@@ -33,6 +33,8 @@ LIBRARIES = {
     "method/quantile_xgboost": ["xgboost"],
     "parent/quantile_forest": ["quantile_forest"],
     "method/quantile_forest": ["quantile_forest"],
+    "hydra/launcher/dask": ["distributed"],
+    "hydra/launcher/ray": ["ray"],
 }
 ABSENT = {
     preset: [library for library in libraries if find_spec(library) is None]
@@ -176,7 +178,8 @@ NAMED_BY_PARAMETERS = {
 def test_preset_of_an_optional_library_is_tested_where_it_is_installed(preset):
     if ABSENT[preset]:
         pytest.skip(
-            f"{', '.join(ABSENT[preset])} not installed; the extra boosting or peers has it"
+            f"{', '.join(ABSENT[preset])} not installed; the extra boosting, peers, dask or ray has"
+            " it"
         )
     assert preset in IDS
 
@@ -251,7 +254,7 @@ def test_option_composes_and_passes_the_check(path, name):
     Methods of a paper are composed with the experiment that sweeps them; data sets have a test of
     their own.
     """
-    group, _, option = name.partition("/")
+    group, _, option = (name.rpartition if name.startswith("hydra/") else name.partition)("/")
     run_plan = plan(
         [
             *REQUIRED_OVERRIDES.get(name, []),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from kdgraph.config import compose
+from kdgraph.config import compose, plan
 from kdgraph.figures import save_figure
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -64,6 +65,19 @@ def test_every_formula_converts_to_mathml(hooks):
             r"(?<!\$)\$([^$\n]+)\$(?!\$)", text
         ):
             assert hooks["formulas"].mathml(formula).startswith("<math"), (path, formula)
+
+
+def test_sweeps_of_the_page_on_clusters_have_valid_overrides():
+    pytest.importorskip("distributed", reason="distributed is not installed; the extra dask has it")
+    pytest.importorskip("ray", reason="ray is not installed; the extra ray has it")
+    text = (DOCS / "cluster.md").read_text("utf-8")
+    commands = re.findall(r"^\$ kdg run -m (.*)$", text, re.MULTILINE)
+    launchers = set()
+    for command in commands:
+        planned = plan(shlex.split(command), multirun=True)
+        assert planned.is_remote and len(planned.jobs) == 20
+        launchers.add(planned.base.hydra.runtime.choices["hydra/launcher"])
+    assert launchers == {"submitit_slurm", "dask", "ray"}
 
 
 def test_example_of_the_page_of_sets_runs():

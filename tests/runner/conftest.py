@@ -4,13 +4,17 @@ PYTHONPATH and --config-dir.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -148,3 +152,194 @@ def wait_until(condition, seconds: float = 60) -> None:
     while not condition():
         assert time.time() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+def results(out: Path | str) -> dict[str, tuple]:
+    """Metrics and predictions of every run, by id."""
+    records = {path: json.loads(path.read_text()) for path in Path(out).glob("*/*/*/result.json")}
+    return {
+        record["run_id"]: (
+            record["metrics"],
+            record["learnt"],
+            path.with_name("predictions.parquet").read_bytes(),
+        )
+        for path, record in records.items()
+    }
+
+
+WAITING_PARTS = '''
+import os, signal, time
+from pathlib import Path
+from typing import Any
+from kdgraph.calibration import Uncalibrated
+
+HERE = Path(__file__).parent
+
+class Waiting(Uncalibrated):
+    """Notes its process under its number, then waits for the file "go"."""
+
+    def __init__(
+        self, estimator: Any, *, calibration_size: float = 0.3, random_state: Any = None,
+        number: int = 0, trouble: str = "none",
+    ):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.number = number
+        self.trouble = trouble
+
+    def _fit_after(self, train, calibration):
+        if self.trouble == "deaf":
+            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        if self.trouble == "dies":
+            with (HERE / "deaths").open("a") as file:
+                file.write("died ")
+            os.kill(os.getpid(), signal.SIGKILL)
+        name = HERE / "waiting" / str(self.number)
+        name.with_suffix(".part").write_text(str(os.getpid()))
+        name.with_suffix(".part").rename(name)
+        deadline = time.time() + 150
+        while not (HERE / "go").exists() and time.time() < deadline:
+            time.sleep(0.02)
+        name.unlink(missing_ok=True)
+        super()._fit_after(train, calibration)
+'''
+START = """
+import sys
+from kdgraph.cli.main import main
+from kdgraph.runner import cluster
+
+cluster.QUEUE_POLL_SECONDS = float(sys.argv[1])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+class StartedSweep:
+    """A sweep in a process, and what it wrote."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                command,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+            )
+
+    def end(self, seconds: float = 150) -> int:
+        """Wait for its end, and return its exit code."""
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def lines(self) -> list[str]:
+        """Lines of stderr without those of the progress, which come once a minute."""
+        return [
+            line
+            for line in self.log.read_text().splitlines()
+            if not (line.startswith("kdg: ") and " · " in line)
+        ]
+
+    def failures(self) -> list[str]:
+        """Reasons why runs failed, without the file of the traceback."""
+        return [
+            line[2:].partition("   ")[0]
+            for line in self.lines()
+            if line.startswith("  ") and not line.startswith("   ")
+        ]
+
+
+class Sweeps:
+    """Sweeps whose runs wait in the middle until they may go on.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of everything.
+    launching : str
+        Overrides of the launcher.
+    """
+
+    def __init__(self, folder: Path, *launching: str) -> None:
+        self.folder, self.launching = folder, launching
+        self.out = folder / "outputs"
+        self.started: list[StartedSweep] = []
+        (folder / "waiting").mkdir()
+        (folder / "conf" / "calibrator").mkdir(parents=True)
+        (folder / "waiting_parts.py").write_text(WAITING_PARTS)
+        (folder / "conf" / "calibrator" / "waiting.yaml").write_text(
+            "# Waits\nname: waiting\n_target_: waiting_parts.Waiting\nnumber: ${seed}\n"
+            "trouble: none\n"
+        )
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
+        }
+
+    def arguments(self, out: Path) -> list[str]:
+        return [
+            *("run", "-m", "--config-dir", str(self.folder / "conf")),
+            *("dataset=wine", "parent.n_estimators=5", "calibrator=waiting"),
+            *("ood=none", "metrics=default", "figures=none", f"out={out}"),
+        ]
+
+    def start(self, *more: str, poll_seconds: float = 1.0) -> StartedSweep:
+        command = [sys.executable, "-c", START, str(poll_seconds), *self.arguments(self.out)]
+        log = self.folder / f"sweep_{len(self.started)}.err"
+        self.started.append(StartedSweep([*command, *self.launching, *more], self.environment, log))
+        return self.started[-1]
+
+    def waiting(self) -> dict[int, int]:
+        """Number and process of the runs that wait."""
+        return {
+            int(path.name): int(path.read_text())
+            for path in (self.folder / "waiting").iterdir()
+            if path.suffix == ""
+        }
+
+    def wait_for(self, count: int) -> None:
+        wait_until(lambda: len(self.waiting()) >= count, 120)
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+    def records(self) -> list[Path]:
+        return sorted(self.out.glob("*/*/*/result.json"))
+
+    def leftovers(self) -> list[Path]:
+        """Files that only a run in progress or a failed one has."""
+        return [
+            path
+            for pattern in ("running.json", "error.txt", "*.lock", ".*.tmp")
+            for path in self.out.rglob(pattern)
+        ]
+
+    def differences(self, n_seeds: int) -> list[str]:
+        """What differs from the same sweep over seeds in one process, and files that were left."""
+        local = local_results()
+        here = results(self.out)
+        found = [f"{run} differs" for run, values in here.items() if values != local.get(run)]
+        found += [f"{path} was left" for path in self.leftovers()]
+        return found + ([] if len(here) == n_seeds else [f"{len(here)} runs are done"])
+
+    def end(self) -> None:
+        for sweep in self.started:
+            sweep.kill()
+
+
+@cache
+def local_results() -> dict[str, tuple]:
+    """Results of a sweep over four seeds in one process, one run after the other, by id."""
+    with tempfile.TemporaryDirectory() as folder:
+        sweeps = Sweeps(Path(folder), "hydra/launcher=basic")
+        sweeps.go()
+        assert sweeps.start("seed=range(0,4)").end() == 0
+        return results(sweeps.out)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

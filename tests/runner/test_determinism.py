@@ -4,7 +4,6 @@ resumed.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from kdgraph.cli.main import main
 from kdgraph.runner import stages
+
+from .conftest import results
 
 FOREST = ["dataset=wine", "parent.n_estimators=20"]
 NETWORK = [
@@ -57,19 +58,6 @@ def mixed_table(tmp_path, monkeypatch):
         for i in range(150)
     ]
     Path("mixed.csv").write_text("\n".join(["size,kind,width,label", *rows]) + "\n")
-
-
-def results(out: str) -> dict[str, tuple]:
-    """Metrics and predictions of every run, by id."""
-    records = {path: json.loads(path.read_text()) for path in Path(out).glob("*/*/*/result.json")}
-    return {
-        record["run_id"]: (
-            record["metrics"],
-            record["learnt"],
-            path.with_name("predictions.parquet").read_bytes(),
-        )
-        for path, record in records.items()
-    }
 
 
 def run(*arguments: str) -> None:

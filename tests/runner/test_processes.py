@@ -104,14 +104,23 @@ def test_an_interrupted_run_gives_its_lock_back(parts):
             "kdg: terminated by SIGTERM; finished stages are kept\n",
         ),
         ("submitit_local", signal.SIGKILL, -signal.SIGKILL, ""),
+        ("dask", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
+        ("dask", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
+        ("ray", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
+        ("ray", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
     ],
 )
 def test_the_processes_of_a_sweep_end_with_it(parts, launcher, signum, code, line):
     """They hold its stdout and stderr, which ``communicate`` reads to their end, as ``| tee``
     does.
     """
+    if launcher in ("dask", "ray"):
+        library = {"dask": "distributed", "ray": "ray"}[launcher]
+        pytest.importorskip(library, reason=f"pip install 'kdgraph[{launcher}]' has it")
     more = (
-        ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else ["hydra.sweeper.max_batch_size=2"]
+        ["hydra.sweeper.max_batch_size=2"]
+        if launcher == "submitit_local"
+        else ["hydra.launcher.n_jobs=2"]
     )
     process = parts.start(
         "-m", "calibrator=none,isotonic", "seed=3", f"hydra/launcher={launcher}", *more, slow="fit"

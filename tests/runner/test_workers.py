@@ -1,0 +1,244 @@
+"""Sweeps on workers of Dask and Ray, of this machine and of a cluster, with processes killed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from omegaconf import OmegaConf
+
+from kdgraph.cli.main import main
+from kdgraph.config import plan, planning
+from kdgraph.errors import ConfigError, UsageError
+from kdgraph.runner import workers
+from kdgraph.runner.workers import LOST_TWICE, worker_message, workers_of
+
+from .conftest import Sweeps, free_port, wait_until
+
+ENGINES = {"dask": "distributed", "ray": "ray"}
+"""Launcher → the library that it needs."""
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request) -> str:
+    pytest.importorskip(
+        ENGINES[request.param], reason=f"pip install 'kdgraph[{request.param}]' has it"
+    )
+    return request.param
+
+
+@pytest.fixture
+def sweeps(engine, tmp_path) -> Iterator[Sweeps]:
+    """Sweeps whose runs wait in the middle, on two workers of an engine."""
+    sweeps = Sweeps(tmp_path, f"hydra/launcher={engine}", "hydra.launcher.n_jobs=2")
+    yield sweeps
+    sweeps.end()
+
+
+@pytest.mark.slow
+def test_a_sweep_whose_worker_is_killed_ends_with_the_numbers_of_a_local_sweep(sweeps, engine):
+    sweep = sweeps.start("seed=range(0,3)")
+    sweeps.wait_for(2)
+    os.kill(next(iter(sweeps.waiting().values())), signal.SIGKILL)
+    sweeps.go()
+    assert sweep.end() == 0
+    assert sweep.lines() == [
+        f"kdg: 3 runs on 2 workers of {engine.title()} on this machine, one core each",
+        "kdg: 1 run lost a worker; each is tried again, alone",
+    ]
+    assert sweeps.differences(3) == []
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_its_worker_is_reported_and_has_no_effect_on_the_others(sweeps):
+    sweeps.go()
+    sweep = sweeps.start("calibrator.trouble=none,dies")
+    assert sweep.end() == 1
+    assert sweep.failures() == [LOST_TWICE] and len(sweeps.records()) == 1
+    assert (sweeps.folder / "deaths").read_text() == "died died "
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_end_with_a_killed_client(sweeps):
+    sweep = sweeps.start("seed=0,1")
+    sweeps.wait_for(2)
+    at_work = [psutil.Process(pid) for pid in sweeps.waiting().values()]
+    sweep.kill()
+    _, alive = psutil.wait_procs(at_work, 20)
+    assert not alive
+    sweeps.go()
+    assert sweeps.start("seed=0,1").end() == 0
+    assert sweeps.differences(2) == []
+
+
+class Cluster:
+    """Scheduler and workers as they are started on a cluster, each by a command."""
+
+    def __init__(self, engine: str, environment: dict[str, str], log: Path) -> None:
+        self.engine, self.log, self.environment = engine, log, environment
+        self.port = free_port()
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}" if self.engine == "dask" else f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        if self.engine == "dask":
+            host = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+            self._start("distributed.cli.dask_scheduler", *host, "--port", str(self.port))
+            one_thread = ("--nthreads", "1", "--nworkers", "2", "--no-dashboard")
+            self._start("distributed.cli.dask_worker", self.address, *one_thread)
+            return
+        self._start(
+            "ray.scripts.scripts",
+            *("start", "--head", "--block", f"--port={self.port}", "--num-cpus=2"),
+            *("--include-dashboard=false", "--object-store-memory=80000000"),
+            "--disable-usage-stats",
+        )
+
+    def _start(self, module: str, *arguments: str) -> None:
+        with self.log.open("ab") as log:
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", module, *arguments],
+                    stdout=log,
+                    stderr=log,
+                    env=self.environment,
+                )
+            )
+
+    def kill_scheduler(self) -> None:
+        """Kill what gives the tasks to workers: Dask's scheduler, or the raylet of the node."""
+        if self.engine == "dask":
+            self.processes[0].kill()
+            return
+        (raylet,) = [
+            child
+            for child in psutil.Process(self.processes[0].pid).children(recursive=True)
+            if child.name() == "raylet"
+        ]
+        raylet.kill()
+
+    def stop(self) -> None:
+        for process in self.processes:
+            children = psutil.Process(process.pid).children(recursive=True)
+            for child in [process, *children]:
+                child.kill()
+            process.wait()
+            psutil.wait_procs(children, 10)
+        self.processes.clear()
+
+
+@pytest.fixture
+def cluster(engine, sweeps) -> Iterator[Cluster]:
+    sweeps.environment["RAY_AUTH_MODE"] = "disabled"
+    cluster = Cluster(engine, sweeps.environment, sweeps.folder / "cluster.log")
+    cluster.start()
+    sweeps.launching = (f"hydra/launcher={engine}", f"hydra.launcher.address={cluster.address}")
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.slow
+def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(
+    engine, sweeps, cluster
+):
+    first = sweeps.start("seed=range(0,3)")
+    sweeps.wait_for(2)
+    first.kill()
+    second = sweeps.start("seed=range(0,3)")
+    where = f"the workers of {engine.title()} at {cluster.address}"
+    wait_until(lambda: second.lines() == [f"kdg: 3 runs on {where}, one core each"])
+    time.sleep(3)
+    cluster.kill_scheduler()
+    killed = time.time()
+    assert second.end() == 1 and time.time() - killed < 40
+    assert len(second.failures()) == 3
+    assert all(line.startswith("the cluster was lost: ") for line in second.failures())
+    cluster.stop()
+    cluster.start()
+    sweeps.go()
+    assert sweeps.start("seed=range(0,3)").end() == 0
+    assert sweeps.differences(3) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_launcher_without_its_library_names_the_extra(engine, monkeypatch):
+    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError) as caught:
+        plan(["dataset=wine", f"hydra/launcher={engine}"])
+    expected = f"hydra/launcher={engine} needs {ENGINES[engine]}: pip install 'kdgraph[{engine}]'"
+    assert str(caught.value) == expected
+
+
+NODE = {
+    "_target_": "kdgraph.runner.workers.RayWorkers",
+    "address": None,
+    "n_jobs": -1,
+    "cpus_per_task": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("address", 8786, "hydra.launcher.address must be text or null, got 8786"),
+        ("cpus_per_task", 0, "hydra.launcher.cpus_per_task must be at least 1, got 0"),
+        (
+            "n_jobs",
+            "two",
+            "hydra.launcher.n_jobs must be a number of workers, or -1 for all cores, got two",
+        ),
+    ],
+)
+def test_values_of_the_launcher_are_checked(key, value, message):
+    with pytest.raises(UsageError) as caught:
+        workers_of(OmegaConf.create({**NODE, key: value}), 8)
+    assert str(caught.value) == message
+
+
+def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
+    monkeypatch.setattr(workers, "cpu_count", lambda: 8)
+    counts = {
+        (n_jobs, cores, n_runs): workers_of(
+            {**NODE, "n_jobs": n_jobs, "cpus_per_task": cores}, n_runs
+        )[1]
+        for n_jobs, cores, n_runs in [(-1, 1, 20), (-2, 1, 20), (-1, 3, 20), (-1, 9, 20), (4, 1, 3)]
+    }
+    assert list(counts.values()) == [8, 7, 2, 1, 3]
+    assert (
+        worker_message({**NODE, "cpus_per_task": 4}, 1)
+        == "1 run on 1 worker of Ray on this machine, 4 cores each"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("distributed"), reason="kdgraph[dask] has it")
+def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkeypatch, capfd):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
+    words = ["run", "dataset=wine", "figures=none", "hydra/launcher=dask"]
+    nobody = f"tcp://127.0.0.1:{free_port()}"
+    assert main([*words, f"hydra.launcher.address={nobody}"]) == 2
+    line = capfd.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"kdg: no workers of Dask at {nobody} (OSError: Timed out ")
+    assert line.endswith("hydra.launcher.address=… names a cluster, null starts workers here")
+    with LocalCluster(
+        n_workers=1, threads_per_worker=2, dashboard_address=None, processes=False
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert main([*words, f"hydra.launcher.address={address}"]) == 2
+    assert capfd.readouterr().err.splitlines()[-1] == (
+        "kdg: workers of Dask must have one thread each for runs, got 1 with more; dask worker"
+        f" {address} --nthreads 1 --nworkers N starts such ones"
+    )
