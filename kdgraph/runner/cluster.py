@@ -32,8 +32,10 @@ from kdgraph.runner.locks import exit_with, process_identity, release_all_locks
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir, one_line
 
-QUEUE_POLL_SECONDS = 15.0
-"""How often squeue is called; SLURM's controller serves all users of a cluster."""
+QUEUE_POLL_SECONDS = 5.0
+"""How often squeue is called at most; SLURM's controller serves all users of a cluster."""
+JOBS_PER_SECOND = 50
+"""Open jobs for each second between two calls of squeue: each call lists all of them."""
 RESULT_SECONDS = 60.0
 """A file system shared by machines may show a result so long after it was written."""
 NODE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
@@ -198,7 +200,8 @@ class _Batch:
         if (
             self.kind == "slurm"
             and self.open
-            and time.monotonic() - self.queue_read_at >= QUEUE_POLL_SECONDS
+            and time.monotonic() - self.queue_read_at
+            >= max(QUEUE_POLL_SECONDS, len(self.open) / JOBS_PER_SECOND)
         ):
             self.queue_read_at = time.monotonic()
             self._compare_with_queue(jobs_in_queue())
