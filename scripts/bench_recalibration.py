@@ -1,12 +1,13 @@
 """Time local recalibration against nearest-neighbour regression and a row loop. Run it after any
 change to it or to its search.
 
-10,000 new rows, 10,000 calibration rows, 1,000 neighbours, in 2 and in 20 features: mean and three
-intervals, behind a normal distribution. Everything is on one core in this process, and every bar is
-a ratio of processor times taken one after the other, so that it means the same on another machine.
-The row loop does for each row what Algorithm 1 of Torres et al. (2024) says, with scipy's tree:
-once by exact weighted sums, and once, as their R package recalibratiNN does, by 1,000 draws. It is
-timed on some rows and extrapolated. ``--large`` adds 100,000 rows among 100,000, in one run.
+10,000 new rows, 10,000 calibration rows, 1,000 neighbours, in 2, 20 and 100 features: mean and
+three intervals, behind a normal distribution; and 1,000 new rows among 100,000 calibration rows, of
+which 20,000 can be neighbours. Everything is on one core in this process, and every bar is a ratio
+of processor times taken one after the other, so that it means the same on another machine. The row
+loop does for each row what Algorithm 1 of Torres et al. (2024) says, with scipy's tree: once by
+exact weighted sums, and once, as their R package recalibratiNN does, by 1,000 draws. It is timed on
+some rows and extrapolated. ``--large`` adds 100,000 rows among 100,000, in one run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -39,13 +41,15 @@ def rows(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, 3 * X[:, 0] ** 2 + X[:, 1] + (0.2 + np.abs(X[:, 1])) * rng.normal(size=n)
 
 
-def fitted(n: int, d: int) -> tuple[LocalPit, np.ndarray, np.ndarray]:
+def fitted(
+    n: int, d: int, n_reference: int | None = None
+) -> tuple[LocalPit, np.ndarray, np.ndarray]:
     """A model, and its calibration rows Float[n, d], Float[n]."""
     X, y = rows(n, d, 0)
     parent = GaussianLinear().fit(X[:1000], y[:1000])
-    model = LocalPit(FrozenEstimator(parent), k=K, units="raw").fit(
-        X[:10], y[:10], X_calibration=X, y_calibration=y
-    )
+    model = LocalPit(
+        FrozenEstimator(parent), k=K, units="raw", max_reference_rows=n_reference, random_state=0
+    ).fit(X[:10], y[:10], X_calibration=X, y_calibration=y)
     return model, X, y
 
 
@@ -119,7 +123,7 @@ def told(
     print(f"{name:44}{statistics.median(ours):7.2f} s{words}{rule}", flush=True)
 
 
-def compare(d: int, bar: float) -> None:
+def compare(d: int, bar: float, rounds: int = ROUNDS) -> None:
     """Print the lines of d features."""
     model, X, y = fitted(N, d)
     at = rows(N, d, 1)[0]
@@ -131,7 +135,7 @@ def compare(d: int, bar: float) -> None:
     times: dict[str, list[float]] = {
         name: [] for name in ("ours", "half", "regression", "loop", "draws")
     }
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         times["ours"].append(seconds(lambda: full(model, at)))
         times["half"].append(seconds(lambda: full(model, at[: N // 2])))
         times["regression"].append(
@@ -180,6 +184,15 @@ def memory() -> None:
     )
 
 
+def bounded(d: int, n: int = 100_000, n_reference: int = 20_000, n_new: int = 1_000) -> None:
+    """Print the time of new rows among n, of which a sample can be neighbours."""
+    at = rows(n_new, d, 1)[0]
+    model, few = fitted(n, d, n_reference)[0], fitted(n_reference, d)[0]
+    ours, theirs = ([seconds(partial(full, m, at)) for _ in range(ROUNDS)] for m in (model, few))
+    name = f"{n:,} rows, {d} features, a sample of {n_reference:,}"
+    told(name, ours, theirs, f"all of {n_reference:,} rows", 1.2)
+
+
 def large(n: int = 100_000) -> None:
     """Print the time of one run of n rows among n."""
     model, at = fitted(n, 2)[0], rows(n, 2, 1)[0]
@@ -196,6 +209,9 @@ def main() -> None:
         memory()
         compare(2, 1.3)
         compare(20, 1.0)
+        compare(100, 1.0, 1)
+        bounded(20)
+        bounded(100)
         if "--large" in sys.argv:
             large()
 

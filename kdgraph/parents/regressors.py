@@ -23,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kdgraph.distributions import Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters
-from kdgraph.smoothing.neighbours import NeighbourKernel, NeighbourSearch, NeighbourWeighting
+from kdgraph.smoothing.neighbour_weights import NeighbourKernel, NeighbourWeighting
+from kdgraph.smoothing.neighbours import NeighbourSearch
 
 # A standard deviation below this fraction of the largest value is rounding error of a constant
 # feature.

@@ -390,6 +390,10 @@ class SplitConformalRegressor(PostHocRegressor):
         """Return whether rows are required that recalibrate, even without a recalibrator."""
         raise NotImplementedError
 
+    def _max_held_out_rows(self) -> int | None:
+        """Return the largest number of held-out rows, None for any."""
+        return None
+
     def _smallest_cell_size(self) -> int:
         """Return the number of held-out rows in the smallest cell."""
         return len(self.y_held_out_)
@@ -406,6 +410,7 @@ class SplitConformalRegressor(PostHocRegressor):
             n_held_out = n
         else:
             n_held_out = min(max(round(self.correction_fraction * n), 1), max(n - 1, 1))
+        n_held_out = min(n_held_out, self._max_held_out_rows() or n)
         held_out = calibration[np.sort(order[:n_held_out])]
         recalibrating = calibration[np.sort(order[n_held_out:])]
         self.recalibrated_ = self._fit_recalibrator(train, recalibrating)

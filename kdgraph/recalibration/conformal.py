@@ -24,7 +24,8 @@ from kdgraph.recalibration.base import (
     SpaceName,
     SplitConformalRegressor,
 )
-from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting
+from kdgraph.smoothing.neighbour_weights import NeighbourWeighting
+from kdgraph.smoothing.neighbours import NeighbourSearch
 
 _NO_CELL = -1
 """Cell of a row whose value or group no held-out row has."""
@@ -258,6 +259,10 @@ class LocalisedConformalPit(SplitConformalRegressor):
         same correction. A finite interval of level 95 % needs about 20.
     radius : float, default=None
         Largest distance of a neighbour, in the units of the space; then k is not used.
+    max_reference_rows : int or None, default=10000
+        Largest number of rows that correct intervals; all others recalibrate. The guarantee of
+        coverage holds for any number. With None, time and memory of ``fit`` grow with the square of
+        the number of calibration rows.
     calibration_size, random_state : float, int, RandomState or None
         See :class:`~kdgraph.recalibration.ConformalPit`.
 
@@ -302,6 +307,7 @@ class LocalisedConformalPit(SplitConformalRegressor):
     forest: Any = None
     k: Count = 50
     radius: Positive | None = None
+    max_reference_rows: Count | None = 10_000
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
@@ -353,6 +359,9 @@ class LocalisedConformalPit(SplitConformalRegressor):
 
     def _requires_recalibrating_rows(self) -> bool:
         return True
+
+    def _max_held_out_rows(self) -> int | None:
+        return self.max_reference_rows
 
     def _choose_radius(self, coordinates: Any, n_held_out: int) -> float:
         """Return the radius in which most recalibrating rows have neighbours of total weight k.

@@ -30,13 +30,13 @@ from kdgraph.recalibration.base import (
     uniform_numbers,
 )
 from kdgraph.recalibration.local_linear import local_linear_scores
-from kdgraph.smoothing.neighbours import (
+from kdgraph.smoothing.neighbour_weights import (
     NeighbourKernel,
-    NeighbourSearch,
     NeighbourWeighting,
     Scale,
     WeightedNeighbours,
 )
+from kdgraph.smoothing.neighbours import NeighbourSearch, draw_reference_rows
 
 _ROUND_ROWS = 1000
 """Rows that are scored in one round of the elimination."""
@@ -217,7 +217,8 @@ class LocalPit(PostHocRegressor):
     radius : float, default=None
         Largest distance of a neighbour, in the units of the space; it replaces k.
     kernel, scale : str, default="epanechnikov", "last"
-        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.NeighbourWeighting`.
+        Weights of the neighbours, see
+        :class:`~kdgraph.smoothing.neighbour_weights.NeighbourWeighting`.
     k_min : int, default=10
         Number of nearest rows that are used if none is within the radius.
     eps : float, default=0
@@ -235,13 +236,17 @@ class LocalPit(PostHocRegressor):
     n_selection_rows : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
         would take too long (see Notes).
+    max_reference_rows : int or None, default=None
+        Largest number of calibration rows that can be neighbours. If there are more, so many are
+        drawn at random, and all else is as if these were all calibration rows (see Notes). None:
+        all rows.
     calibration_size : float, default=0.3
         Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
         estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
         y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of the rows that choose k, of the draws, and of the parent if it
-        has no seed.
+        Seed of the held-out rows, of the rows that can be neighbours and those that choose k, of
+        the draws, and of the parent if it has no seed.
 
     Attributes
     ----------
@@ -284,6 +289,13 @@ class LocalPit(PostHocRegressor):
     are used if they would visit more than 67 million neighbours; with 10,000 rows that leaves some
     thousand.
 
+    The time of a prediction grows with the number of calibration rows: 213,000 rows took 3.5 times
+    as long as 50,000 with 20 features, and 3 times as long with 5, where k grew. A bound on it,
+    ``max_reference_rows``, costs most where the map does the work of the parent. Behind a line that
+    misses a square, the CRPS with 50,000 of 213,000 rows was 3.0 % larger with 5 features and 3.7 %
+    with 20; with 100,000 rows 1.4 % and 2.0 %. Behind a line that misses only the changing noise,
+    with 20 features, it was .4 % larger with both; the standard error of 4,000 test rows is 1.5 %.
+
     References
     ----------
     Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
@@ -313,6 +325,7 @@ class LocalPit(PostHocRegressor):
     local_linear: bool = False
     draws: Count | None = None
     n_selection_rows: Count = 10_000
+    max_reference_rows: Count | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
@@ -347,6 +360,9 @@ class LocalPit(PostHocRegressor):
                 " use local_linear=false"
             )
         self._check_eps()
+        calibration = calibration[
+            draw_reference_rows(len(calibration), self.max_reference_rows, self.random_state)
+        ]
         base = self._calibration_distribution(calibration)
         self.space_ = FeatureSpace(
             self.feature_space, self.units, self.layer, self.forest, self.random_state

@@ -1,17 +1,15 @@
-"""Exact nearest neighbours, and kernel weights of the rows around a query point.
+"""Exact nearest neighbours, and samples of the rows among which they are searched.
 
 :class:`NeighbourSearch` finds the k nearest of n rows, or counts those within a radius. Its results
 are exact and do not depend on the other query points, and ties go to the rows with the lowest
 positions. scikit-learn's ``NearestNeighbors`` guarantees neither, because its distances are rounded
-differences of matrix products. :class:`NeighbourWeighting` assigns kernel weights to neighbours.
+differences of matrix products. :func:`draw_reference_rows` bounds the rows that are searched.
 Original to kdgraph, except where a paper is cited.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -179,7 +177,7 @@ class NeighbourSearch:
         width = len(self) if issparse(self.X) else k
         results = [
             self._search_block(at[block], k, 0.0 if exact else self.eps)
-            for block in _blocks(at.shape[0], width)
+            for block in blocks_of(at.shape[0], width)
         ]
         if not results:
             return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
@@ -195,7 +193,7 @@ class NeighbourSearch:
             x = at[:, 0]
             last = np.searchsorted(self.sorted, x + radius, "right")
             return last - np.searchsorted(self.sorted, x - radius, "left")
-        blocks = _blocks(at.shape[0], len(self))
+        blocks = blocks_of(at.shape[0], len(self))
         return np.concatenate(
             [(self._all_distances(at[block]) <= radius).sum(axis=1) for block in blocks]
         )
@@ -265,7 +263,7 @@ class NeighbourSearch:
             np.clip(centred, -_MAX_HEAP_COORDINATE, _MAX_HEAP_COORDINATE, out=centred)
             return self.heaps.kneighbors(centred, k, return_distance=False)
         rows = np.empty((len(at), k), dtype=np.intp)
-        for block in _blocks(len(at), len(self)):
+        for block in blocks_of(len(at), len(self)):
             with np.errstate(over="ignore", invalid="ignore"):
                 # Squared distances without the term of the query point, which is equal for all
                 # rows.
@@ -314,8 +312,21 @@ def _sort_by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarra
     return np.take_along_axis(distance, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
-def _blocks(m: int, width: int) -> Iterator[slice]:
-    """Yield consecutive slices of m query points with at most BLOCK_SIZE // ``width`` points."""
+def blocks_of(m: int, width: int) -> Iterator[slice]:
+    """Yield consecutive slices of query points with at most :data:`BLOCK_SIZE` numbers.
+
+    Parameters
+    ----------
+    m : int
+        Number of query points.
+    width : int
+        Numbers of each point.
+
+    Yields
+    ------
+    slice
+        At least one point.
+    """
     step = max(BLOCK_SIZE // max(width, 1), 1)
     yield from (slice(first, first + step) for first in range(0, m, step))
 
@@ -356,29 +367,143 @@ def nearest_of_candidates(
     """
     # Candidates come from sums whose order depends on the CPU and on the other queries, and which
     # have half of the digits near 0. So a few more than k are requested, and their distances are
-    # computed exactly. If the last candidate is farther than the k-th by more than the rounding
-    # error of both, no other row belongs to the k. Otherwise, as with many equal distances, the
-    # number of candidates is doubled.
+    # computed exactly. Where rounding may have excluded a nearer row, as with many equal distances,
+    # the number of candidates is doubled.
     rounding = 8 * (X.shape[1] + 4) * np.finfo(np.float64).eps
     distance, rows = np.empty((len(at), k)), np.empty((len(at), k), dtype=np.intp)
     undecided, width = np.arange(len(at)), min(k + _EXTRA_CANDIDATES, len(X))
     while len(undecided):
         certain = np.ones(len(undecided), dtype=bool)
-        for block in _blocks(len(undecided), width):
+        for block in blocks_of(len(undecided), width):
             index = undecided[block]
             queries = at[index]
-            # Sorted by position, so that of equal distances the lowest position comes first.
-            positions = np.sort(candidates(queries, width), axis=1)
-            exact, positions = _sort_by_distance(distances_to(queries, X, positions), positions)
-            distance[index], rows[index] = exact[:, :k], positions[:, :k]
-            if width < len(X):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    length = 0.0 if centre is None else np.linalg.norm(queries - centre, axis=1)
-                    error = rounding * np.square(2 * length + exact[:, -1])
-                    gap = np.square(exact[:, -1]) - np.square(exact[:, k - 1])
-                    certain[block] = gap > error
+            distance[index], rows[index], certain[block] = nearest_if_certain(
+                X, queries, k, candidates(queries, width), centre, rounding
+            )
         undecided, width = undecided[~certain], min(2 * width, len(X))
     return distance, rows
+
+
+def nearest_if_certain(
+    X: np.ndarray,
+    at: np.ndarray,
+    k: int,
+    candidates: np.ndarray,
+    centre: np.ndarray | float | None,
+    rounding: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nearest of the candidates, and whether rounding cannot have missed a nearer row.
+
+    Parameters
+    ----------
+    X, at : ndarray of shape (n, d) and (m, d)
+        Rows and query points, Float[n, d] and Float[m, d].
+    k : int
+        Number of neighbours, at most the number of candidates.
+    candidates : ndarray of shape (m, w)
+        Int[m, w], positions of the w nearest rows up to rounding, in any order.
+    centre : ndarray of shape (d,), float or None
+        See :func:`nearest_of_candidates`.
+    rounding : float
+        Bound of the error of two squared distances between rows of lengths a and b from the
+        centre, relative to (2 a + c)² with the distance c.
+
+    Returns
+    -------
+    distance : ndarray of shape (m, k)
+        Float[m, k], increasing.
+    rows : ndarray of shape (m, k)
+        Int[m, k], positions.
+    certain : ndarray of shape (m,)
+        Bool[m], True if the rows are the exact k nearest.
+
+    Notes
+    -----
+    If the last candidate is farther than the k-th by more than the rounding error of both, no other
+    row belongs to the k. Original to kdgraph.
+    """
+    # Sorted by position, so that of equal distances the lowest position comes first.
+    positions = np.sort(candidates, axis=1)
+    exact, positions = _sort_by_distance(distances_to(at, X, positions), positions)
+    certain = np.ones(len(at), dtype=bool)
+    if positions.shape[1] < len(X):
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = 0.0 if centre is None else np.linalg.norm(at - centre, axis=1)
+            error = rounding * np.square(2 * length + exact[:, -1])
+            certain = np.square(exact[:, -1]) - np.square(exact[:, k - 1]) > error
+    return exact[:, :k], positions[:, :k], certain
+
+
+def draw_reference_rows(n: int, max_rows: int | None, random_state: Any) -> Any:
+    """Return the positions of at most ``max_rows`` of n rows, which a search compares rows with.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    max_rows : int or None
+        Largest number of positions; None for all rows.
+    random_state : int, Generator, RandomState or None
+        Seed of the draw. A generator is not used, and does not change, if all rows are taken.
+
+    Returns
+    -------
+    ndarray of shape (max_rows,) or slice
+        Int[max_rows], increasing, drawn with equal probability and without replacement; the slice
+        of all rows if there are no more of them.
+
+    References
+    ----------
+    Sugiyama and Borgwardt, "Rapid distance-based outlier detection via sampling", NeurIPS 2013: a
+    small random sample of the rows for the distance of outliers.
+
+    Examples
+    --------
+    >>> draw_reference_rows(5, 3, 0).tolist(), draw_reference_rows(3, 3, 0)
+    ([0, 1, 2], slice(None, None, None))
+    """
+    if max_rows is None or n <= max_rows:
+        return slice(None)
+    if not isinstance(random_state, np.random.Generator):
+        from sklearn.utils import check_random_state
+
+        random_state = check_random_state(random_state)
+    return np.sort(random_state.choice(n, max_rows, replace=False))
+
+
+_MIN_SAMPLE_RANK = 4
+"""Smallest rank to which the rank of a neighbour is reduced among fewer rows."""
+
+
+def rank_in_sample(k: int, n: int, n_sampled: int) -> int:
+    """Return the rank, among a sample of rows, that corresponds to rank k among all rows.
+
+    Parameters
+    ----------
+    k, n : int
+        Rank, and number of all rows.
+    n_sampled : int
+        Number of sampled rows.
+
+    Returns
+    -------
+    int
+        k n_sampled / n rounded; at least 4, or k if this is less; at most ``n_sampled``.
+
+    Notes
+    -----
+    The distance to neighbour k n_sampled / n of the sample estimates that to neighbour k of all
+    rows, but the distance to the very nearest rows is noisy. Among 50,000 of 170,000 to 206,000
+    rows of three simulations with 5 and 20 features, the AUROC of a left-out class was lower than
+    with k = 5 among all rows by .024, .011, .006, .005 and .004 with ranks 1, 2, 3, 4 and 5.
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> rank_in_sample(5, 10**6, 50_000), rank_in_sample(200, 10**6, 50_000)
+    (4, 10)
+    """
+    return min(max(round(k * n_sampled / n), min(k, _MIN_SAMPLE_RANK)), n_sampled)
 
 
 def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
@@ -420,183 +545,3 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
     # A row that is not among its k + 1 nearest has as many equal rows; any of them can be dropped.
     is_self[~is_self.any(axis=1), -1] = True
     return distance[~is_self].reshape(-1, k)
-
-
-NeighbourKernel = Literal["epanechnikov", "uniform", "gaussian"]
-"""Functions of t = distance / u: 1 - t² up to t = 1; 1 up to t = 1; exp(-t²/2) of the same rows."""
-Scale = Literal["last", "next"]
-"""Rank of the row whose distance is u, if k is given: the k-th row, which then has no Epanechnikov
-weight, or the (k+1)-th row.
-"""
-
-
-@dataclass(frozen=True)
-class WeightedNeighbours:
-    """Weighted neighbours of m query points.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (m, k)
-        Int[m, k], positions.
-    weight : ndarray of shape (m, k)
-        Float[m, k], values of the kernel from 0 to 1, not normalised; each query point
-        has at least one above 0.
-    empty : ndarray of shape (m,)
-        Bool[m], True if no row had a weight; the ``n_fallback`` nearest rows then have equal
-        weights.
-    """
-
-    rows: np.ndarray
-    weight: np.ndarray
-    empty: np.ndarray
-
-    @property
-    def n_eff(self) -> np.ndarray:
-        """Effective sample size (Σw)² / Σw², Float[m] (Kish, "Survey sampling", 1965)."""
-        return self.weight.sum(axis=1) ** 2 / np.square(self.weight).sum(axis=1)
-
-
-@dataclass(frozen=True)
-class NeighbourWeighting:
-    """Selection and kernel weights of the rows around a query point.
-
-    Parameters
-    ----------
-    k : int or None, default=None
-        Number of neighbours. If there are fewer rows, all are taken, with a warning.
-    radius : float or None, default=None
-        Largest distance, given instead of k; u is then the radius (Torres et al., Section 4.2).
-    kernel : "epanechnikov", "uniform" or "gaussian", default="epanechnikov"
-        See :data:`NeighbourKernel`.
-    scale : "last" or "next", default="last"
-        See :data:`Scale`.
-    n_fallback : int, default=10
-        Number of nearest rows that are used if no row is within the radius.
-
-    Notes
-    -----
-    If u is 0, because all neighbours coincide with the query point, weights are equal.
-
-    References
-    ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
-    networks", 2024, Algorithm 1, steps 8 and 10.
-
-    Examples
-    --------
-    >>> search = NeighbourSearch(np.array([[0.0], [1.0], [2.0], [9.0]]))
-    >>> NeighbourWeighting(k=3).find_neighbours(search, np.array([[0.0]])).weight.tolist()
-    [[1.0, 0.75, 0.0]]
-    >>> within_radius = NeighbourWeighting(radius=0.5, n_fallback=2)
-    >>> within_radius.find_neighbours(search, np.array([[5.0]])).empty.tolist()
-    [True]
-    """
-
-    k: int | None = None
-    radius: float | None = None
-    kernel: NeighbourKernel = "epanechnikov"
-    scale: Scale = "last"
-    n_fallback: int = 10
-
-    def find_neighbours(
-        self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None
-    ) -> WeightedNeighbours:
-        """Return the weighted neighbours of query points.
-
-        Parameters
-        ----------
-        search : NeighbourSearch
-            Index of the rows.
-        at : ndarray of shape (m, d)
-            Query points, Float[m, d].
-        own : ndarray of shape (m,) or None, default=None
-            Int[m], position of the row that each query point is, which is left out.
-
-        Returns
-        -------
-        WeightedNeighbours
-
-        Raises
-        ------
-        ValueError
-            If not exactly one of k and radius is given.
-        """
-        if (self.k is None) == (self.radius is None):
-            raise ValueError(
-                f"one of k and radius must be given, got k={self.k} and radius={self.radius}"
-            )
-        n_left_out = 0 if own is None else 1
-        n_available = max(len(search) - n_left_out, 1)
-        if self.radius is None:
-            if (self.k or 1) > n_available:
-                warnings.warn(
-                    f"k={self.k} is larger than the number of rows, {n_available}: all are used",
-                    stacklevel=2,
-                )
-            return self.weight_neighbours(*self.nearest_rows(search, at, own))
-        # As many neighbours for every query point as the fullest radius has, so that the result is
-        # one array; the weights of rows beyond the radius are 0.
-        counts = search.count_within(at, self.radius)
-        width = int(min(max(counts.max(initial=0) - n_left_out, self.n_fallback), n_available))
-        distance, rows = _nearest_except_own(search, at, width, own, exact=True)
-        inside = distance <= self.radius
-        weight = np.where(inside, self.kernel_values(distance / self.radius), 0.0)
-        return self._fill_empty(rows, weight, min(self.n_fallback, n_available))
-
-    def query_blocks(self, search: NeighbourSearch, at: Any) -> Iterator[slice]:
-        """Yield slices of query points whose neighbours have at most :data:`BLOCK_SIZE` numbers."""
-        width = len(search) if self.radius is not None or self.k is None else self.k
-        yield from _blocks(at.shape[0], min(width, len(search)))
-
-    def kernel_values(self, t: np.ndarray) -> np.ndarray:
-        """Return the values of the kernel at t >= 0, elementwise."""
-        if self.kernel == "uniform":
-            return (t <= 1).astype(np.float64)
-        return np.maximum(1 - t * t, 0.0) if self.kernel == "epanechnikov" else np.exp(-t * t / 2)
-
-    def nearest_rows(
-        self, search: NeighbourSearch, at: Any, own: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances and positions of the nearest rows, enough for k or a smaller k.
-
-        They are Float[m, j] and Int[m, j], the input of :meth:`weight_neighbours`.
-        """
-        n_available = max(len(search) - (own is not None), 1)
-        n_needed = min((self.k or 1) + (self.scale == "next"), n_available)
-        return _nearest_except_own(search, at, n_needed, own)
-
-    def weight_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> WeightedNeighbours:
-        """Return the weighted neighbours among the nearest rows.
-
-        Parameters
-        ----------
-        distance, rows : ndarray of shape (m, j)
-            Distances, increasing, and positions of j >= k rows: Float[m, j] and Int[m, j].
-
-        Returns
-        -------
-        WeightedNeighbours
-        """
-        k = min(self.k or 1, rows.shape[1])
-        u = distance[:, min(k if self.scale == "next" else k - 1, rows.shape[1] - 1), None]
-        weight = np.where(u > 0, self.kernel_values(distance[:, :k] / np.where(u > 0, u, 1.0)), 1.0)
-        return self._fill_empty(rows[:, :k], weight, k)
-
-    def _fill_empty(self, rows: np.ndarray, weight: np.ndarray, n_used: int) -> WeightedNeighbours:
-        """Give equal weights to the ``n_used`` nearest rows where no row has a weight."""
-        empty: np.ndarray = weight.max(axis=1) <= 0
-        weight[empty, :n_used] = 1.0
-        return WeightedNeighbours(rows, weight, empty)
-
-
-def _nearest_except_own(
-    search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances and positions of the k nearest rows other than the own row."""
-    if own is None or len(search) < 2:
-        return search.nearest(at, min(k, len(search)), exact=exact)
-    distance, rows = search.nearest(at, k + 1, exact=exact)
-    # If equal rows have displaced the own row from the k + 1 nearest, the last row is dropped.
-    keep = rows != own[:, None]
-    keep[:, -1] &= ~keep.all(axis=1)
-    return distance[keep].reshape(-1, k), rows[keep].reshape(-1, k)

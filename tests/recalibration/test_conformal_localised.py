@@ -201,3 +201,15 @@ def test_identical_rows_are_one_cell():
             model.radius_ > 0
             and np.isfinite(model.predict_dist(np.zeros((1, 1))).interval(0.8)).all()
         )
+
+
+def test_rows_beyond_the_maximum_recalibrate_instead():
+    X, y = make_conformal_localised_rows(400, np.random.default_rng(0))
+    model = LocalisedConformalPit(
+        FrozenEstimator(GaussianLinear().fit(X, y)),
+        LocalPit(None, k=50),
+        max_reference_rows=60,
+        random_state=0,
+    ).fit(X[:5], y[:5], X_calibration=X, y_calibration=y)
+    assert model.describe()["n_correcting"] == 60 == len(model.coordinates_)
+    assert len(model.recalibrated_.pits_) == 340

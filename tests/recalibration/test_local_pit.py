@@ -25,6 +25,7 @@ from kdgraph.parents import GaussianLinear
 from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import GlobalPit, LocalPit
 from kdgraph.recalibration.local_linear import local_linear_scores
+from kdgraph.smoothing.neighbours import draw_reference_rows
 
 
 def make_local_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -132,6 +133,23 @@ def test_equals_algorithm_1(family, units):
         expected = [sample[order][np.searchsorted(cumulative_weights, q)] for q in (0.05, 0.5)]
         np.testing.assert_allclose(result[3][i], expected, rtol=1e-9)
         assert result[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("k", ["crps", 30])
+def test_a_sample_of_the_calibration_rows_is_like_these_rows_alone(k):
+    (X, y), (new, _) = make_local_pit_rows(400), make_local_pit_rows(20, 1)
+    parent = FrozenEstimator(GaussianLinear().fit(X, y))
+    rows = draw_reference_rows(400, 150, 0)
+    sampled, alone = (
+        LocalPit(parent, k=k, max_reference_rows=maximum, random_state=0).fit(
+            X[:5], y[:5], X_calibration=X_calibration, y_calibration=y_calibration
+        )
+        for maximum, X_calibration, y_calibration in ((150, X, y), (None, X[rows], y[rows]))
+    )
+    assert len(sampled.pits_) == 150 and sampled.k_ == alone.k_
+    np.testing.assert_array_equal(
+        sampled.predict_dist(new).ppf(0.3), alone.predict_dist(new).ppf(0.3)
+    )
 
 
 def test_all_rows_with_equal_weights_give_the_global_map():

@@ -10,7 +10,13 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting, distances_of
+from kdgraph.smoothing.neighbour_weights import NeighbourWeighting
+from kdgraph.smoothing.neighbours import (
+    NeighbourSearch,
+    distances_of,
+    draw_reference_rows,
+    rank_in_sample,
+)
 
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
@@ -315,3 +321,36 @@ def test_eps_is_refused_by_an_exact_back_end():
             NeighbourSearch(rows, eps=0.5, backend="brute")
     with pytest.raises(ValueError, match=message):
         NeighbourSearch(csr_array(np.eye(3)), eps=0.5)
+
+
+def test_reference_rows_are_an_ordered_random_sample():
+    rows = draw_reference_rows(1000, 100, 0)
+    assert len(rows) == 100 and (np.diff(rows) > 0).all() and 0 <= rows.min() < rows.max() < 1000
+    np.testing.assert_array_equal(rows, draw_reference_rows(1000, 100, 0))
+    assert (rows != draw_reference_rows(1000, 100, 1)).any()
+    # Each of 20 rows is in one sample in four: 50 of 200, with a standard deviation of 6.
+    samples = [draw_reference_rows(20, 5, seed) for seed in range(200)]
+    counts = np.bincount(np.concatenate(samples))
+    assert counts.min() > 20 and counts.max() < 85
+
+
+@pytest.mark.parametrize("max_rows", [None, 50, 60])
+def test_reference_rows_are_all_rows_if_there_are_no_more(max_rows):
+    rng = np.random.RandomState(0)
+    assert draw_reference_rows(50, max_rows, rng) == slice(None)
+    assert rng.randint(2**31) == np.random.RandomState(0).randint(2**31)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "n_sampled", "rank"),
+    [
+        (5, 1000, 1000, 5),
+        (200, 1000, 100, 20),
+        (5, 1000, 100, 4),
+        (3, 1000, 100, 3),
+        (5, 1000, 2, 2),
+        (1, 1000, 999, 1),
+    ],
+)
+def test_rank_in_a_sample_is_proportional_but_not_the_very_nearest(k, n, n_sampled, rank):
+    assert rank_in_sample(k, n, n_sampled) == rank
