@@ -5,8 +5,9 @@ Both sides run in one process; every figure is a ratio of wall times, or a numbe
 that should be 0. The baseline is what runs without the device: the compiled index with all cores,
 and training with the one thread that presets have and with all cores. Times include the way to the
 device and back. What is compared: the class masses of n queries among n polytopes of 4 × 1,000
-units at the 24 exponents of the search; the codes of rows; an epoch of training in mixed precision,
-the default. Where torch has no CUDA device, there is nothing to compare, and one line is printed.
+units at the 24 exponents of the search; the distances to the 5th of n rows of a layer; the codes of
+rows; an epoch of training in mixed precision, the default. Where torch has no CUDA device, there is
+nothing to compare, and one line is printed.
 
 ``--rows 2000`` is the short form. While the machine does something else, the ratios are noise.
 """
@@ -17,6 +18,7 @@ import argparse
 import os
 import platform
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,6 +26,7 @@ import numpy as np
 import torch
 from bench_kdf import seconds
 from bench_kdn import NETWORKS, activations, exponents, packed
+from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.geometry.activations import ActivationPartition, DeviceCodeIndex
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
@@ -33,7 +36,11 @@ from kdgraph.parents.networks import (
     NetworkClassifier,
     ResidualNetwork,
 )
+from kdgraph.parents.networks.device_search import DeviceSearch
+from kdgraph.smoothing.neighbours import distances_of
 
+BLOCK_ROWS = 256
+"""Rows of a search, as detectors make it."""
 CORES = len(os.sched_getaffinity(0))
 SIMILARITY_ROWS = 2000
 WIDTHS = NETWORKS["4 × 1000"]
@@ -68,6 +75,32 @@ def counts(n: int, device: str) -> None:
         )
         times = [seconds(partial(i.query, codes, chosen), 3) for i in (index, device_index)]
         print_line(f"counts, {n:,} × {n:,}, {name}, {CORES} cores", times, differences)
+
+
+def distances(n: int, d: int, device: str, n_queries: int) -> None:
+    """Distances to the 5th of n rows of d features of length 1, in clusters as those of a layer."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(10, d))
+    rows = centres[rng.integers(10, size=n + n_queries)] + 0.5 * rng.normal(size=(n + n_queries, d))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index, queries = NearestNeighbors(n_jobs=CORES).fit(rows[:n]), rows[n:]
+
+    def by_blocks(search: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
+        blocks = range(0, len(queries), BLOCK_ROWS)
+        return np.concatenate([search(queries[i : i + BLOCK_ROWS], 5)[:, -1] for i in blocks])
+
+    cpu = partial(by_blocks, partial(distances_of, index))
+
+    def cuda() -> np.ndarray:
+        return by_blocks(DeviceSearch(index, device).distances)
+
+    n_different = int((cpu() != cuda()).sum())
+    times = [seconds(run, 3) for run in (cpu, cuda)]
+    print_line(
+        f"5th neighbours of {len(queries):,} rows among {n:,} of {d} features, {CORES} cores",
+        times,
+        f"{n_different} of {len(queries):,} distances",
+    )
 
 
 def codes_of_rows(name: str, network: NetworkClassifier, X: np.ndarray) -> None:
@@ -129,6 +162,8 @@ def main() -> None:
     )
     for n in rows:
         counts(n, "cuda")
+    for n, d, n_queries in ((50_000, 64, 10_000), (50_000, 512, 10_000), (500_000, 512, 1000)):
+        distances(n, d, "cuda", n_queries)
     networks()
 
 

@@ -7,7 +7,10 @@ original to kdgraph.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,7 +29,7 @@ from kdgraph.detection.base import (
     scale_into_range,
 )
 from kdgraph.parameters import Count
-from kdgraph.smoothing.neighbours import distances_of
+from kdgraph.smoothing.neighbours import distances_of, draw_reference_rows, rank_in_sample
 
 # Bound of features. Squares of differences, and sums of millions of them, stay finite.
 _MAX_SQUARABLE = 1e100
@@ -48,6 +51,13 @@ class KthNeighbourDistance(FeatureDetector):
         If True, features are divided by their length, as in the paper, since a network separates
         classes by direction. None normalizes default features of a layer only, and never rows,
         whose length is informative.
+    max_reference_rows : int or None, default=50000
+        Largest number of training rows that a row is compared with. If there are more, so many are
+        drawn at random, and k is reduced in proportion
+        (:func:`~kdgraph.smoothing.neighbours.rank_in_sample`). None for all rows.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Device that searches the neighbours; the distances are the same to the bit. "auto": the
+        device of the network whose layer or logits are compared, and the CPU for other features.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
     target_fpr : float, default=0.05
@@ -58,7 +68,8 @@ class KthNeighbourDistance(FeatureDetector):
         estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
+        Seed of the held-out rows, of the training rows that are compared, and of the parent if it
+        has no seed.
 
     Attributes
     ----------
@@ -71,17 +82,32 @@ class KthNeighbourDistance(FeatureDetector):
     scale_ : Float[m]
         Numbers by which the features are divided.
     index_ : NearestNeighbors
-        Features of the training rows.
+        Features of the training rows that rows are compared with.
     normalizes_ : bool
         True if features are normalized.
     k_ : int
-        Number of the neighbour.
+        Number of the neighbour among the rows of the index.
+
+    Raises
+    ------
+    ParameterError
+        If ``device="cuda"`` and torch sees no CUDA device.
+
+    Notes
+    -----
+    The time of a score grows with the number of training rows up to ``max_reference_rows``, and not
+    beyond. Comparing fewer rows loses most on rows between the known classes: with 50,000 of
+    170,000 to 206,000 rows, the AUROC of a left-out class was lower by .005 on average over three
+    simulations with 5 and 20 features (at most .006 in one), with 20,000 rows by .009 (.012). One
+    AUROC of 1,000 and 1,000 rows has a standard error of about .007.
 
     References
     ----------
     Sun, Ming, Zhu and Li, "Out-of-distribution detection with deep nearest neighbors", ICML 2022.
     Ramaswamy, Rastogi and Shim, "Efficient algorithms for mining outliers from large data sets",
     SIGMOD 2000: of rows.
+    Sugiyama and Borgwardt, "Rapid distance-based outlier detection via sampling", NeurIPS 2013: of
+    a sample of the training rows.
 
     Examples
     --------
@@ -94,24 +120,59 @@ class KthNeighbourDistance(FeatureDetector):
     _: KW_ONLY
     k: Count = 5
     normalize: bool | None = None
+    max_reference_rows: Count | None = 50_000
+    device: Literal["auto", "cpu", "cuda"] = "auto"
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         is_default_layer = self.features is None and self.feature_map_.source == "layer"
         self.normalizes_ = is_default_layer if self.normalize is None else self.normalize
-        self.k_ = min(self.k, len(features))
+        reference = features[draw_reference_rows(len(features), self.max_reference_rows, rng)]
+        self.k_ = rank_in_sample(min(self.k, len(features)), len(features), len(reference))
+        self._n_unused = len(features) - len(reference)
         self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(
-            self._normalised_features(features)[0]
+            self._normalised_features(reference)[0]
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the threshold, the number of neighbours and the normalization, for the record."""
-        return {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
+        """Return the fitted values for the record.
 
-    def _score_features(self, features: np.ndarray) -> np.ndarray:
-        normalised, factor = self._normalised_features(features)
-        distance = distances_of(self.index_, normalised, self.k_)[:, -1]
+        They are the threshold, the number of neighbours and the normalization, and
+        ``n_reference``, the number of compared rows, if these are not all training rows.
+        """
+        summary = {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
+        if self._n_unused:
+            summary["n_reference"] = int(self.index_.n_samples_fit_)
+        return summary
+
+    def _score(self, X: Any) -> np.ndarray:
+        distances = self._distance_function()
+        return apply_in_fixed_blocks(X, lambda block: self._score_block(block, distances))
+
+    def _score_block(
+        self, X: Any, distances: Callable[[np.ndarray, int], np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Return Float[n], the scores of one block; ``distances`` searches the neighbours."""
+        normalised, factor = self._normalised_features(self._scaled_features(X))
+        distance = (distances or self._distance_function())(normalised, self.k_)[:, -1]
         with np.errstate(over="ignore"):
-            return -distance * factor
+            return clip_scores(-distance * factor)
+
+    def _distance_function(self) -> Callable[[np.ndarray, int], np.ndarray]:
+        """Return the search on the device: a function of points and k to distances, Float[n, k]."""
+        network = None
+        if self.device == "auto" and self.feature_map_.source in ("layer", "logits"):
+            with suppress(TypeError):  # features of no network, which were computed elsewhere
+                network = access_network(self.estimator_).network
+        if self.device == "cpu" or (self.device == "auto" and network is None):
+            return partial(distances_of, self.index_)
+        from kdgraph.parents.networks.device_search import DeviceSearch, device_of
+        from kdgraph.parents.networks.torch_state import check_cuda
+
+        if self.device == "cuda":
+            check_cuda()
+        elif device_of(network) == "cpu":
+            return partial(distances_of, self.index_)
+        return DeviceSearch(self.index_).distances
 
     def _normalised_features(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the features, Float[n, m], and a factor for their distances, Float[n]."""

@@ -22,12 +22,14 @@ from kdgraph.density.limits import GraphLimits
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations
-from kdgraph.smoothing.neighbours import distances_of
+from kdgraph.smoothing.neighbours import distances_of, draw_reference_rows, rank_in_sample
 
 SCORE_NAMES = ("density", "class_distance", "box", "entropy")
 """Names of the scores of :class:`ForestScores`, in the order of its columns."""
 
 _N_NEIGHBOURS = 5
+# Largest number of rows of a class that a row is compared with, see KthNeighbourDistance.
+_MAX_CLASS_ROWS = 50_000
 _MIN_BOX_SAMPLES = 5
 # Squared distance in units of the standard deviation, so that the logarithm of 0 is finite.
 _MIN_SQUARED_DISTANCE = 1e-6
@@ -96,6 +98,8 @@ class ForestScores:
     in_bag : Bool[n, T] or None, default=None
         Rows that each tree was fitted on, see :func:`in_bag_rows`; they make up the boxes. None for
         all rows in every tree.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the draw of training rows, see Notes; it is not used for smaller classes.
 
     Notes
     -----
@@ -105,7 +109,8 @@ class ForestScores:
       whitened coordinates (:class:`~kdgraph.detection.GraphDensity`),
     - ``class_distance``: log of the root mean square distance to the 5 nearest training rows of the
       predicted class, each feature in units of its standard deviation and weighted by its
-      importance in the forest,
+      importance in the forest; of a class with more than 50,000 rows so many are drawn at random,
+      and the neighbours are fewer in proportion, but at least 4,
     - ``box``: fraction of features outside of the box of in-bag rows in the leaf, as a mean over
       trees (:class:`~kdgraph.detection.LeafBox`),
     - ``entropy``: entropy of the forest's class probabilities.
@@ -134,6 +139,7 @@ class ForestScores:
         locations: Locations,
         labels: np.ndarray,
         in_bag: np.ndarray | None = None,
+        random_state: Any = None,
     ):
         self.partition = partition
         self.graph = KernelDensityGraph(
@@ -148,9 +154,16 @@ class ForestScores:
         self.boxes = LeafBoxes(partition, locations, _MIN_BOX_SAMPLES, in_bag)
         self._feature_weights = _importance_per_deviation(partition.forest, locations.points)
         weighted = self._weighted(locations.points)
-        self._class_indices = {
-            int(k): NearestNeighbors().fit(weighted[labels == k]) for k in np.unique(labels)
-        }
+        # Positions of the training rows that are in an index, and by class the index and the number
+        # of neighbours.
+        self._is_reference = np.zeros(len(labels), dtype=bool)
+        self._class_indices: dict[int, tuple[NearestNeighbors, int]] = {}
+        for k in np.unique(labels).tolist():
+            members = np.flatnonzero(labels == k)
+            rows = members[draw_reference_rows(len(members), _MAX_CLASS_ROWS, random_state)]
+            self._is_reference[rows] = True
+            n_neighbours = rank_in_sample(_N_NEIGHBOURS, len(members), len(rows))
+            self._class_indices[k] = NearestNeighbors().fit(weighted[rows]), n_neighbours
 
     def score(self, locations: Locations) -> np.ndarray:
         """Return the scores of new rows, Float[m, 4], with columns :data:`SCORE_NAMES`."""
@@ -203,7 +216,7 @@ class ForestScores:
         return np.column_stack(
             [
                 -self.graph.left_out_log_density(rows),
-                self._class_distances(points, proba, labels[rows]),
+                self._class_distances(points, proba, labels[rows], self._is_reference[rows]),
                 outside * self.partition.n_trees / n_trees,
                 -xlogy(proba, proba).sum(axis=1),
             ]
@@ -215,29 +228,34 @@ class ForestScores:
             return np.clip(points * self._feature_weights, -_MAX_COORDINATE, _MAX_COORDINATE)
 
     def _class_distances(
-        self, points: np.ndarray, proba: np.ndarray, own_labels: np.ndarray | None = None
+        self,
+        points: np.ndarray,
+        proba: np.ndarray,
+        own_labels: np.ndarray | None = None,
+        is_reference: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the log distances to training rows of the most probable class, Float[m].
 
-        With ``own_labels``: Int[m] the rows are training rows, and none is its own neighbour.
+        With ``own_labels``, Int[m], the rows are training rows, and none is its own neighbour;
+        ``is_reference``, Bool[m], marks those that other rows are compared with.
         """
         weighted, present = self._weighted(points), np.array(list(self._class_indices))
         predicted = present[proba[:, present].argmax(axis=1)]
         squared = np.full(len(points), np.nan)
-        for k, index in self._class_indices.items():
+        for k, (index, n_neighbours) in self._class_indices.items():
             is_predicted = predicted == k
             n_rows = index.n_samples_fit_
-            distance = distances_of(index, weighted[is_predicted], min(_N_NEIGHBOURS + 1, n_rows))
+            distance = distances_of(index, weighted[is_predicted], min(n_neighbours + 1, n_rows))
             is_own = (
                 np.zeros(len(distance), dtype=bool)
-                if own_labels is None
-                else own_labels[is_predicted] == k
+                if own_labels is None or is_reference is None
+                else (own_labels[is_predicted] == k) & is_reference[is_predicted]
             )
             # The nearest neighbour of a training row is the row itself, or a twin of it that is
             # equally near.
             kept = (
                 np.where(is_own[:, None], distance[:, 1:], distance[:, :-1])
-                if (n_rows > _N_NEIGHBOURS)
+                if n_rows > n_neighbours
                 else np.where(is_own[:, None] & (np.arange(n_rows) == 0), np.nan, distance)
             )
             squared[is_predicted] = _mean_square(kept)

@@ -181,7 +181,7 @@ default=None
         locations, labels = self._locate(train.X), self._class_positions(train.y)
         partition = self._forest_partition()
         in_bag = in_bag_rows(partition, locations.codes)
-        self.scores_ = ForestScores(partition, locations, labels, in_bag)
+        self.scores_ = ForestScores(partition, locations, labels, in_bag, rng)
         inliers = (
             self.scores_.score(self._locate(calibration.X)[:_MAX_INLIERS])
             if in_bag is None
@@ -374,7 +374,7 @@ def _fit_forest_scores(
     positions = np.searchsorted(copy.classes_, labels[n_held_out:])
     locations = partition.locate(points[n_held_out:])
     in_bag = in_bag_rows(partition, locations.codes)
-    scores = ForestScores(partition, locations, positions, in_bag)
+    scores = ForestScores(partition, locations, positions, in_bag, rng)
     if in_bag is None:
         # Without a bootstrap, some rows are held out; with one, all rows in bag everywhere is a
         # matter of very few rows, which are then scored in sample.

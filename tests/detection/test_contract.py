@@ -208,6 +208,7 @@ ALTERNATIVES = {
     "labels": "shuffled",
     "layers": ["1"],
     "level": "set",
+    "max_reference_rows": 30,
     "min_samples": 1,
     "n_folds": 3,
     "n_left_out": 0,
@@ -232,9 +233,10 @@ CLASS_ALTERNATIVES = {("TreeHamming", "labels"): "given"}
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_every_parameter_except_n_jobs_changes_the_score(fitted, rows, cls):
+def test_every_parameter_of_the_method_changes_the_score(fitted, rows, cls):
     X, y, test = rows
-    parameters = set(fitted[cls].get_params(deep=False)) - {"estimator", "n_jobs", "cv"}
+    no_parameters = {"estimator", "n_jobs", "device", "cv"}
+    parameters = set(fitted[cls].get_params(deep=False)) - no_parameters
     assert parameters <= ALTERNATIVES.keys(), "ALTERNATIVES needs a value of each new parameter"
     default_scores = ood_scores_of(fitted[cls], test)
     np.testing.assert_array_equal(default_scores, ood_scores_of(make_detector(cls).fit(X, y), test))

@@ -122,3 +122,34 @@ def test_rows_are_independent_and_distant_scores_are_ordered(columns, normalize)
 def test_k_must_be_positive():
     with pytest.raises(ParameterError, match=r"k must be in \[1, inf\), got 0"):
         KthNeighbourDistance(k=0).fit(np.eye(3))
+
+
+def test_rows_are_compared_with_a_sample_of_the_training_rows():
+    rng = np.random.default_rng(0)
+    train, rows = rng.normal(size=(400, 3)), rng.normal(size=(30, 3))
+    detector = KthNeighbourDistance(k=100, max_reference_rows=80, features=RAW, random_state=0).fit(
+        train, X_calibration=rows
+    )
+    reference = detector.index_._fit_X
+    assert len(reference) == 80 == len({tuple(row) for row in reference})
+    assert {tuple(row) for row in reference} < {tuple(row) for row in train}
+    # 100 of 400 rows are 20 of 80.
+    np.testing.assert_allclose(
+        detector.score_samples(rows), sorted_distance_scores(rows, reference, 20), rtol=1e-7
+    )
+    assert detector.describe() == {
+        "offset": detector.offset_,
+        "k": 20,
+        "normalized": False,
+        "n_reference": 80,
+    }
+
+
+@pytest.mark.parametrize("max_reference_rows", [400, None])
+def test_all_training_rows_are_compared_up_to_the_maximum(max_reference_rows):
+    rng = np.random.default_rng(0)
+    train, rows = rng.normal(size=(400, 3)), rng.normal(size=(30, 3))
+    detector = KthNeighbourDistance(features=RAW, max_reference_rows=max_reference_rows)
+    scores = detector.fit(train, X_calibration=rows).score_samples(rows)
+    np.testing.assert_allclose(scores, sorted_distance_scores(rows, train, 5), rtol=1e-7)
+    assert detector.describe()["k"] == 5 and "n_reference" not in detector.describe()

@@ -8,6 +8,7 @@ from scipy.special import xlogy
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+from kdgraph.detection import forest_scores
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.forest_scores import (
     SCORE_NAMES,
@@ -120,6 +121,29 @@ def test_class_distance_is_to_other_rows_of_the_predicted_class(rows, forest, sc
         for i in range(len(X))
     ]
     np.testing.assert_allclose(np.exp(2 * out_of_bag["class_distance"]) - 1e-6, expected, rtol=1e-8)
+
+
+def test_class_distance_is_to_a_sample_of_a_large_class(rows, forest, parts, monkeypatch):
+    monkeypatch.setattr(forest_scores, "_MAX_CLASS_ROWS", 20)
+    (X, y), (partition, locations, in_bag) = rows, parts
+    scores = ForestScores(partition, locations, y, in_bag, 0)
+    is_reference = scores._is_reference
+    np.testing.assert_array_equal(np.bincount(y[is_reference]), [20, 20, 20])
+    importance = forest.feature_importances_
+    weighted = X * np.sqrt(importance / importance.max()) / X.std(axis=0)
+    predicted = forest.oob_decision_function_.argmax(axis=1)
+    # A row outside of the sample is not left out of it. 5 of more than 50 rows are 4 of 20.
+    expected = [
+        mean_square_neighbour_distance(
+            weighted[i],
+            weighted[(y == predicted[i]) & is_reference & (np.arange(len(X)) != i)],
+            k=4,
+        )
+        for i in range(len(X))
+    ]
+    values = scores.score_training_rows(locations, y, in_bag, np.arange(len(X)))
+    column = values[:, SCORE_NAMES.index("class_distance")]
+    np.testing.assert_allclose(np.exp(2 * column) - 1e-6, expected, rtol=1e-8)
 
 
 def test_class_with_few_rows_has_finite_distances():

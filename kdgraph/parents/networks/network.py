@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
 from kdgraph.parents.networks.checkpoint import (
     Checkpoint,
@@ -29,6 +28,7 @@ from kdgraph.parents.networks.checkpoint import (
     training_fingerprint,
 )
 from kdgraph.parents.networks.torch_state import (
+    check_cuda,
     deterministic_torch,
     map_batches,
     record_layers,
@@ -427,11 +427,8 @@ class Network(TransformerMixin, BaseEstimator):
 
     def check_device(self) -> None:
         """Raise ParameterError if CUDA is required but missing."""
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise ParameterError(
-                "device=cuda needs a CUDA device, and torch sees none on this machine; choose"
-                " device=auto or device=cpu"
-            )
+        if self.device == "cuda":
+            check_cuda()
 
     def _device(self) -> str:
         """Return "cpu" or "cuda"; raise ParameterError if CUDA is required but missing."""

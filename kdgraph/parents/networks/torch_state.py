@@ -20,6 +20,8 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from kdgraph.errors import ParameterError
+
 _TRAINING_LOCK = threading.RLock()
 """Lock for one training at a time in a process.
 
@@ -115,6 +117,15 @@ class _ProcessDefaults:
 
 
 _PROCESS_DEFAULTS = _ProcessDefaults()
+
+
+def check_cuda() -> None:
+    """Raise ParameterError if torch sees no CUDA device."""
+    if not torch.cuda.is_available():
+        raise ParameterError(
+            "device=cuda needs a CUDA device, and torch sees none on this machine; choose"
+            " device=auto or device=cpu"
+        )
 
 
 @contextmanager
