@@ -32,6 +32,7 @@ from kdgraph.metrics import TopLabel
 from kdgraph.metrics.reliability_bins import Strategy, bin_edges
 from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
+from kdgraph.smoothing.neighbours import draw_reference_rows
 
 DEFAULT_BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
 """Candidates of γ for "cv": from a row's nearest neighbours to its whole bin."""
@@ -110,6 +111,10 @@ class LocalCalibrationMixin:
         within one standard error of the least, those with the fewest bins, because the edge of a
         bin separates rows that are otherwise alike, and of these the one with the most effective
         rows (the rule of Breiman et al. 1984; the measure of simplicity is original to kdgraph).
+    max_reference_rows : int or None, default=50000
+        Largest number of calibration rows that are averaged. If there are more, so many are drawn
+        at random, and bandwidth and bins are chosen on them. None for all rows, as in the paper.
+        The kernel "group" always averages all rows, for which it needs no distances.
     n_jobs : int or None, default=None
         Number of threads, which does not change the result.
 
@@ -130,6 +135,15 @@ class LocalCalibrationMixin:
     fallback_ : dict of str to int
         Number of calibration rows without a neighbour: ``bin``, where the mean of the bin is used,
         and ``confidence``, where the bin has no other row and the parent's confidence is used.
+
+    Notes
+    -----
+    The time of a prediction grows with the number of averaged rows, that of ``fit`` with its
+    square, up to ``max_reference_rows``. With 50,000 rows, the NLL of the confidence changed by
+    -.002 and .002 on diabetes130US (of 94,000 rows, two seeds), by .003 on a simulation with 5
+    features (of 212,000), and by .007 and .010 on MNIST behind naive Bayes (of 62,000); one NLL of
+    5,000 test rows has a standard error of .004, .008 and .009. With 20,000 rows it changed by
+    .048 and .025 on MNIST.
     """
 
     _: KW_ONLY
@@ -140,6 +154,7 @@ class LocalCalibrationMixin:
     bins: Count | Literal["cv"] = 15
     strategy: Strategy = "uniform"
     choice: Literal["best", "simplest"] = "best"
+    max_reference_rows: Count | None = 50_000
     n_jobs: int | None = None
 
     if TYPE_CHECKING:  # members of the calibrator that follows in the bases
@@ -206,6 +221,10 @@ class LocalCalibrationMixin:
         """Fit to calibration rows with the parent's probabilities and values to average."""
         # The rows start in one bin over [0, 1]; _choose_setting tries other numbers of bins.
         values = np.asarray(values, dtype=np.float64)
+        if not self.takes_groups:
+            # The choice of a bandwidth takes a time that grows with the square of this number.
+            used = draw_reference_rows(len(rows), self.max_reference_rows, self.random_state)
+            rows, proba, values = rows[used], proba[used], values[used]
         self.map_ = self._fit_feature_map(rows.X)
         self.groups_ = np.unique(self._required_groups(rows)) if self.takes_groups else np.empty(0)
         view = FeatureView(self.kernel, self.estimator_, self.map_)
@@ -336,7 +355,7 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     estimator : classifier
         Any classifier with ``predict_proba``. It is cloned and fitted; a
         ``FrozenEstimator(fitted)`` is not refitted.
-    features, kernel, bandwidth, bandwidths, bins, strategy, choice, n_jobs
+    features, kernel, bandwidth, bandwidths, bins, strategy, choice, max_reference_rows, n_jobs
         See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
     fill_proba, calibration_size, random_state
         See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds
@@ -415,7 +434,7 @@ class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
     ----------
     estimator, calibration_size, random_state
         See :class:`LocalRecalibration`.
-    features, kernel, bandwidth, bandwidths, bins, strategy, choice, n_jobs
+    features, kernel, bandwidth, bandwidths, bins, strategy, choice, max_reference_rows, n_jobs
         See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`; the Brier score is that
         of all classes.
 

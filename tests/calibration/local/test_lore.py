@@ -19,6 +19,7 @@ from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import partition_of
+from kdgraph.smoothing.neighbours import draw_reference_rows
 from tests.calibration.local.conftest import (
     PARENT,
     ROWS,
@@ -70,6 +71,19 @@ def test_confidence_is_eq_6(n, bins, gamma, kernel, weighted, seed):
         model.predict_confidence(new), expected, atol=1e-5
     )  # distances are in single precision
     np.testing.assert_array_equal(model.predict(new), new[:, :3].argmax(axis=1))
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "geodesic"])
+def test_a_sample_of_the_calibration_rows_is_averaged(kernel):
+    (X, y), (new, _) = random_rows(200, 3), random_rows(30, 4)
+    forest = RandomForestClassifier(10, random_state=0).fit(*random_rows(100, 5))
+    options = {"features": ROWS, "random_state": 0, "kernel": kernel}
+    parent = FrozenEstimator(forest)
+    model = fit(LocalRecalibration(parent, max_reference_rows=60, **options), X, y)
+    rows = draw_reference_rows(200, 60, 0)
+    expected = fit(LocalRecalibration(parent, **options), X[rows], y[rows])
+    assert len(model.neighbours_.values) == 60 and model.bandwidth_ == expected.bandwidth_
+    np.testing.assert_array_equal(model.predict_confidence(new), expected.predict_confidence(new))
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])

@@ -44,6 +44,42 @@ def test_proximity_is_exp_of_mean_distance_to_nearest_neighbours(k):
     assert (model.proximity(new * 1e3) < 1e-9).any() and model.proximity(new).max() <= 1
 
 
+def test_proximity_is_to_a_sample_of_the_calibration_rows():
+    (X, y), (new, _) = random_rows(200), random_rows(20, 1)
+
+    class Recorded(BinMeanShift):
+        def _fit_map(self, confidence, proximity, correct, weight):
+            self.proximity_ = proximity
+            super()._fit_map(confidence, proximity, correct, weight)
+
+    model = Recorded(PARENT, features=ROWS, neighbours=20, max_reference_rows=50, random_state=0)
+    fit(model, X, y)
+    reference = model.index_._fit_X
+    # 20 of 200 rows are 5 of 50.
+    np.testing.assert_allclose(
+        model.proximity(new), proximity_by_loops(new, reference, 5), atol=1e-12
+    )
+    is_reference = (X[:, None] == reference).all(axis=2).any(axis=1)
+    assert is_reference.sum() == 50
+    np.testing.assert_allclose(
+        model.proximity_[is_reference],
+        proximity_by_loops(reference, reference, 5, leave_one_out=True),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        model.proximity_[~is_reference],
+        proximity_by_loops(X[~is_reference], reference, 5),
+        atol=1e-12,
+    )
+
+
+def test_density_ratio_has_the_densities_of_the_sample():
+    X, y = random_rows(200)
+    model = DensityRatio(PARENT, features=ROWS, max_reference_rows=50, random_state=0)
+    (correct, _), (incorrect, _) = fit(model, X, y).points_
+    assert correct.shape[1] + incorrect.shape[1] == 50
+
+
 def test_density_ratio_is_bayes_rule_with_scipy_densities():
     (X, y), (new, _) = random_rows(150), random_rows(40, 1)
     weight = np.random.default_rng(2).integers(1, 4, size=150).astype(float)
