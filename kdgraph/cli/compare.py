@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     against = _baseline(args.against, selection)
     comparisons = [compare_methods(selection, measure, against) for measure in selection.measures]
     if args.figure:
-        _draw(comparisons, args.figure)
+        _draw(selection, comparisons, args.figure)
     if args.output:
         _write(selection, comparisons, args)
     if not args.output and not args.figure:
@@ -202,8 +202,9 @@ def _write(
     print(f"{args.output}   {study_heading(selection)}")
 
 
-def _draw(comparisons: Sequence[MeasureComparison], path: str) -> None:
+def _draw(selection: Study, comparisons: Sequence[MeasureComparison], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
+    from kdgraph.figures.model_names import paper_names
     from kdgraph.runner.files import wrap_os_errors
 
     drawn = {item.label: item.ranks for item in comparisons if item.ranks}
@@ -212,10 +213,17 @@ def _draw(comparisons: Sequence[MeasureComparison], path: str) -> None:
             "--figure needs three methods or more with runs on the same two data sets or more;"
             " without it, means are shown"
         )
-    panels = {
-        label: RankSummary(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p)
-        for label, ranks in drawn.items()
-    }
+    parents = {str(run.record["parent"]) for run in selection.runs}
+    panels = {}
+    for label, ranks in drawn.items():
+        names = paper_names(ranks.mean, parents)
+        panels[label] = RankSummary(
+            {names[name]: rank for name, rank in ranks.mean.items()},
+            ranks.critical_difference,
+            [[names[name] for name in group] for group in ranks.groups],
+            ranks.n,
+            ranks.p,
+        )
     file = Path(path)
     with wrap_os_errors(file, "--figure"):
         save_figure(

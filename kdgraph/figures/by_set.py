@@ -144,9 +144,10 @@ def _format_axes(
     axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]
 ) -> None:
     """Set limits and write title and mean confidences above a panel."""
-    axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="share")
+    axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="rows (%)")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.yaxis.set_major_formatter(lambda fraction, _: f"{100 * fraction:g}")
     axes.tick_params(labelbottom=False)
     texts = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
     # The texts are right-aligned, so the last one is drawn first.

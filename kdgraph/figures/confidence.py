@@ -13,7 +13,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import RunFigureData, mean_confidence_by_set, register_figure
+from kdgraph.figures.run_figures import (
+    CONFIDENCE_BAND,
+    RunFigureData,
+    mean_confidence_by_set,
+    mean_confidence_intervals,
+    register_figure,
+)
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
@@ -43,6 +49,7 @@ def plot_confidence_against_radius(
     id_radius: float = 1.0,
     bands: CurveBands | None = None,
     band_of: str | None = None,
+    radius_label: str = "distance from the origin",
 ) -> Figure:
     """Plot mean max confidence on circles or hyperspheres of growing radius.
 
@@ -62,6 +69,8 @@ def plot_confidence_against_radius(
         Lower and upper limit of a band around the curve of that name.
     band_of : str, default=None
         Description of the bands, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
+    radius_label : str, default="distance from the origin"
+        Label of the axis of radii, with their unit.
 
     Returns
     -------
@@ -101,6 +110,7 @@ def plot_confidence_against_radius(
             axes,
             radii,
             id_radius,
+            radius_label,
             confidence_axis_start(
                 [prior, *curves.values(), *(low for low, _ in (bands or {}).values())]
             ),
@@ -113,10 +123,12 @@ def plot_confidence_against_radius(
     return figure
 
 
-def _format_axes(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
+def _format_axes(
+    axes: Axes, radii: np.ndarray, id_radius: float, radius_label: str, low: float
+) -> None:
     """Set limits and labels, and shade the region of the training data."""
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
-    axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
+    axes.set(xlabel=radius_label, ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
     axes.axvspan(
         axes.get_xlim()[0], id_radius, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region"
@@ -160,5 +172,10 @@ def plot_confidence_against_radius_from_run(run: RunFigureData) -> Any:
     ):
         return None
     return plot_confidence_against_radius(
-        curves, np.array([shell.params["radius"] for shell in shells]), run.prior
+        curves,
+        np.array([shell.params["radius"] for shell in shells]),
+        run.prior,
+        bands=mean_confidence_intervals(run, shells),
+        band_of=CONFIDENCE_BAND,
+        radius_label="distance from the origin (scaled features)",
     )

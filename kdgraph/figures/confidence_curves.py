@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.reliability import wilson_interval
+from kdgraph.figures.reliability import FADED, MIN_JOINED_ROWS, wilson_interval
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
@@ -109,7 +110,7 @@ def plot_confidence_curves(
     Figure
         Figure of one column for up to two classes, else of two columns. All panels have the same
         scale. Steps are black for the first set of rows and dashed red for the second. Bars are 95
-        % intervals.
+        % intervals. Steps and bars of fewer than 10 rows are faded.
 
     Raises
     ------
@@ -265,9 +266,12 @@ def _draw_steps(
         bins.upper[is_shown],
         bins.accuracy[is_shown],
     )
-    # Steps that are cut off at the lower limit have finer dashes, so they need a second line.
-    for cut in (False, True):
-        if (has_style := (bins.lower[is_shown] < low - 1e-9) == cut).any():
+    is_sparse = bins.count[is_shown] < MIN_JOINED_ROWS
+    is_cut = bins.lower[is_shown] < low - 1e-9
+    # Steps that are cut off at the lower limit have finer dashes, and bins of few rows are faded,
+    # so each kind needs a line of its own.
+    for cut, sparse in product((False, True), repeat=2):
+        if (has_style := (is_cut == cut) & (is_sparse == sparse)).any():
             x, y = _step_corners(left[has_style], right[has_style], accuracy[has_style])
             axes.plot(
                 x,
@@ -275,19 +279,24 @@ def _draw_steps(
                 color=color,
                 linestyle=fine_dashes if cut else dashes,
                 linewidth=0.9,
+                alpha=FADED if sparse else 1.0,
                 zorder=2,
                 gid=f"steps {name}",
             )
     centre = left + at * (right - left)
-    axes.vlines(
-        centre,
-        *wilson_interval(accuracy, bins.count[is_shown]),
-        color=color,
-        linewidth=0.6,
-        alpha=0.7,
-        zorder=2,
-        gid=f"intervals {name}",
-    )
+    interval_low, interval_high = wilson_interval(accuracy, bins.count[is_shown])
+    for sparse in (False, True):
+        if (has_style := is_sparse == sparse).any():
+            axes.vlines(
+                centre[has_style],
+                interval_low[has_style],
+                interval_high[has_style],
+                color=color,
+                linewidth=0.6,
+                alpha=0.7 * (FADED if sparse else 1.0),
+                zorder=2,
+                gid=f"intervals {name}",
+            )
 
 
 def _step_corners(
@@ -332,7 +341,7 @@ def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Ite
             color=color,
             linewidth=0.9,
             linestyle=dashes,
-            label=f"share right and 95 %, {name}",
+            label=f"accuracy and 95 % interval, {name}",
         )
 
 

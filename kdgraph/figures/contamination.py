@@ -93,17 +93,17 @@ def plot_power_against_contamination(
         figure.text(
             0.03,
             middle,
-            "share of sets called out",
+            "power (fraction of sets detected)",
             rotation=90,
             ha="center",
             va="center",
             color=BLACK,
         )
-        set_note = "" if set_size is None else f", in sets of {set_size}"
+        set_note = "" if set_size is None else f" in sets of {set_size}"
         figure.text(
             0.5,
             0.04 / height,
-            f"share of rows out of distribution{set_note}",
+            f"fraction of OOD rows{set_note} (square-root scale)",
             ha="center",
             va="bottom",
             color=BLACK,

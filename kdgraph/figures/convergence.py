@@ -125,7 +125,7 @@ def _format_axes(axes: Axes, n: np.ndarray, ylabel: str) -> None:
     """Set limits, labels and ticks of both logarithmic axes."""
     set_log_scale(axes, "x")
     set_log_scale(axes, "y")
-    axes.set(xlim=(n[0], n[-1]), xlabel="rows n", ylabel=ylabel)
+    axes.set(xlim=(n[0], n[-1]), xlabel="rows n (log scale)", ylabel=f"{ylabel} (log scale)")
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

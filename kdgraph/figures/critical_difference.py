@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,12 +19,14 @@ from kdgraph.figures.style import (
     new_figure,
     shorten_text,
     style_context,
+    text_size,
 )
 
 _SIDE, _EDGE = 2.15, 0.06  # inches: names at either side of the axis, and the edge of the figure
 _WIDTH = FULL_WIDTH - 2 * _SIDE
 # Inches: title and scale, a bar, a name, the space below the last name.
 _HEAD, _BAR, _LINE, _FOOT = 0.62, 0.085, 0.165, 0.12
+_SECOND_LINE = 0.1  # inches that a second line adds to the height of a name
 _SIZE, _BOLD = 7.0, 1.18  # points, and the width of bold text relative to normal text
 _NUMBER, _KEY = 0.27, 0.2  # inches: width of a mean rank, height of the note about bars
 _RankPosition = Callable[[float], float]
@@ -196,16 +198,15 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
     The better half is at the left from top to bottom, the other half at the right from bottom to
     top, so that no two lines cross.
     """
-    names = sorted(summary.ranks, key=lambda name: summary.ranks[name])
-    half = (len(names) + 1) // 2
-    # Names are sorted by rank, so the first name is the best method. Nothing is bold if no method
-    # differs significantly from it.
-    best = next((set(group) for group in summary.groups if names[0] in group), {names[0]})
-    bold = best if len(best) < len(names) else set()
-    for side, column in (("left", names[:half]), ("right", names[half:][::-1])):
+    # Nothing is bold if no method differs significantly from the best.
+    bold = _bold_names(summary)
+    for side, column in zip(("left", "right"), _name_columns(summary), strict=True):
         sign, edge = (1, _EDGE) if side == "left" else (-1, FULL_WIDTH - _EDGE)
-        for i, name in enumerate(column):
-            y, x = below + _LINE * (i + 0.5), place(summary.ranks[name])
+        top = below
+        for name in column:
+            lines = _name_lines(name, bold=name in bold)
+            x, y = place(summary.ranks[name]), top + _name_height(lines) / 2
+            top += _name_height(lines)
             is_parent = name.endswith("(parent)")
             line = {
                 "color": GREY if is_parent else BLACK,
@@ -214,7 +215,6 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
             }
             end = edge + sign * (_SIDE - 0.12)
             axes.plot((x, x, end), (_HEAD, y, y), gid=f"line {name}", **line)
-            color, weight = GREY if is_parent else BLACK, "bold" if name in bold else "normal"
             axes.text(
                 end - sign * 0.05,
                 y,
@@ -224,22 +224,53 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
                 va="center",
                 color=GREY,
             )
-            text = shorten_text(
-                cast("Figure", axes.figure),
-                name,
-                _SIZE,
-                (_SIDE - 0.24 - _NUMBER) / (_BOLD if weight == "bold" else 1),
-            )
             axes.text(
                 end - sign * (0.08 + _NUMBER),
                 y,
-                text,
+                "\n".join(lines),
                 fontsize=_SIZE,
+                linespacing=1.0,
                 ha=_text_alignment(side),
                 va="center",
-                color=color,
-                weight=weight,
+                color=GREY if is_parent else BLACK,
+                weight="bold" if name in bold else "normal",
             )
+
+
+def _name_columns(summary: RankSummary) -> tuple[list[str], list[str]]:
+    """Return the better half of the names, best first, and the other half, worst first."""
+    names = sorted(summary.ranks, key=lambda name: summary.ranks[name])
+    half = (len(names) + 1) // 2
+    return names[:half], names[half:][::-1]
+
+
+def _bold_names(summary: RankSummary) -> set[str]:
+    """Return the names that do not differ significantly from the best, unless these are all."""
+    names = sorted(summary.ranks, key=lambda name: summary.ranks[name])
+    best = next((set(group) for group in summary.groups if names[0] in group), {names[0]})
+    return best if len(best) < len(names) else set()
+
+
+def _name_lines(name: str, *, bold: bool) -> list[str]:
+    """Return the lines of a name, two if it is too wide for one.
+
+    A name is broken at a space, hyphen or underscore. It is shortened only if it is too wide for
+    two lines.
+    """
+    blank, width = new_figure(1, 1), (_SIDE - 0.24 - _NUMBER) / (_BOLD if bold else 1)
+    lines = [name]
+    if text_size(blank, name, _SIZE)[0] > width:
+        breaks = [match.end() for match in re.finditer("[ _-]", name) if match.end() < len(name)]
+        if breaks:
+            # The break that makes the longer line shortest.
+            middle = min(breaks, key=lambda cut: max(cut, len(name) - cut))
+            lines = [name[:middle].rstrip(" "), name[middle:]]
+    return [shorten_text(blank, line, _SIZE, width) for line in lines]
+
+
+def _name_height(lines: Sequence[str]) -> float:
+    """Return the height of a name in inches."""
+    return _LINE + _SECOND_LINE * (len(lines) - 1)
 
 
 def _text_alignment(side: str) -> str:
@@ -266,13 +297,12 @@ def _bar_levels(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 def _panel_height(summary: RankSummary) -> float:
     """Return the height of a panel in inches."""
-    levels = _bar_levels(_group_spans(summary))
-    return (
-        _HEAD
-        + _BAR * (max(levels, default=-1) + 2)
-        + _LINE * ((len(summary.ranks) + 1) // 2)
-        + _FOOT
-    )
+    levels, bold = _bar_levels(_group_spans(summary)), _bold_names(summary)
+    columns = [
+        sum(_name_height(_name_lines(name, bold=name in bold)) for name in column)
+        for column in _name_columns(summary)
+    ]
+    return _HEAD + _BAR * (max(levels, default=-1) + 2) + max(columns) + _FOOT
 
 
 def _check_panels(panels: Mapping[str, RankSummary]) -> None:

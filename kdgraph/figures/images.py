@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,17 @@ from kdgraph.figures.run_figures import (
     register_figure,
     single_parameter,
 )
-from kdgraph.figures.style import FULL_WIDTH, add_axes, new_figure, shorten_text, style_context
+from kdgraph.figures.style import (
+    FULL_WIDTH,
+    add_axes,
+    draw_legend_above,
+    legend_handles,
+    legend_height,
+    new_figure,
+    shorten_text,
+    style_context,
+    styles_by_name,
+)
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
@@ -24,8 +34,12 @@ _MAX_IMAGE_SIZE = 1.25  # inches
 _TITLE_SIZE = 7.5  # points
 
 
-def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
-    """Plot images in a row under their titles.
+def plot_image_row(
+    images: Sequence[np.ndarray],
+    titles: Sequence[str],
+    predictions: Mapping[str, Sequence[str]] | None = None,
+) -> Figure:
+    """Plot images in a row under their titles, above what models predict for them.
 
     Pixels are not interpolated, and all images have one scale from black to white.
 
@@ -35,6 +49,9 @@ def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figur
         Images with 1 channel (grey) or 3 channels (red, green, blue).
     titles : sequence of str
         Title of each image; a line break makes a second line.
+    predictions : mapping of str to sequence of str, default=None
+        Text of each model about each image, such as ``circle .98``, by model name. Each model is a
+        line below the images in its own colour; the first name is the parent.
 
     Returns
     -------
@@ -45,18 +62,41 @@ def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figur
     Raises
     ------
     ValueError
-        If there is no image, the number of titles differs, a shape is not that of an image, or
-        intensities are outside [0, 1].
+        If there is no image, the number of titles or of predictions differs, a shape is not that of
+        an image, or intensities are outside [0, 1].
     """
     _check_images(images, titles)
+    lines = dict(predictions or {})
+    if wrong := [name for name, texts in lines.items() if len(texts) != len(images)]:
+        raise ValueError(
+            f"the predictions of {wrong[0]!r} must be {len(images)}, one for each image, got"
+            f" {len(lines[wrong[0]])}"
+        )
     n = len(images)
     side = min(_MAX_IMAGE_SIZE, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
     height = max(side * image.shape[1] / image.shape[2] for image in images)
     above = 0.06 + _LINE * max(title.count("\n") + 1 for title in titles)
     with style_context():
-        figure = new_figure(2 * _EDGE + n * side + (n - 1) * _GAP, _EDGE + height + above)
+        handles = legend_handles(list(lines))
+        width = 2 * _EDGE + n * side + (n - 1) * _GAP
+        below = _EDGE + _LINE * len(lines)
+        figure = new_figure(width, below + height + above + legend_height(handles, width))
+        draw_legend_above(figure, handles)
         for i, (image, title) in enumerate(zip(images, titles, strict=True)):
-            axes = add_axes(figure, _EDGE + i * (side + _GAP), _EDGE, side, height)
+            left = _EDGE + i * (side + _GAP)
+            for row, (style, texts) in enumerate(
+                zip(styles_by_name(list(lines)).values(), lines.values(), strict=True)
+            ):
+                figure.text(
+                    (left + side / 2) / width,
+                    (below - _LINE * (row + 0.55)) / figure.get_figheight(),
+                    shorten_text(figure, texts[i], _TITLE_SIZE, side),
+                    ha="center",
+                    va="center",
+                    fontsize=_TITLE_SIZE,
+                    color=style.color,
+                )
+            axes = add_axes(figure, left, below, side, height)
             pixels = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
             axes.imshow(
                 pixels,
@@ -102,22 +142,33 @@ _MAX_CLASS_EXAMPLES = 4
 
 @register_figure("example_images")
 def plot_example_images_from_run(run: RunFigureData) -> Any:
-    """Plot a training image of each of a few classes, and one of each OOD family.
+    """Plot a test image of each of a few classes, and one of each OOD family.
 
-    The image of a family is from the set that is farthest from the training data.
+    The image of a family is from the set that is farthest from the training data. Below each image
+    are the class that each model predicts for it and its confidence.
     """
-    train = run.splits.train
-    if not train.are_images or train.X.shape[1] not in (1, 3):
+    test = run.splits.test
+    if not test.are_images or test.X.shape[1] not in (1, 3):
         return None
-    images = {
-        str(label): train.X[train.y == k][0]
-        for k, label in enumerate(train.classes[:_MAX_CLASS_EXAMPLES].tolist())
-    }
+    examples: dict[str, tuple[np.ndarray, Predictions, int]] = {}
+    for k, label in enumerate(test.classes[:_MAX_CLASS_EXAMPLES].tolist()):
+        if len(rows := np.flatnonzero(np.asarray(test.y) == k)):
+            examples[str(label)] = test.X[rows[0]], run.test, int(rows[0])
     for family in run.families():
         farthest = max(family, key=distance_from_training)
         if farthest.example is not None:
-            images[ood_set_title(farthest)] = farthest.example
-    return plot_image_row(list(images.values()), list(images))
+            examples[ood_set_title(farthest)] = farthest.example, farthest, 0
+    if not examples:
+        return None
+    texts: dict[str, list[str]] = {name: [] for name in run.names}
+    for _, predictions, row in examples.values():
+        for name, top_label in (run.top_labels(predictions) or {}).items():
+            label = test.classes[top_label.predicted[row]]
+            texts[name].append(f"{label}: {top_label.confidence[row]:.3f}")
+    images = [image for image, _, _ in examples.values()]
+    return plot_image_row(
+        images, list(examples), {name: text for name, text in texts.items() if text}
+    )
 
 
 def distance_from_training(predictions: Predictions) -> float:

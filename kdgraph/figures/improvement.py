@@ -290,8 +290,9 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
     """Draw medians as lines, and quartiles as bars at some values."""
     if measured.log:
         set_log_scale(axes, "x")
+    label = f"{measured.x_label} (log scale)" if measured.log else measured.x_label
     names = list(measured.curves)
-    axes.set(xlim=_padded_limits(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
+    axes.set(xlim=_padded_limits(axes, measured, _DODGE * len(names) / 2), xlabel=label)
     set_ratio_scale(axes, "y", low, high)
     bar_positions = _spaced_positions(axes, measured.x)
     for i, (name, plot_style) in enumerate(styles_by_name(names).items()):

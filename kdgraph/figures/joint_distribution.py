@@ -36,7 +36,7 @@ _NAME, _SIZE = 0.8, 6.0  # inches of the longest name of a class, points
 _CELL, _ROW = 0.42, 0.17  # inches: width of the widest cell, height of a cell
 _EMPTY_COLOR = "#dddddd"
 _SHADES = LinearSegmentedColormap.from_list("shares", ["#ffffff", BLUE])
-_TITLES = ("rows", "shares of the true class", "shares of the predicted class")
+_TITLES = ("rows (colours: log scale)", "shares of the true class", "shares of the predicted class")
 
 
 def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:

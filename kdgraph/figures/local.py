@@ -227,8 +227,8 @@ def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) 
     axes.set_ylabel("local calibration error", fontsize=NOTE_SIZE)
     tip = _TIP if extend == "both" else 0.0
     for text, y, points, va in (
-        ("too sure", 1 + tip, 3, "bottom"),
-        ("not sure\nenough", -tip, -3, "top"),
+        ("overconfident", 1 + tip, 3, "bottom"),
+        ("underconfident", -tip, -3, "top"),
     ):
         placement: dict[str, Any] = {
             "xycoords": "axes fraction",
@@ -432,7 +432,7 @@ def _draw_error_cdf(axes: Axes, confidence_bin: ConfidenceBin, highest: float) -
     )
     axes.axvline(sizes.mean(), **_MEAN_LINE)
     axes.axvline(abs(confidence_bin.error), **_BIN_ERROR_LINE)
-    axes.set(xlim=(0, highest), ylim=(0, 1.02), xlabel="LCE", ylabel="share of rows")
+    axes.set(xlim=(0, highest), ylim=(0, 1.02), xlabel="LCE", ylabel="fraction of rows")
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 

@@ -260,7 +260,7 @@ def _format_axes(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     if column == 0:
-        axes.set_ylabel(label)
+        axes.set_ylabel(f"{label} (log)" if last or log else label)
         axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
     else:
         axes.tick_params(labelleft=False)
@@ -272,7 +272,7 @@ def _format_axes(
             lambda rows, _: f"{rows:g}" if rows < 1000 else f"{rows / 1000:g}k"
         )
         axes.set_ylim(bottom=1)
-        axes.set_xlabel("bandwidth γ")
+        axes.set_xlabel("bandwidth γ (log scale)")
     else:
         axes.tick_params(labelbottom=False)
         if log:

@@ -6,6 +6,7 @@ Each model has a column of panels, each OOD set a row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,21 +14,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
+    GREY,
     NOTE_SIZE,
     PlotStyle,
     add_axes,
     new_figure,
     shorten_text,
+    split_in_two_lines,
     style_context,
     styles_by_name,
 )
-from kdgraph.metrics import auroc
+from kdgraph.metrics import auroc, delong_stderr
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
@@ -36,26 +39,26 @@ if TYPE_CHECKING:
 # Inches; titles are above their panels.
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _BETWEEN = 0.56, 0.1, 0.36, 0.7, 0.32, 0.42
 _KEY, _NAMES = 0.17, 0.17  # inches, above the first title
+_NOTE_LINE, _NOTE_LEFT = 0.13, 0.06  # inches: a line of the notes, and their left end
 _KEY_SIZE = 7.0  # points
 _FILL = "#d9d9d9"
-_BINS, _BEYOND = 40, 4.0
-"""Number of bins, and the largest distance of an axis limit from the scores of the test rows.
-
-The distance is in units of the range of these scores. It is limited because a score may be
-infinite.
-"""
-_MIDDLE_QUANTILES = (0.005, 0.995)
+_BINS = 40
+_NOTE = "scale: linear within one interquartile range of the test rows' median, logarithmic beyond"
 ScoresByModel = Mapping[str, np.ndarray]
 """Scores by name, Float[n]; higher is further out of distribution. Models have different scales."""
 
 
 def plot_ood_scores(
-    test: ScoresByModel, sets: Mapping[str, ScoresByModel], *, thresholds: Sequence[str] = ()
+    test: ScoresByModel,
+    sets: Mapping[str, ScoresByModel],
+    *,
+    thresholds: Sequence[str] = (),
+    note: str | None = None,
 ) -> Figure:
     """Plot histograms of out-of-distribution scores.
 
-    Test rows are filled, rows of an OOD set are an outline. The AUROC of each score is above its
-    panel.
+    Test rows are filled, rows of an OOD set are an outline. The AUROC of each score, with its
+    standard error, is above its panel.
 
     Parameters
     ----------
@@ -65,39 +68,55 @@ def plot_ood_scores(
         Scores of each OOD set, with the same names. Infinity is the highest score.
     thresholds : sequence of str, default=()
         Names of models that classify a row as OOD if its score is above 0; the threshold is marked.
+    note : str, default=None
+        Note below the axes, such as the names of sets that are not drawn.
 
     Returns
     -------
     Figure
-        Figure of one column, with a column of panels for each model and a row for each set. Scores
-        beyond an axis are counted in its last bin, which the label states.
+        Figure of one column, with a column of panels for each model and a row for each set.
+        Infinite scores are counted in the last bin, which the label states.
 
     Raises
     ------
     ValueError
         If there is no set, sets and test rows have different names, or there is no score or a NaN.
+
+    Notes
+    -----
+    The position of a score s is arsinh((s - m) / q), where m and q are median and interquartile
+    range of the test rows. Log densities of OOD rows are often a thousand times farther from the
+    median than those of test rows, and confidences of networks differ by powers of ten from 1. On
+    this scale both have a shape. The scale is original to kdgraph.
     """
     _check_scores(test, sets)
     styles = styles_by_name(list(test))
     width = (COLUMN_WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(test) - 1)) / len(test)
     with style_context():
-        figure, is_cut = (
-            new_figure(COLUMN_WIDTH, _BOTTOM + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY),
+        notes = [*_two_lines(_NOTE), *([] if note is None else _two_lines(note))]
+        foot = _BOTTOM + _NOTE_LINE * len(notes)
+        figure, has_infinite = (
+            new_figure(COLUMN_WIDTH, foot + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY),
             False,
         )
         for column, (name, style) in enumerate(styles.items()):
             everything = np.concatenate([test[name], *(scores[name] for scores in sets.values())])
-            edges = _bin_edges(test[name], everything)
-            is_cut |= bool((everything < edges[0]).any() or (everything > edges[-1]).any())
+            has_infinite |= bool(np.isinf(everything).any())
+            scale = _ScoreScale.of_test_rows(test[name], everything)
+            edges = scale.bin_edges(everything)
             for row, (title, scores) in enumerate(sets.items()):
-                bottom = _BOTTOM + (len(sets) - 1 - row) * (_HEIGHT + _TITLE)
+                bottom = foot + (len(sets) - 1 - row) * (_HEIGHT + _TITLE)
                 axes = add_axes(figure, _LEFT + column * (width + _BETWEEN), bottom, width, _HEIGHT)
+                axes.set_xscale("function", functions=(scale.position, scale.score))
                 _draw_histograms(axes, test[name], scores[name], edges, style)
                 if name in thresholds and edges[0] < 0 < edges[-1]:
                     axes.axvline(
                         0, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="threshold"
                     )
                 _format_axes(axes, is_left=column == 0, is_last=row == len(sets) - 1)
+                axes.xaxis.set_major_locator(FixedLocator(scale.ticks(edges)))
+                axes.xaxis.set_major_formatter(_tick_label)
+                axes.xaxis.set_minor_locator(NullLocator())
                 _text_above(
                     axes,
                     shorten_text(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "",
@@ -105,9 +124,10 @@ def plot_ood_scores(
                     13,
                     BLACK,
                 )
-                _text_above(
-                    axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, style.color
-                )
+                error = delong_stderr(scores[name], test[name])
+                plus_minus = "" if error is None else f" ± {error:.3f}"
+                area = auroc(scores[name], test[name])
+                _text_above(axes, f"AUROC {area:.3f}{plus_minus}", "right", 3, style.color)
                 if row == 0:
                     _text_above(
                         axes,
@@ -117,16 +137,101 @@ def plot_ood_scores(
                         style.color,
                         _KEY_SIZE,
                     )
-        label = "out-of-distribution score" + (" (bins at the ends: all beyond)" if is_cut else "")
+        infinite = " (last bin: infinite)" if has_infinite else ""
+        center, height = _panels_center(width, len(test)), figure.get_figheight()
         figure.text(
-            _panels_center(width, len(test)),
-            0.06 / figure.get_size_inches()[1],
-            label,
+            center,
+            (foot - _BOTTOM + 0.06) / height,
+            f"out-of-distribution score{infinite}",
             ha="center",
             fontsize=7.5,
         )
+        for line, text in enumerate(reversed(notes)):
+            figure.text(
+                _NOTE_LEFT / COLUMN_WIDTH,
+                (0.05 + _NOTE_LINE * line) / height,
+                shorten_text(figure, text, NOTE_SIZE, COLUMN_WIDTH - _NOTE_LEFT - 0.05),
+                fontsize=NOTE_SIZE,
+                color=GREY,
+            )
         _draw_legend(figure, marked=bool(thresholds))
     return figure
+
+
+def _two_lines(text: str) -> list[str]:
+    """Return the lines of a note; it is split if it is wider than the figure."""
+    blank = new_figure(1, 1)
+    return split_in_two_lines(blank, text, NOTE_SIZE, COLUMN_WIDTH - _NOTE_LEFT - 0.05)
+
+
+def _tick_label(score: float, _: float | None = None) -> str:
+    """Return the label of a tick, such as −1,800 or 0.99."""
+    text = f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
+    return text.replace("-", "−")
+
+
+@dataclass(frozen=True)
+class _ScoreScale:
+    """Scale of an axis of scores: arsinh((score - center) / unit).
+
+    Attributes
+    ----------
+    center, unit : float
+        Median and interquartile range of the test rows.
+    """
+
+    center: float
+    unit: float
+
+    @classmethod
+    def of_test_rows(cls, test: np.ndarray, everything: np.ndarray) -> _ScoreScale:
+        """Return the scale for these test rows.
+
+        If the middle half of the test rows has one score, the unit is a hundredth of the range of
+        all scores, and 1 if they are all equal.
+        """
+        finite, finite_test = everything[np.isfinite(everything)], test[np.isfinite(test)]
+        if not len(finite):
+            return cls(0.0, 1.0)
+        low, center, high = np.quantile(
+            finite_test if len(finite_test) else finite, [0.25, 0.5, 0.75]
+        )
+        return cls(float(center), float(high - low) or float(np.ptp(finite)) / 100 or 1.0)
+
+    def position(self, score: np.ndarray) -> np.ndarray:
+        """Return the position of each score on the axis."""
+        return np.arcsinh((np.asarray(score) - self.center) / self.unit)
+
+    def score(self, position: np.ndarray) -> np.ndarray:
+        """Return the score at each position on the axis."""
+        # Matplotlib evaluates the scale beyond the limits too; sinh of 700 is near the largest
+        # number.
+        return self.center + self.unit * np.sinh(np.clip(position, -700, 700))
+
+    def bin_edges(self, everything: np.ndarray) -> np.ndarray:
+        """Return the edges of bins of equal width on the axis, Float[_BINS + 1]."""
+        finite = everything[np.isfinite(everything)]
+        ends = np.array([finite.min(), finite.max()]) if len(finite) else np.array([-1.0, 1.0])
+        low, high = self.position(ends)
+        if high - low < 1e-9:
+            low, high = low - 0.5, high + 0.5
+        edges = self.score(np.linspace(low, high, _BINS + 1))
+        # Rounding must not leave the extreme scores outside.
+        edges[0], edges[-1] = min(edges[0], ends[0]), max(edges[-1], ends[1])
+        return edges
+
+    def ticks(self, edges: np.ndarray) -> list[float]:
+        """Return up to three rounded scores that are evenly spaced on the axis."""
+        low, high = self.position(edges[[0, -1]])
+        targets = self.score(np.linspace(low, high, 7))[1::2]
+        # A tick is rounded to the place that separates it from its neighbours.
+        spacing = np.gradient(targets) / 2
+        places = np.floor(np.log10(np.abs(spacing)))
+        rounded = np.round(targets / 10.0**places) * 10.0**places
+        # Adding 0 makes 0 of -0, which would be labelled as such.
+        return sorted(
+            {float(f"{tick:.6g}") + 0.0 for tick in rounded if edges[0] <= tick <= edges[-1]}
+        )
 
 
 def _draw_histograms(
@@ -150,35 +255,14 @@ def _bin_fractions(scores: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.histogram(np.clip(scores, edges[0], edges[-1]), edges)[0] / len(scores)
 
 
-def _bin_edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
-    """Return the edges of the bins, Float[_BINS + 1].
-
-    They go from the lowest to the highest score, but not too far from those of the test rows.
-    """
-    finite, finite_test = everything[np.isfinite(everything)], test[np.isfinite(test)]
-    if not len(finite):
-        return np.linspace(-1.0, 1.0, _BINS + 1)
-    # Extreme scores of a few rows would compress the histogram of all others, so the range of the
-    # test rows excludes 0.5 % at each end.
-    low, high = np.quantile(finite_test if len(finite_test) else finite, _MIDDLE_QUANTILES)
-    reach = _BEYOND * (high - low) or np.ptp(finite)
-    low, high = max(finite.min(), low - reach), min(finite.max(), high + reach)
-    return (
-        np.linspace(low, high, _BINS + 1)
-        if low < high
-        else np.linspace(low - 0.5, low + 0.5, _BINS + 1)
-    )
-
-
 def _format_axes(axes: Axes, *, is_left: bool, is_last: bool) -> None:
     """Set limits and ticks of a panel."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.yaxis.set_major_formatter(lambda fraction, _: f"{100 * fraction:g}")
     axes.tick_params(labelbottom=is_last)
     if is_left:
-        axes.set_ylabel("share")
+        axes.set_ylabel("rows (%)")
 
 
 def _text_above(
@@ -249,31 +333,42 @@ _PREFERRED_RADIUS = 2.0
 
 
 @register_figure("ood_scores")
-def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 3) -> Any:
+def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 8) -> Any:
     """Plot histograms of the OOD score on test rows and on OOD sets.
+
+    A family of sets is represented by the sphere of radius 2, or by the set in the middle, and its
+    title has the number of its sets.
 
     Parameters
     ----------
-    at_most : int, default=3
-        Largest number of OOD sets; the first ones are drawn. A family of sets is represented by the
-        sphere of radius 2, or by the set in the middle.
+    at_most : int, default=8
+        Largest number of panels of a model. A note names the sets that are not drawn.
     """
-    predictions_by_title = {
-        ood_set_title(predictions).replace("\n", ", "): predictions
-        for predictions in map(_representative_set, run.families())
-    }
+    titles = {_family_title(family): _representative_set(family) for family in run.families()}
     scores = {
-        f"{title}: {predictions.n_rows:,} rows": _score_columns(run, predictions)
-        for title, predictions in predictions_by_title.items()
+        f"{title}: {predictions.n_rows:,} rows": by_name
+        for title, predictions in titles.items()
+        if (by_name := _score_columns(run, predictions))
     }
-    sets = {title: by_name for title, by_name in list(scores.items())[:at_most] if by_name}
     test = _score_columns(run, run.test)
-    if not sets or not test:
+    if not scores or not test:
         return None
     marked = [
         name for name, model in zip(test, run.models, strict=True) if model.supports("ood_score")
     ]
-    return plot_ood_scores(test, sets, thresholds=marked)
+    left_out = [title.rpartition(":")[0] for title in list(scores)[at_most:]]
+    return plot_ood_scores(
+        test,
+        dict(list(scores.items())[:at_most]),
+        thresholds=marked,
+        note=f"not drawn: {'; '.join(left_out)}" if left_out else None,
+    )
+
+
+def _family_title(family: list[Predictions]) -> str:
+    """Return the title of the set that represents a family, with the number of all its sets."""
+    title = ood_set_title(_representative_set(family)).replace("\n", ", ")
+    return title if len(family) == 1 else f"{title} (one of {len(family)} sets)"
 
 
 def _score_columns(run: RunFigureData, predictions: Predictions) -> dict[str, np.ndarray]:

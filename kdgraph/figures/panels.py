@@ -163,7 +163,11 @@ def _draw_repeated(
         axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
     axes.set_xlim(measured.x[0], measured.x[-1])
     if labelled:
-        axes.set_xlabel(measured.x_label, fontsize=NOTE_SIZE, labelpad=1.5)
+        axes.set_xlabel(
+            f"{measured.x_label} (log)" if measured.log else measured.x_label,
+            fontsize=NOTE_SIZE,
+            labelpad=1.5,
+        )
     else:
         axes.tick_params(labelbottom=False)
 

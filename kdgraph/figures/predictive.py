@@ -29,6 +29,7 @@ from kdgraph.figures.style import (
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.3, 0.3, 0.38, 0.44, 0.3  # inches
+_TITLE_LINE = 0.11  # inches
 _WIDEST, _HEIGHT = 2.6, 1.5
 _KEY_SIZE = 7.0
 
@@ -40,7 +41,7 @@ class PredictedRow:
     Attributes
     ----------
     title : str
-        Title of the panel.
+        Title of the panel; a line break makes a second line.
     at : Float[m]
         Increasing values of the outcome.
     density : mapping of str to Float[m]
@@ -99,14 +100,18 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
     width = _LEFT + len(rows) * panel + (len(rows) - 1) * _GAP + _RIGHT
     names = list(rows[0].density)
     with style_context():
-        figure = new_figure(width, _BOTTOM + _HEIGHT + _HEAD)
+        more_lines = max(row.title.count("\n") for row in rows)
+        figure = new_figure(width, _BOTTOM + _HEIGHT + _HEAD + _TITLE_LINE * more_lines)
         for i, row in enumerate(rows):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, _HEIGHT)
             _draw_row(axes, row)
             axes.set_xlabel(outcome)
-            axes.set_title(
-                shorten_text(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3
-            )
+            if i == 0:
+                axes.set_ylabel("density")
+            lines_of_title = [
+                shorten_text(figure, line, NOTE_SIZE, panel) for line in row.title.split("\n")
+            ]
+            axes.set_title("\n".join(lines_of_title), fontsize=NOTE_SIZE, pad=3, linespacing=1.1)
         lines = [Line2D([], [], linewidth=1.2) for _ in names]
         for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
             line.set(color=style.color, linestyle=style.linestyle)
@@ -273,13 +278,11 @@ def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -
 
 
 def _feature_text(run: RunFigureData, row: int) -> str:
-    """Return the features of a row as text if there are at most two."""
+    """Return the features of a row as a second line if there are at most two."""
     X, names = run.splits.test.X, run.splits.test.feature_names
-    return (
-        "".join(f" · {name} = {X[row, i]:.3g}" for i, name in enumerate(names))
-        if X.ndim == 2 and X.shape[1] <= 2
-        else ""
-    )
+    if X.ndim != 2 or X.shape[1] > 2:
+        return ""
+    return "\n" + ", ".join(f"{name} = {X[row, i]:.3g}" for i, name in enumerate(names))
 
 
 def _estimate_density(distribution: Any, at: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from kdgraph.figures.style import (
     add_axes,
     legend_label,
     new_figure,
+    note_above,
     shorten_text,
     style_context,
     styles_by_name,
@@ -28,8 +29,16 @@ from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.48, 0.12, 0.08, 0.36  # inches
 _WIDTH, _HEIGHT = COLUMN_WIDTH - _LEFT - _RIGHT, 2.2
-_COUNTS, _GAP, _KEY_LINE = 0.62, 0.1, 0.15
+_COUNTS, _GAP, _KEY_LINE, _NOTE_LINE = 0.62, 0.1, 0.15, 0.14
 _KEY_SIZE = 7.0  # points
+_SMALLEST, _LARGEST = 2.2, 6.0  # points: diameter of the markers of no row and of the fullest bin
+MIN_JOINED_ROWS = 10
+"""Bins with fewer rows are faded, and no line joins them.
+
+The Wilson interval of nine rows is at least .30 wide, a third of the axis.
+"""
+FADED = 0.35
+"""Opacity of these bins."""
 _NORMAL_95 = 1.959963984540054
 
 AccuracyIntervalName = Literal["wilson", "clopper_pearson"]
@@ -65,9 +74,10 @@ def plot_reliability_diagram(
 
     Notes
     -----
-    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy.
-    They show the sampling error of the rows, and unlike ±√(a(1-a)/n) they do not vanish if all of a
-    few predictions are correct.
+    Points are at the mean confidence of their bin, and their area grows with its rows. Bars are
+    binomial intervals of the accuracy. They show the sampling error of the rows, and unlike
+    ±√(a(1-a)/n) they do not vanish if all of a few predictions are correct. Lines join adjacent
+    bins of at least 10 rows; bins with fewer rows are faded.
 
     Examples
     --------
@@ -85,7 +95,8 @@ def plot_reliability_diagram(
             f" {sorted(ece)}"
         )
     with style_context():
-        key = _KEY_LINE * (len(bins) + 1)
+        key = _KEY_LINE * (len(bins) + 1) + _NOTE_LINE
+        fullest = max(int(model_bins.count.max()) for model_bins in bins.values())
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _COUNTS + _GAP + _HEIGHT + key + _TOP)
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _COUNTS)
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
@@ -97,6 +108,7 @@ def plot_reliability_diagram(
                 bins[name],
                 style,
                 interval,
+                fullest,
             )
             _draw_counts(below, short_name, bins[name], style)
         above.plot(
@@ -104,16 +116,13 @@ def plot_reliability_diagram(
         )
         _format_axes(above, below, list(bins.values()), interval)
         above.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE
+            loc="lower left",
+            bbox_to_anchor=(0, 1 + _NOTE_LINE / _HEIGHT),
+            labelspacing=0.25,
+            fontsize=_KEY_SIZE,
         )
-        note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
-        above.annotate(
-            _INTERVAL_NOTES[interval],
-            (1, 1.01),
-            (0, 5),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            **note,
+        note_above(
+            above, _figure_note(list(bins.values()), interval), above.get_xlim()[0], "left", 3
         )
     return figure
 
@@ -185,18 +194,61 @@ _INTERVAL_NOTES = {
 }
 
 
+def _figure_note(all_bins: Sequence[ReliabilityBins], interval: AccuracyIntervalName) -> str:
+    """Return the note above the panel, which explains faded bins only if there are any."""
+    is_sparse = [(bins.count > 0) & (bins.count < MIN_JOINED_ROWS) for bins in all_bins]
+    faded = f"; faded: fewer than {MIN_JOINED_ROWS} rows" if np.any(is_sparse) else ""
+    return f"{_INTERVAL_NOTES[interval]}{faded}"
+
+
 def _draw_accuracy(
-    axes: Axes, label: str, bins: ReliabilityBins, style: PlotStyle, interval: AccuracyIntervalName
+    axes: Axes,
+    label: str,
+    bins: ReliabilityBins,
+    style: PlotStyle,
+    interval: AccuracyIntervalName,
+    fullest: int,
 ) -> None:
-    """Draw the accuracy of one model with intervals."""
-    is_filled = bins.count > 0
-    x, y = bins.confidence[is_filled], bins.accuracy[is_filled]
-    low, high = _INTERVAL_FUNCTIONS[interval](y, bins.count[is_filled])
+    """Draw the accuracy of one model with intervals.
+
+    ``fullest`` is the number of rows that has the largest marker.
+    """
     unclipped: dict[str, Any] = {"clip_on": False}  # a point at 0 lies on the frame
-    axes.vlines(
-        x, low, high, color=style.color, linewidth=0.8, alpha=0.55, gid="intervals", **unclipped
-    )
-    axes.plot(x, y, label=label, **style.line(), **unclipped)
+    is_joined = bins.count >= MIN_JOINED_ROWS
+    # NaN interrupts the line: a line over empty and sparse bins would show what was not measured.
+    line = {**style.line(), "marker": "", "linewidth": 1.2}
+    axes.plot(bins.confidence, np.where(is_joined, bins.accuracy, np.nan), **line, **unclipped)
+    axes.plot([], [], label=label, **style.line())  # the legend's line has a marker of one size
+    diameters = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt(bins.count / fullest)
+    face = style.color if style.filled else "white"
+    for is_shown, opacity in ((is_joined, 1.0), ((bins.count > 0) & ~is_joined, FADED)):
+        if not is_shown.any():
+            continue
+        x, y = bins.confidence[is_shown], bins.accuracy[is_shown]
+        low, high = _INTERVAL_FUNCTIONS[interval](y, bins.count[is_shown])
+        axes.vlines(
+            x,
+            low,
+            high,
+            color=style.color,
+            linewidth=0.8,
+            alpha=0.6 * opacity,
+            gid="intervals",
+            **unclipped,
+        )
+        axes.scatter(
+            x,
+            y,
+            s=diameters[is_shown] ** 2,
+            marker=style.marker,
+            facecolors=face,
+            edgecolors=style.color,
+            linewidths=0.9,
+            alpha=opacity,
+            zorder=3,
+            gid="bins",
+            **unclipped,
+        )
 
 
 def _draw_counts(axes: Axes, name: str, bins: ReliabilityBins, style: PlotStyle) -> None:

@@ -92,7 +92,7 @@ def plot_reward_against_ratio(
         width = COLUMN_WIDTH - _LEFT - _RIGHT
         above = add_axes(figure, _LEFT, _BOTTOM + _LOWER + _GAP, width, _HEIGHT)
         below = add_axes(figure, _LEFT, _BOTTOM, width, _LOWER)
-        for axes, label in ((above, "reward gained (u a row)"), (below, "share “unsure”")):
+        for axes, label in ((above, "gain in reward (u per row)"), (below, "fraction “unsure”")):
             _format_axes(axes, ratios, label)
         parent = np.atleast_2d(reward[names[0]])
         for name in names:
@@ -107,7 +107,7 @@ def plot_reward_against_ratio(
             _draw_curve(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
         above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
         above.tick_params(labelbottom=False)
-        below.set(xlabel="cost of a mistake, w/u", ylim=(0, None))
+        below.set(xlabel="cost of an error, w/u (log scale)", ylim=(0, None))
         if band_of is not None:
             note = shorten_text(
                 figure,

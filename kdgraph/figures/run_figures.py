@@ -278,6 +278,44 @@ def mean_confidence_by_set(
     }
 
 
+CONFIDENCE_BAND = "95 % intervals of the mean over the rows"
+"""Description of the bands of :func:`mean_confidence_intervals`."""
+
+
+def mean_confidence_intervals(
+    run: RunFigureData, sets: list[Predictions]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return 95 % intervals of the mean confidence of both models on each of s sets.
+
+    They are normal intervals, the mean ± 1.96 standard errors over the rows of a set, cut to
+    [0, 1].
+
+    Returns
+    -------
+    dict of str to (Float[s], Float[s])
+        Lower and upper ends by model name.
+
+    Raises
+    ------
+    ValueError
+        If one of the models is not a classifier.
+    """
+    intervals = {}
+    for name in run.names:
+        ends = []
+        for predictions in sets:
+            by_name = run.confidence(predictions)
+            if by_name is None:
+                raise ValueError(f"{name} has no confidence on {predictions.ood_name}")
+            values = np.asarray(by_name[name], dtype=np.float64)
+            # A single row has no deviation, so its interval is its value.
+            half = 1.96 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+            ends.append(np.clip([values.mean() - half, values.mean() + half], 0, 1))
+        low, high = np.transpose(ends)
+        intervals[name] = low, high
+    return intervals
+
+
 TableColumns = dict[str, np.ndarray]
 
 

@@ -107,7 +107,10 @@ def plot_score_densities(
             for score, _ in (*densities.values(), *confidence.values())
             for end in (np.min(score), np.max(score))
         ]
-        for axes, label in ((left, density_label), (right, "confidence")):
+        for axes, label in (
+            (left, f"{density_label} (log scale)" if log else density_label),
+            (right, "confidence"),
+        ):
             axes.set(xlim=(min(ends), max(ends)), xlabel=score_label, ylabel=label)
             axes.legend(
                 loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2
@@ -158,7 +161,7 @@ def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: boo
 def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
     """Draw the accuracy of each non-empty bin as a step with an interval in its middle."""
     is_filled = bins.count > 0
-    edges, label = [*bins.lower, bins.upper[-1]], "share right, with 95 % intervals"
+    edges, label = [*bins.lower, bins.upper[-1]], "accuracy, with 95 % intervals"
     axes.stairs(
         bins.accuracy,
         edges,

@@ -110,7 +110,7 @@ def plot_boxes_by_setting(
             if title in log:
                 set_log_scale(axes, "y")
             axes.set(xlabel=setting)
-            axes.set_title(title, fontsize=8, pad=3)
+            axes.set_title(f"{title} (log scale)" if title in log else title, fontsize=8, pad=3)
         _draw_legend(figure, names, panels, has_ideal=bool(ideal))
     return figure
 

@@ -10,8 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kdgraph.figures.run_figures import (
+    CONFIDENCE_BAND,
     RunFigureData,
     mean_confidence_by_set,
+    mean_confidence_intervals,
     register_figure,
     single_parameter,
 )
@@ -247,6 +249,8 @@ def plot_confidence_against_shift_from_run(run: RunFigureData) -> Any:
         values,
         run.prior,
         id_values={label: families[label][0].id_values for label in curves},
+        bands={label: mean_confidence_intervals(run, families[label]) for label in curves},
+        band_of=CONFIDENCE_BAND,
     )
 
 

@@ -130,14 +130,8 @@ def _run_stages(
         files = _write_outputs(evaluated.value, splits, folder.path)
 
         reporter.stage("figures")
-        names = figure_names(config.parent, config.after)
         drawn = run_stage(
-            lambda: _draw_figures(
-                config.drawn,
-                config.figures,
-                (splits, evaluated.value, (parent, model), names),
-                folder.path,
-            )
+            lambda: _draw_figures(config, (splits, evaluated.value, (parent, model)), folder.path)
         )
         files |= {
             "figures": drawn.value,
@@ -178,26 +172,36 @@ def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
     after : mapping
         Group → node of each component after it.
     """
-    parent_name = str(parent["name"])
-    components = (name for node in after.values() if (name := str(node["name"])) != "none")
-    name = " + ".join(components) or "none"
-    return parent_name, name if name != parent_name else f"{name} (calibrated)"
+    from kdgraph.figures.model_names import paper_name
+
+    parent_name = paper_name(str(parent["name"]))
+    # A gate has the name of the quantity that it thresholds, so the word "gate" follows it.
+    components = (
+        f"{str(node['name']).replace('_', ' ')} gate"
+        if group == "gate"
+        else paper_name(node["name"])
+        for group, node in after.items()
+        if node["name"] != "none"
+    )
+    label = " + ".join(components) or paper_name("none")
+    label = label[:1].upper() + label[1:] if label.endswith(" gate") else label
+    return parent_name, label if label != parent_name else f"{label} (calibrated)"
 
 
 def _draw_figures(
-    figures: Mapping[str, Mapping[str, Any]],
-    options: Mapping[str, Any],
-    contents: tuple[Splits, Evaluation, tuple[FittedModel, FittedModel], tuple[str, str]],
+    config: RunConfig,
+    contents: tuple[Splits, Evaluation, tuple[FittedModel, FittedModel]],
     run_dir: Path,
 ) -> list[str]:
     """Draw the config's figures, as far as the run has their contents; return the files' names."""
-    if not figures:
+    if not config.drawn:
         return []
     from kdgraph.figures.run_figures import RunFigureData
 
+    data = RunFigureData(*contents, names=figure_names(config.parent, config.after))
     with wrap_os_errors(run_dir / FIGURES):
-        names = RunFigureData(*contents).save(
-            run_dir / FIGURES, figures, options["formats"], options["dpi"]
+        names = data.save(
+            run_dir / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]
         )
     return [f"{FIGURES}/{name}" for name in names]
 

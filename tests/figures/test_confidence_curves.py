@@ -43,8 +43,8 @@ def test_class_panels_are_legible(n, width, columns, assert_legible, texts_of):
         "PhANNs",
         "kde",
         "tswa",
-        "share right and 95 %, test set 1",
-        "share right and 95 %, test set 2",
+        "accuracy and 95 % interval, test set 1",
+        "accuracy and 95 % interval, test set 2",
     } <= set(texts_of(figure))
     assert_legible(figure)
 
@@ -68,12 +68,24 @@ def test_curves_and_axis_begin_at_low_and_steps_cut_there_are_dashed():
         line_points(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
     )
-    full_steps, cut_step = (line for line in axes.lines if line.get_gid() == "steps test")
+    steps = [line for line in axes.lines if line.get_gid() == "steps test"]
+    (cut_step,) = (line for line in steps if line.get_xdata()[0] == pytest.approx(0.25))
+    full_steps = next(line for line in steps if line is not cut_step)
     np.testing.assert_allclose([cut_step.get_xdata()[0], cut_step.get_xdata()[-1]], [0.25, 0.3])
     assert (
         full_steps.get_xdata()[0] == pytest.approx(0.3)
         and full_steps.get_linestyle() == "-" != cut_step.get_linestyle()
     )
+
+
+def test_steps_and_intervals_of_few_rows_are_faded():
+    bins = reliability_bins(np.repeat([0.35, 0.45], [9, 10]), np.ones(19, dtype=bool), bins=10)
+    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": bins})}, identity=None).axes
+    steps = [line for line in axes.lines if line.get_gid() == "steps test"]
+    bars = [artist for artist in axes.collections if artist.get_gid() == "intervals test"]
+    assert [line.get_xdata()[0] for line in steps] == pytest.approx([0.4, 0.3])
+    assert steps[0].get_alpha() == 1 and steps[1].get_alpha() < 0.5
+    assert bars[1].get_alpha() < 0.5 * bars[0].get_alpha()
 
 
 def test_steps_are_accuracies_interrupted_at_empty_bins():

@@ -34,9 +34,10 @@ def test_panels_are_sets_and_lines_are_models(texts_of):
         assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
         (false_alarm_line,) = (line for line in axes.lines if line.get_gid() == "false alarm")
         assert set(false_alarm_line.get_ydata()) == {0.05}
-    assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(
-        texts_of(figure)
-    )
+    assert {
+        "fraction of OOD rows in sets of 50 (square-root scale)",
+        "power (fraction of sets detected)",
+    } <= set(texts_of(figure))
 
 
 @pytest.mark.parametrize(

@@ -160,3 +160,18 @@ def test_invalid_input_raises_with_reason(panels, message) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         plot_critical_difference_diagram(panels)
     assert str(caught.value) == message
+
+
+def test_names_that_are_too_wide_are_broken_instead_of_cut(texts_of, assert_legible) -> None:
+    names = [
+        "KDF",
+        "kernel density forest with whitened densities, seed=500",
+        "random_forest-isotonic_top_label-density_gate",
+    ]
+    summary = RankSummary({n: 1.0 + i for i, n in enumerate(names)}, 0.5, [], 9, 0.01)
+    figure = plot_critical_difference_diagram({"NLL": summary})
+    texts = texts_of(figure)
+    assert "kernel density forest with\nwhitened densities, seed=500" in texts
+    assert "random_forest-isotonic_\ntop_label-density_gate" in texts
+    assert not any("…" in text for text in texts)
+    assert_legible(figure)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from kdgraph.figures import plot_image_row
+from kdgraph.figures.style import BLUE, GREY
 
 
 def make_images(n: int, channels: int = 3, shape: tuple[int, int] = (8, 8)) -> list[np.ndarray]:
@@ -49,6 +53,50 @@ def test_any_number_of_images_is_legible(n: int, assert_legible) -> None:
     )
     assert figure.get_size_inches()[0] <= 7 + 1e-9
     assert_legible(figure)
+
+
+def test_predictions_are_below_the_images_in_the_colours_of_the_models(
+    assert_legible, texts_of
+) -> None:
+    predictions = {
+        "CNN": ["circle: 1.000", "square: 0.981"],
+        "a density network with a long name": ["circle: 0.998", "square: 0.512"],
+    }
+    figure = plot_image_row(make_images(2), ["circle", "noise"], predictions)
+    assert_legible(figure)
+    colors = {text.get_text(): text.get_color() for text in figure.texts}
+    assert colors == {
+        **dict.fromkeys(predictions["CNN"], GREY),
+        **dict.fromkeys(predictions["a density network with a long name"], BLUE),
+    }
+    assert "CNN" in texts_of(figure)
+
+
+def test_example_images_have_the_confidence_of_both_models(kdg, tmp_path) -> None:
+    code, _, err = kdg(
+        *("run", "dataset=shapes", "dataset.size=24", "dataset.radius=3", "dataset.sides=[10,5]"),
+        *(
+            "dataset.n_train=40",
+            "dataset.n_calibration=20",
+            "dataset.n_test=20",
+            "method=temperature",
+        ),
+        *("parent=cnn", "parent.max_epochs=1", "ood=noise", "ood.n=5"),
+        *("figures=none", "figures.formats=[svg]", "+figures.draw.example_images={}"),
+    )
+    assert code == 0, err
+    (svg,) = tmp_path.rglob("example_images.svg")
+    texts = re.findall(r">([^<>\n]+)</text>", svg.read_text(encoding="utf-8"))
+    assert {"CNN", "Temperature", "circle", "rectangle", "noise"} <= set(texts)
+    frame = pd.read_parquet(next(tmp_path.rglob("predictions.parquet")))
+    test = frame[frame["set"] == "test"]
+    shown = [test[test["y"] == label].iloc[0] for label in ("circle", "rectangle")]
+    shown.append(frame[frame["set"] == "noise"].iloc[0])
+    for row in shown:
+        for model in ("parent", "calibrated"):
+            proba = {label: row[f"{model}_{label}"] for label in ("circle", "rectangle")}
+            label = max(proba, key=proba.__getitem__)
+            assert f"{label}: {proba[label]:.3f}" in texts
 
 
 @pytest.mark.parametrize(

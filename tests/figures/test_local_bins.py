@@ -30,7 +30,7 @@ def test_curve_is_the_fraction_of_rows_up_to_an_error(texts_of) -> None:
     bins = [make_bin(), make_bin("worst bin", error=-0.12, seed=1)]
     bins[1].slce[3] = np.nan
     figure = plot_lce_of_bins(bins, bandwidth=0.2, axis_names=("t-SNE 1", "t-SNE 2"))
-    curves = [axes for axes in figure.axes if axes.get_ylabel() == "share of rows"]
+    curves = [axes for axes in figure.axes if axes.get_ylabel() == "fraction of rows"]
     for axes, confidence_bin in zip(curves, bins, strict=True):
         sizes = np.abs(confidence_bin.slce[~np.isnan(confidence_bin.slce)])
         step, mean, bin_error = axes.lines
@@ -65,7 +65,7 @@ def test_few_large_errors_do_not_determine_the_axis() -> None:
     (axes,) = [
         axes
         for axes in plot_lce_of_bins([confidence_bin], bandwidth=1).axes
-        if axes.get_ylabel() == "share of rows"
+        if axes.get_ylabel() == "fraction of rows"
     ]
     assert 0.19 < axes.get_xlim()[1] < 0.3
 

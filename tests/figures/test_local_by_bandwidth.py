@@ -49,7 +49,11 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
     curves = make_curves()
     figure = plot_lce_against_bandwidth({"features": curves})
     assert figure.get_size_inches()[0] == 3.5
-    assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "MLCE",
+        "mean LCE",
+        "effective rows (log)",
+    ]
     for axes, expected in zip(figure.axes, (curves.mlce, curves.lce, curves.n_eff), strict=True):
         lines = {line.get_label(): line for line in axes.lines}
         for name, values in expected.items():

@@ -7,7 +7,7 @@ import pytest
 
 from kdgraph.figures import plot_ood_scores
 from kdgraph.figures.style import BLUE, GREY
-from kdgraph.metrics import auroc
+from kdgraph.metrics import auroc, delong_stderr
 
 NAMES = ("random_forest", "tood, rows in sets of 100")
 
@@ -47,7 +47,9 @@ def test_columns_are_models_and_rows_are_sets(texts_of):
             assert outline.get_edgecolor()[:3] == pytest.approx(
                 tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
             )
-            assert f"AUROC {auroc(ood_scores[name], test[name]):.3f}" in texts_of(figure)
+            area = auroc(ood_scores[name], test[name])
+            error = delong_stderr(ood_scores[name], test[name])
+            assert f"AUROC {area:.3f} ± {error:.3f}" in texts_of(figure)
     assert {
         "near",
         "far",
@@ -55,6 +57,7 @@ def test_columns_are_models_and_rows_are_sets(texts_of):
         "test rows",
         "out of distribution",
         "out-of-distribution score",
+        "rows (%)",
     } <= set(texts_of(figure))
     left_edges = {round(axes.get_position().x0, 3) for axes in figure.axes}
     assert len(left_edges) == 2
@@ -70,14 +73,56 @@ def test_threshold_is_marked_for_models_that_have_one(texts_of):
     assert "threshold" not in texts_of(plot_ood_scores(random_scores(), {"far": random_scores()}))
 
 
-def test_extreme_and_infinite_scores_are_in_the_last_bin(texts_of):
+def test_axis_is_linear_near_the_median_of_the_test_rows_and_logarithmic_beyond(texts_of):
+    test = random_scores(1000, names=NAMES[:1])
+    figure = plot_ood_scores(test, {"far": {NAMES[0]: np.array([1e6, 1e3, 2.0])}})
+    low, middle, high = np.quantile(test[NAMES[0]], [0.25, 0.5, 0.75])
+    to_position = figure.axes[0].transScale
+
+    def position(score):
+        return to_position.transform((score, 0.0))[0]
+
+    np.testing.assert_allclose(position(middle), 0, atol=1e-12)
+    np.testing.assert_allclose(position(middle + (high - low)), np.arcsinh(1))
+    # Beyond, a factor of 10 is ln(10) of the axis, up to the difference of arsinh and logarithm.
+    np.testing.assert_allclose(position(1e6) - position(1e5), np.log(10), atol=1e-4)
+    counts = get_stairs(figure.axes[0], "out of distribution").get_data()
+    assert counts.edges[-1] == pytest.approx(1e6) and counts.values[-1] == pytest.approx(1 / 3)
+    # The bin of the test rows is not the only one that they fill, in spite of the score of 1e6.
+    assert (get_stairs(figure.axes[0], "test rows").get_data().values > 0).sum() > 5
+    assert "of the test rows' median, logarithmic beyond" in texts_of(figure)
+
+
+def test_infinite_scores_are_in_the_last_bin(texts_of):
     test = random_scores()
     ood_scores = {NAMES[0]: np.full(10, 1e6), NAMES[1]: np.array([np.inf, 0.0, 1.0, -1.0])}
     figure = plot_ood_scores(test, {"far": ood_scores})
-    first, second = (get_stairs(axes, "out of distribution").get_data() for axes in figure.axes)
-    assert first.values[-1] == 1 and first.edges[-1] < 100
+    _, second = (get_stairs(axes, "out of distribution").get_data() for axes in figure.axes)
     assert second.values[-1] == 0.25 and np.isfinite(second.edges).all()
-    assert "out-of-distribution score (bins at the ends: all beyond)" in texts_of(figure)
+    assert "out-of-distribution score (last bin: infinite)" in texts_of(figure)
+
+
+@pytest.mark.parametrize("spread", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("far", [1.0, 1e3, 1e300])
+def test_ticks_are_few_distinct_and_inside_of_the_axis(spread, far):
+    test = random_scores(names=NAMES[:1])
+    figure = plot_ood_scores(
+        {NAMES[0]: spread * test[NAMES[0]]},
+        {"far": {NAMES[0]: np.array([spread * min(far, 1e280)])}},
+    )
+    (axes,) = figure.axes
+    ticks = axes.get_xticks()
+    assert 1 <= len(ticks) <= 3
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert len(set(labels)) == len(labels) and "−0" not in labels
+    assert axes.get_xlim()[0] <= min(ticks) and max(ticks) <= axes.get_xlim()[1]
+
+
+def test_sets_that_are_not_drawn_are_named(texts_of):
+    figure = plot_ood_scores(
+        random_scores(), {"far": random_scores(shift=3.0)}, note="not drawn: near"
+    )
+    assert "not drawn: near" in texts_of(figure)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf])

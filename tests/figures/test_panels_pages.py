@@ -105,9 +105,9 @@ def test_lowest_panel_of_each_column_is_labelled() -> None:
     assert [axes.get_xlabel() for axes in figure.axes] == [
         "",
         "",
-        "rows",
+        "rows (log)",
         "radius",
-        "rows",
+        "rows (log)",
         "radius",
     ]
 

@@ -115,7 +115,7 @@ def test_only_the_last_row_of_a_parameter_is_labelled() -> None:
     )
     assert [axes.get_xlabel() for axes in figure.axes if axes.get_ylabel() == ""] == [
         *[""] * 6,
-        *["training rows", "training rows", "radius"] * 2,
+        *["training rows (log)", "training rows (log)", "radius"] * 2,
         *["features"] * 2,
     ]
 

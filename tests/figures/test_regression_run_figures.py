@@ -92,7 +92,7 @@ def test_densities_have_area_one_and_the_true_one_is_exact():
     run, _ = make_run_data(Heteroscedastic())
     figure = registered_figures()["predictive_densities"](run, rows=[7, 3])
     assert [axes.get_title() for axes in figure.axes] == [
-        f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)
+        f"test row {i}\nx = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)
     ]
     for axes, row in zip(figure.axes, (7, 3), strict=True):
         lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}

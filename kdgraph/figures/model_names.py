@@ -1,0 +1,130 @@
+"""Names of models in figures, as papers write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+_WHOLE_NAMES = {
+    "catboost": "CatBoost",
+    "cum": "Cumulative",
+    "cum_plus": "Cumulative+",
+    "cum_star": "Cumulative*",
+    "hist_gradient_boosting": "Histogram gradient boosting",
+    "knn": "k-NN",
+    "lenet": "LeNet-5",
+    "lightgbm": "LightGBM",
+    "linear_pool": "Linear pool",
+    "lore": "LoRe",
+    "mc_dropout": "MC dropout",
+    "ngboost": "NGBoost",
+    "none": "Unchanged",
+    "ocsvm": "One-class SVM",
+    "resnet": "ResNet-20",
+    "set_ks": "Set test, KS",
+    "set_mmd": "Set test, MMD",
+    "sigmoid": "Platt's sigmoid",
+    "tswa_ridge": "TSWA, ridge",
+    "venn_abers": "Venn-Abers",
+    "venn_abers_pooled": "Venn-Abers, pooled",
+    "vim": "ViM",
+    "xgboost": "XGBoost",
+}
+"""Components whose name does not follow from the words of their key."""
+_WORDS = {
+    **{
+        word: word.upper()
+        for word in (
+            *("acet", "aps", "ceda", "cnn", "csts", "cstswa", "cv", "glm", "kde", "kdf", "kdn"),
+            *("lac", "lof", "mlp", "mmce", "msp", "odin", "oe", "pit", "raps", "sts", "tood"),
+            *("tswa",),
+        )
+    },
+    "lenet": "LeNet-5",
+    "lore": "LoRe",
+    "tsne": "t-SNE",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+}
+_SUFFIXES = {
+    "top_label": "top label",
+    "pooled": "pooled",
+    "paper": "paper",
+    "reference": "reference",
+}
+"""Variants of a component, which follow a comma."""
+_KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def paper_name(name: str, parents: Collection[str] = ()) -> str:
+    """Return the name of a component of a model, or of a method, as a paper writes it.
+
+    Parameters
+    ----------
+    name : str
+        Name of a component in a config, or of a method in a table. Words after the first space,
+        such as the settings that distinguish two runs of one method, are kept. A name that is not
+        made of small letters, digits and single underscores is a name that the user chose; it is
+        returned unchanged.
+    parents : collection of str, default=()
+        Names of parents. A method ``<parent>-<calibrator>`` of one of them is written with a plus.
+
+    Returns
+    -------
+    str
+        Words instead of underscores, acronyms in capitals, a capital at the beginning.
+
+    Examples
+    --------
+    >>> [paper_name(name) for name in ("random_forest", "kdf", "isotonic_top_label", "local_pit")]
+    ['Random forest', 'KDF', 'Isotonic, top label', 'Local PIT']
+    >>> paper_name("kdf n_estimators=10"), paper_name("My_net"), paper_name("my-net")
+    ('KDF n_estimators=10', 'My_net', 'my-net')
+    >>> paper_name("random_forest-isotonic", parents=["random_forest"])
+    'Random forest + Isotonic'
+    """
+    key, space, rest = name.partition(" ")
+    parent = next((parent for parent in parents if key.startswith(f"{parent}-")), None)
+    parts = [key] if parent is None else [parent, *key.removeprefix(f"{parent}-").split("-")]
+    if any(_KEY.fullmatch(part) is None for part in parts):
+        return name
+    names = " + ".join(_WHOLE_NAMES.get(part) or _spelt_out(part) for part in parts)
+    return f"{names}{space}{rest}"
+
+
+def paper_names(names: Iterable[str], parents: Collection[str] = ()) -> dict[str, str]:
+    """Return the name of each method in a figure, different ones for different methods.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of methods in tables.
+    parents : collection of str, default=()
+        Names of parents, as in :func:`paper_name`.
+
+    Returns
+    -------
+    dict of str to str
+        Names of :func:`paper_name`, or the names as they are where two would be the same.
+
+    Examples
+    --------
+    >>> paper_names(["kdf", "random_forest (parent)"])
+    {'kdf': 'KDF', 'random_forest (parent)': 'Random forest (parent)'}
+    >>> paper_names(["kdf", "KDF"])
+    {'kdf': 'kdf', 'KDF': 'KDF'}
+    """
+    spelt_out = {name: paper_name(name, parents) for name in names}
+    is_distinct = len(set(spelt_out.values())) == len(spelt_out)
+    return spelt_out if is_distinct else {name: name for name in spelt_out}
+
+
+def _spelt_out(key: str) -> str:
+    """Return the words of a key, with its variant behind a comma."""
+    for suffix, words in _SUFFIXES.items():
+        stem = key.removesuffix(f"_{suffix}")
+        if stem != key:
+            return f"{_WHOLE_NAMES.get(stem) or _spelt_out(stem)}, {words}"
+    text = " ".join(_WORDS.get(word, word) for word in key.split("_"))
+    return text[:1].upper() + text[1:] if text[:2] != "t-" else text
