@@ -96,7 +96,9 @@ def plot_confidence_against_radius(
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
         for name, style in styles_by_name(list(curves)).items():
-            axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **style.line())
+            # More than 20 markers would merge into one thick line.
+            line = {"markevery": max(1, -(-len(radii) // 20)), "clip_on": False, "zorder": 3}
+            axes.plot(radii, curves[name], label=name, **style.line() | line)
             if bands and name in bands:
                 axes.fill_between(
                     radii,
