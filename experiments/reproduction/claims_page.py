@@ -16,8 +16,9 @@ from experiments.common.markdown import head, line
 from experiments.reproduction.claims import STANDINGS, Asked, ask, sentences
 from experiments.reproduction.declared import Paper, Scale
 from experiments.reproduction.kept import Kept, told
+from kdgraph.results.export import Section
 
-__all__ = ["STANDINGS", "Sayings", "asked_of", "found_of", "markdown", "summary"]
+__all__ = ["STANDINGS", "Sayings", "asked_of", "found_of", "markdown", "section", "summary"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,19 @@ def summary(chapters: Sequence[Sayings]) -> list[str]:
         line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)])
         for of in chapters
     ]
+
+
+def section(chapters: Sequence[Sayings]) -> Section:
+    """Return :func:`summary` as a narrow table: a column for each paper, a row for each standing.
+
+    Standings that no sentence has are left out.
+    """
+    rows = [
+        [name, *(str(of.counts[name]) for of in chapters)]
+        for name in STANDINGS
+        if any(of.counts[name] for of in chapters)
+    ]
+    return Section("claims in words", ["", *(of.paper.name for of in chapters)], rows)
 
 
 def found_of(part: Claim) -> str:

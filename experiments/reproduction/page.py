@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,21 +22,30 @@ from experiments.reproduction.chapters import Chapter, Count, Item, chapter, cou
 from experiments.reproduction.declared import Paper, Scale
 from experiments.reproduction.kept import CELLS, CLAIMS, MEASURED, Kept, kept_in, told
 from experiments.reproduction.papers import with_items
-from experiments.reproduction.verdicts import REACHED, VERDICTS, Cell, Measurement
+from experiments.reproduction.verdicts import NOT_JUDGED, REACHED, VERDICTS, Cell, Measurement
 from experiments.reproduction.work import Task
+from kdgraph.results.export import Section, sections_to_text
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.record import git_state
 
 HERE = Path(__file__).parent
 GOAL = 0.75
 """Fraction of the numbers that are judged that is to match or be better."""
+LINE = 100
+"""Columns of a sentence where the output is no terminal."""
 CAPTIONS = ("match or better, of what is judged", "of what can be run")
 
 
 def write(
-    papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Path, command: str, to: Path
+    papers: Sequence[Paper],
+    tasks: Sequence[Task],
+    scale: Scale,
+    runs: Path,
+    command: str,
+    to: Path,
+    width: int | None = None,
 ) -> str:
-    """Write the page and the one of claims; returns what to tell.
+    """Write the page and the one of claims, and return their summary for a terminal.
 
     Parameters
     ----------
@@ -46,6 +56,7 @@ def write(
         ``claims.csv`` and ``measurements.csv`` go, and the archives of studies that have one. What
         these hold already stays, with when it was made, but for what there are runs of now: so a
         page is made again in parts, and without its runs.
+    width : columns of the terminal; None for tables of any width, and lines of 100 columns.
 
     Raises
     ------
@@ -66,10 +77,10 @@ def write(
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
     _write_html(
         to / "page.html",
-        shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)},
+        shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters, scale)},
     )
     _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
-    write_atomically(to / "page.md", markdown(chapters, about).encode(), "--page")
+    write_atomically(to / "page.md", markdown(chapters, about, scale).encode(), "--page")
     write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode(), "--page")
     write_atomically(
         to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode(), "--page"
@@ -82,14 +93,17 @@ def write(
     by_seed = _by_seed(chapters, kept, scale, made)
     write_atomically(to / MEASURED, by_seed.to_csv(index=False).encode(), "--page")
     others = f"page.md, {CELLS}, {MEASURED}, claims.html, claims.md and {CLAIMS} beside it"
-    return "\n".join(
+    sections = [_numbers_section(chapters), claims_page.section(asked)]
+    sentences = [*_told(chapters, scale), f"{to / 'page.html'}, {others}"]
+    return "\n\n".join(
         [
-            *_summary(chapters),
-            "",
-            *claims_page.summary(asked),
-            "",
-            *_told(chapters),
-            f"{to / 'page.html'}, {others}",
+            sections_to_text([section for section in sections if section.rows], width),
+            "\n".join(
+                textwrap.fill(
+                    sentence, width or LINE, break_long_words=False, break_on_hyphens=False
+                )
+                for sentence in sentences
+            ),
         ]
     )
 
@@ -115,12 +129,12 @@ def _write_html(path: Path, shown: dict[str, Any]) -> None:
     )
 
 
-def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
+def markdown(chapters: Sequence[Chapter], about: Sequence[str], scale: Scale) -> str:
     """The page without its style."""
     parts = [
         "# Every published number, and ours",
         "\n".join(f"{said}  " for said in about),
-        "\n".join(_told(chapters)),
+        "\n".join(_told(chapters, scale)),
     ]
     parts += ["\n".join(_summary(chapters)), "What claims in words are worth: [claims](claims.md)."]
     for each in chapters:
@@ -257,12 +271,52 @@ def _summary(chapters: Sequence[Chapter]) -> list[str]:
     ]
 
 
-def _told(chapters: Sequence[Chapter]) -> list[str]:
+def _numbers_section(chapters: Sequence[Chapter]) -> Section:
+    """Return the summary as a table that is narrow: a column for each paper, a row for each verdict.
+
+    Verdicts that no number has are left out.
+    """
+    counts = {each.paper.name: each.count for each in chapters}
+    if len(chapters) > 1:
+        counts["all"] = count(cell for each in chapters for cell in each.cells)
+    rows = [
+        [verdict, *(f"{of.of.get(verdict, 0):,}" for of in counts.values())]
+        for verdict in VERDICTS
+        if any(of.of.get(verdict, 0) for of in counts.values())
+    ]
+    shares = [_shares(of) for of in counts.values()]
+    if any(of.judged for of in counts.values()):
+        rows += [
+            [name, *cells] for name, cells in zip(CAPTIONS, zip(*shares, strict=True), strict=True)
+        ]
+    return Section("published numbers", ["", *counts], rows)
+
+
+def _told_of_smoke(whole: Count) -> list[str]:
+    """Return what scale smoke made of the published numbers, and what it is good for."""
+    verdicts = [verdict for verdict in VERDICTS if verdict not in NOT_JUDGED]
+    judged = ", ".join(f"{whole.of[name]:,} {name}" for name in verdicts if whole.of.get(name))
+    n_one_run = whole.of.get("one run", 0)
+    made = whole.judged + n_one_run
+    one_run = (
+        f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
+    )
+    return [
+        f"Scale smoke makes {made:,} of the {whole.asked:,} published numbers that can be run here;"
+        f" {whole.reached:,} of the {whole.judged:,} that are judged match or are better"
+        f" ({judged or 'none is judged'}). {one_run}This scale shows that the programs work; the papers"
+        " are compared at --scale workstation."
+    ]
+
+
+def _told(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
     """Return how many numbers match or are better, each apart, and what is short, in sentences."""
     cells = [cell for each in chapters for cell in each.cells]
     whole = count(cells)
     if not whole.asked:
         return ["Nothing of it can be run here."]
+    if scale == "smoke":
+        return _told_of_smoke(whole)
     weak = sum(cell.weak and cell.verdict in REACHED for cell in cells)
     of_judged, of_asked = _shares(whole)
     sentences = [

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     from experiments.reproduction.page import write
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
     from kdgraph.runner.files import wrap_os_errors
 
     out = Path(args.out) / args.scale
@@ -38,9 +38,8 @@ def main(arguments: list[str]) -> int:
     with wrap_os_errors(page_dir, "--page"):  # before runs that may take hours
         page_dir.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
-    written = write(
-        papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), page_dir
-    )
+    command = shlex.join(["kdg", "reproduce", *arguments])
+    written = write(papers, tasks, args.scale, out, command, page_dir, terminal_width())
     show(f"\n{written}")
     return code
 

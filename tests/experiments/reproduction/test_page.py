@@ -62,9 +62,9 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     of = little(tmp_path)
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
-    told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 0 | 50 % | 50 % |" in told
+    write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
     text = (tmp_path / "page" / "page.md").read_text()
+    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 0 | 50 % | 50 % |" in text
     assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.00 (n = 2) | 0.00 | 0.02 | – |" in text
     assert (
         "| <b>Net</b> | error | differs | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 |"
@@ -77,12 +77,10 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
         and "1. photos can be had from nobody" in text
     )
     assert (
-        "Of the 2 published numbers that can be run here 2 are judged; 0 have not been run, and 0"
-        " have one run, which has no measure of its noise. 1 match and 0 are better, 50 % of what is"
-        " judged and 50 % of what can be run; 0 stand on a different parent, 0 are inconclusive and"
-        " 1 differ."
+        "Scale smoke makes 2 of the 2 published numbers that can be run here; 1 of the 2 that are"
+        " judged match or are better (1 match, 1 differs). This scale shows"
         in text
-        and "That is below the 75 %" in text
+        and "aimed at" not in text
     )
     assert "Settings of the paper: photos rows 500." in text
     assert "At scale smoke: two seeds." in text
@@ -96,6 +94,40 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
         "a setting",
     ]
     assert cells[cells.variant == "wide"].ours.tolist() == pytest.approx([0.3])
+
+
+def test_the_larger_scales_are_measured_by_the_goal(tmp_path) -> None:
+    of = little(tmp_path)
+    size = of.studies[0].sizes["smoke"]
+    (tmp_path / "out").mkdir()
+    task = Task(of, of.studies[0], size, [], tmp_path / "out")
+    write([of], [task], "workstation", tmp_path / "out", "kdg reproduce", tmp_path / "page")
+    text = (tmp_path / "page" / "page.md").read_text()
+    assert (
+        "Of the 2 published numbers that can be run here 2 are judged; 0 have not been run, and 0"
+        " have one run, which has no measure of its noise. 1 match and 0 are better, 50 % of what is"
+        " judged and 50 % of what can be run; 0 stand on a different parent, 0 are inconclusive and"
+        " 1 differ."
+        in text
+        and "\nThat is below the 75 %" in text
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, None])
+def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(tmp_path, width) -> None:
+    of = little(tmp_path)
+    (tmp_path / "out").mkdir()
+    task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
+    papers = [replace(of, name=f"p{i}") for i in range(1, 6)]
+    tasks = [replace(task, paper=paper) for paper in papers]
+    page = Path("page")
+    text = write(papers, tasks, "smoke", tmp_path / "out", "kdg reproduce", page, width)
+    lines = text.split("\n")
+    assert max(map(len, lines)) <= (width or 100) and not any("|" in row for row in lines)
+    head = next(row for row in lines if "p1" in row)
+    assert head.split()[0] == "p1"
+    match = next(row for row in lines if row.split()[:2] == ["match", "1"])
+    assert set(match.split()[1:]) <= {"1", "5"} and "not run " not in text
 
 
 def test_the_page_needs_nothing_else(tmp_path) -> None:
