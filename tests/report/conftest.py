@@ -47,3 +47,17 @@ def browser(_browser) -> Iterator[WebDriver]:
     assert [
         entry["message"] for entry in _browser.get_log("browser") if entry["level"] == "SEVERE"
     ] == []
+
+
+@pytest.fixture
+def phone(browser) -> Iterator[WebDriver]:
+    """Chromium with a viewport of 390 × 844 pixels, in which nothing is zoomed out."""
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def width_of_content(browser: WebDriver) -> int:
+    """Return the width of the page that is open, in CSS pixels, without what scrolls in itself."""
+    return browser.execute_script("return document.documentElement.scrollWidth")

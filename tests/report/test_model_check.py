@@ -22,6 +22,7 @@ from kdgraph.report.model_check import (
 from kdgraph.report.page.model_page import ModelPage, render_model_page
 from kdgraph.report.program import repair_program
 from kdgraph.results.model_check import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
+from tests.report.conftest import width_of_content
 
 
 def proba_of(second):
@@ -143,6 +144,26 @@ def test_names_from_files_are_text_in_the_page():
     assert "script-src 'none'" in html.unescape(page_source) and "img-src data:" in page_source
     assert page_source.count("<img") == 1  # of the only section
     assert render_model_page(page) == page_source
+
+
+@pytest.mark.slow
+def test_the_page_fits_into_a_phone(phone, tmp_path):
+    check = make_check(groups=True)
+    page = ModelPage(
+        title="Check of a_model_with_a_long_name_" + 3 * "and_no_space_",
+        subtitle="2,000 rows",
+        verdict=["The model is not calibrated."],
+        sections=sections(check),
+        figures=figures(check),
+        advice="kdg repair --model m.joblib",
+        programs=[("Python", "from kdgraph.calibration import " + 20 * "OneLongName")],
+        guide=["NLL"],
+        warnings=["a warning"],
+        command="kdg check --model m.joblib --data " + 30 * "folder/" + "data.csv",
+    )
+    (tmp_path / "check.html").write_text(render_model_page(page), encoding="utf-8")
+    phone.get((tmp_path / "check.html").as_uri())
+    assert width_of_content(phone) <= 390
 
 
 def test_the_program_makes_the_components_of_the_config():

@@ -14,6 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from kdgraph.cli.main import main
+from tests.report.conftest import width_of_content
 from tests.report.page_kinds import HISTOGRAM, every_kind, write_every_kind
 from tests.report.page_runs import OF_PARENT, make_record, write
 
@@ -354,6 +355,22 @@ def test_a_run_opens_with_its_command_its_figure_and_where_it_comes_from(reader,
     assert not dialog.is_displayed()
     assert reader.active().text == "spiral"
     assert reader.browser.title == f"Title {HOSTILE}"
+
+
+def test_a_page_and_an_open_run_fit_into_a_phone(phone, page):
+    phone.get(page[0])
+    reader = Reader(phone)
+    reader.until(lambda: reader.one("#summary").text)
+    assert width_of_content(phone) <= 390
+    phone.get(f"{page[0]}#run=spiral%2Fkdf%2F{page[1]['run_id']}")
+    phone.refresh()
+    reader.until(lambda: reader.one("#details").is_displayed())
+    assert width_of_content(phone) <= 390
+    left, right = reader.script(
+        "const box = document.querySelector('#details').getBoundingClientRect();"
+        "return [box.left, box.right]"
+    )
+    assert left >= 0 and right <= 390
 
 
 def test_a_view_can_be_passed_on(reader, page):

@@ -19,6 +19,7 @@ from experiments.reproduction.reasons import reasons_of
 from experiments.reproduction.work import Task, estimate
 from kdgraph.cli.reproduce import _run, main
 from kdgraph.errors import UsageError
+from tests.report.conftest import width_of_content
 
 PUBLISHED = """item,kind,page,row,column,source,dataset,metric,method,value,note
 Table 1,table,3,Forest,error,"Table 1",wine,error,forest,0.25,
@@ -128,6 +129,18 @@ def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(tmp_path, width) 
     assert head.split()[0] == "p1"
     match = next(row for row in lines if row.split()[:2] == ["match", "1"])
     assert set(match.split()[1:]) <= {"1", "5"} and "not run " not in text
+
+
+@pytest.mark.slow
+def test_the_pages_fit_into_a_phone(phone, tmp_path) -> None:
+    of = little(tmp_path)
+    (tmp_path / "out").mkdir()
+    task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
+    command = "kdg reproduce --out " + 30 * "folder/"
+    write([of], [task], "smoke", tmp_path / "out", command, tmp_path / "page")
+    for name in ("page", "claims"):
+        phone.get((tmp_path / "page" / f"{name}.html").as_uri())
+        assert width_of_content(phone) <= 390
 
 
 def test_the_page_needs_nothing_else(tmp_path) -> None:
