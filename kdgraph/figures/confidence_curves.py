@@ -468,13 +468,14 @@ def plot_confidence_by_class_from_run(
             {run.names[1]: curve}, histograms
         )
     n_classes = len(run.splits.train.classes)
-    omission_note = (
-        f"the {len(panels)} of {n_classes} classes that are predicted most often"
-        if len(panels) < n_classes
-        else None
-    )
+    notes = []
+    if len(panels) < n_classes:
+        notes.append(f"the {len(panels)} of {n_classes} classes that are predicted most often")
+    counts = [bins.count for panel in panels.values() for bins in panel.histograms.values()]
+    if any(((count > 0) & (count < MIN_JOINED_ROWS)).any() for count in counts):
+        notes.append(f"faded: fewer than {MIN_JOINED_ROWS} rows")
     return plot_confidence_curves(
-        panels, identity=f"{run.names[0]} (the score)", low=low, note=omission_note
+        panels, identity=f"{run.names[0]} (the score)", low=low, note="; ".join(notes) or None
     )
 
 
