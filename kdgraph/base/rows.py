@@ -26,6 +26,9 @@ from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
 from kdgraph.base.out_of_sample import UnseenRows
 from kdgraph.wording import reads_as_number, some
 
+MORE_ROWS_ADVICE = (
+    "fit it to more rows, of which some are held out, or pass X_calibration and y_calibration"
+)
 IMPUTATION_ADVICE = (
     "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
     " RandomForestClassifier())"
@@ -111,15 +114,20 @@ class Rows:
             The parent.
         method : str, default="predict_proba"
             Name of its method.
+
+        Raises
+        ------
+        ValueError
+            If probabilities do not have a column for each class.
         """
         if self.unseen is not None:
             return self.unseen.predict(method)
         if self.outputs is None:
-            return getattr(estimator, method)(self.X)
+            return _predicted(estimator, method, self.X)
         # Components behind one parent may each have a FrozenEstimator of their own around it.
         key = id(unwrap_frozen(estimator)), method
         if key not in self.outputs:
-            self.outputs[key] = getattr(estimator, method)(self.X)
+            self.outputs[key] = _predicted(estimator, method, self.X)
         return self.outputs[key]
 
     def apply(self, estimator: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
@@ -336,6 +344,24 @@ def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.nda
     return {"__".join([*names, "sample_weight"]): weight}
 
 
+def _predicted(estimator: Any, method: str, X: Any) -> Any:
+    """Return the outputs of a method for rows, with checked columns of probabilities."""
+    outputs = getattr(estimator, method)(X)
+    if method != "predict_proba":
+        return outputs
+    # Without classes, as of a model of another library, there must be two columns at least.
+    classes, shape = getattr(estimator, "classes_", None), np.shape(outputs)
+    n_classes = None if classes is None else len(classes)
+    if len(shape) != 2 or (shape[1] < 2 if n_classes is None else shape[1] != n_classes):
+        name, expected = _class_name(estimator), "each class"
+        expected = expected if n_classes is None else f"each of {n_classes} classes"
+        raise ValueError(
+            f"predict_proba of {name} returned shape {shape}, and needs a column for {expected}; for"
+            " two classes and the probability p of the second, return np.column_stack([1 - p, p])"
+        )
+    return outputs
+
+
 def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
     """Refuse columns that are not numeric, for an estimator that takes only numbers.
 
@@ -363,6 +389,7 @@ def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = 
         columns = ((str(position), position, X[:, position]) for position in range(X.shape[1]))
     else:
         return
+    texts = {}
     for label, name, column in columns:
         kind = getattr(column.dtype, "kind", "O")
         if kind in "mM" or str(column.dtype).startswith("period"):
@@ -375,31 +402,42 @@ def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = 
                 f"column {label} holds dates or durations, and {_class_name(estimator)} takes"
                 f" numbers; make it a number, as in {example}"
             )
-        if kind in "OUS" and not (accepts_categories and str(column.dtype) == "category"):
-            _check_no_text(column, label, name, estimator)
+        is_text = kind in "OUS" and not (accepts_categories and str(column.dtype) == "category")
+        if is_text and (text := _first_text(column)) is not None:
+            texts[name] = label, text
+    if texts:
+        label, text = next(iter(texts.values()))
+        raise ValueError(
+            f"could not convert string to float: {text!r} in column {label};"
+            f" {_class_name(estimator)} takes numbers, put an encoder into the pipeline, as in"
+            f" {_encoded_model(estimator, list(texts))}"
+        )
 
 
-def _check_no_text(column: Any, label: str, name: Any, estimator: Any) -> None:
-    """Refuse text that is not a number; scikit-learn checks other objects."""
-    values = np.asarray(column, dtype=object)
-    text = next(
-        (
-            value
-            for value in values.tolist()
-            if isinstance(value, str) and not reads_as_number(value)
-        ),
-        None,
+def _first_text(column: Any) -> str | None:
+    """Return the first text that is not a number; scikit-learn checks other objects."""
+    values = np.asarray(column, dtype=object).tolist()
+    return next(
+        (value for value in values if isinstance(value, str) and not reads_as_number(value)), None
     )
-    if text is None:
-        return
+
+
+def _encoded_model(estimator: Any, columns: list[Any]) -> str:
+    """Return a program of the estimator behind the encoder that ``kdg run`` puts in front of it.
+
+    That is ordinal for trees, whose splits along an axis can separate any set of categories, and
+    one-hot for others.
+    """
+    is_tree = isinstance(unwrap_frozen(estimator), TREE_MODELS)
     encoder = (
-        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{name!r}]),"
-        " remainder='passthrough')"
+        "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1,"
+        " encoded_missing_value=-2)"
+        if is_tree
+        else "OneHotEncoder(handle_unknown='ignore')"
     )
-    model = _class_name(estimator)
-    raise ValueError(
-        f"could not convert string to float: {text!r} in column {label}; {model} takes numbers, put"
-        f" an encoder into the pipeline, as in make_pipeline({encoder}, {model}())"
+    return (
+        f"make_pipeline(make_column_transformer(({encoder}, {columns!r}),"
+        f" remainder='passthrough'), {_class_name(estimator)}())"
     )
 
 

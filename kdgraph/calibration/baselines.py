@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
 from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.base.rows import MORE_ROWS_ADVICE
 from kdgraph.errors import ParameterError
 
 MapName = Literal["isotonic", "sigmoid", "temperature"]
@@ -72,6 +73,7 @@ class Uncalibrated(PostHocClassifier):
         return False
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        calibration[:1].predict(self.estimator_)  # refuses probabilities without a class
         self.calibrated_ = self.estimator_
 
     def _fit_behind_parent(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
@@ -236,7 +238,7 @@ def fit_score_map(
         available = classes[np.unique(y)].tolist()
         raise ValueError(
             "temperature calibration needs rows of two classes, the calibration rows have only"
-            f" {available}"
+            f" {available}; {MORE_ROWS_ADVICE}"
         )
     # scikit-learn requires rows of all classes; rows of weight 0 do not change the temperature.
     if method == "temperature" and len(missing):
@@ -246,7 +248,7 @@ def fit_score_map(
         named = classes[missing].tolist()
         raise ValueError(
             f"{method} calibration needs rows of every class, the calibration rows have none of"
-            f" {named}"
+            f" {named}; {MORE_ROWS_ADVICE}"
         )
     all_rows = np.arange(len(y))
     weights = {} if (weight == 1).all() else {"sample_weight": weight}

@@ -127,7 +127,10 @@ class GroupWise(PostHocClassifier):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:
-            raise ValueError("GroupWise needs a calibrator, got None")
+            raise ValueError(
+                "GroupWise needs a calibrator, got None; pass one without a parent, such as"
+                " calibrator=ScoreMap(None)"
+            )
         missing = (
             "GroupWise needs the group of each row: groups, and groups_calibration where there are"
             " calibration rows"

@@ -15,6 +15,7 @@ from scipy.special import log_softmax
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHocClassifier, Rows
+from kdgraph.base.rows import MORE_ROWS_ADVICE
 from kdgraph.base.softmax_map import (
     SoftmaxMap,
     fit_softmax_map,
@@ -85,7 +86,7 @@ class LogLinearCalibrator(PostHocClassifier):
         if len(available) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs calibration rows of two classes, got only rows of"
-                f" {self.classes_[available].tolist()}"
+                f" {self.classes_[available].tolist()}; {MORE_ROWS_ADVICE}"
             )
         proba = self._parent_scores(calibration)
         self.map_ = self._fit_map(proba, calibration.y, calibration.weight)

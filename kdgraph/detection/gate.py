@@ -22,6 +22,7 @@ from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
 from kdgraph.detection.sets import SetDetector
+from kdgraph.geometry.kinds import NoPartitionError
 from kdgraph.parameters import OpenFraction, RequiredPartition, Share
 
 
@@ -157,10 +158,16 @@ class ScoreGate(PostHocClassifier):
         detector.set_params(calibration=self.calibration_, cv=self.cv)
         detector = seeded_clone(detector, self.random_state)
         labels = self.classes_[train.y]
-        if self.calibration_ == "held_out":
-            detector.fit(train.X, labels, X_calibration=calibration.X)
-        else:
-            detector.fit(train.X, labels)
+        held_out = self.calibration_ == "held_out"
+        try:
+            detector.fit(train.X, labels, **({"X_calibration": calibration.X} if held_out else {}))
+        except NoPartitionError as error:
+            own = f"detector={type(detector).__name__}(RandomForestClassifier())"
+            raise TypeError(
+                f"{error}; any classifier can be combined with a forest's partition:"
+                f" ScoreGate({error.name}(), {own}), or DensityGate({error.name}(),"
+                " partition=RandomForestClassifier())"
+            ) from None
         self.detector_ = detector
         self.tails_ = UpperTails(-detector.calibration_scores_[:, None])
         self.log_threshold_ = conformal_log_floor(

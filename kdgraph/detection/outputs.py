@@ -48,7 +48,7 @@ class ProbabilityDetector(PostHocDetector):
         return self.calibration_
 
     def _score(self, X: Any) -> np.ndarray:
-        return self._score_proba(self.estimator_.predict_proba(X))
+        return self._score_proba(Rows.unweighted(X).predict(self.estimator_))
 
     def _left_out_scores(
         self, train: Rows, held_out: Rows, rng: np.random.RandomState

@@ -168,7 +168,7 @@ class SetDetector(PostHocDetector):
         if len(representation) < 2:
             raise ValueError(
                 f"{type(self).__name__} compares the rows of a set and needs at least two, got"
-                f" n_samples = {len(representation)}"
+                f" n_samples = {len(representation)}; pass more rows"
             )
         score = self._score_set(representation)
         return score if self.level == "instance" else score.mean(keepdims=True)

@@ -9,7 +9,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.calibration import ScoreMap
@@ -26,6 +26,7 @@ WORDS = np.where(Y + rng.integers(2, size=N) > 1, "rural", "urban")
 FOREST = ExtraTreesClassifier(5, random_state=0)
 NAMES = {
     "OneHotEncoder": OneHotEncoder,
+    "OrdinalEncoder": OrdinalEncoder,
     "make_column_transformer": make_column_transformer,
     "make_pipeline": make_pipeline,
     "ExtraTreesClassifier": ExtraTreesClassifier,
@@ -84,10 +85,13 @@ def parent_name(model) -> str:
 def test_text_is_refused_with_a_working_encoder(model, kind):
     X = NUMBERS.assign(place=TEXT[kind])
     message, parent = error_message(model, X), parent_name(model)
-    encoder = (
-        "make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['place']),"
-        " remainder='passthrough')"
+    columns = (
+        "(OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1,"
+        " encoded_missing_value=-2), ['place'])"
+        if parent == "ExtraTreesClassifier"
+        else "(OneHotEncoder(handle_unknown='ignore'), ['place'])"
     )
+    encoder = f"make_column_transformer({columns}, remainder='passthrough')"
     advice = f"make_pipeline({encoder}, {parent}())"
     assert (
         message

@@ -230,7 +230,8 @@ def test_map_requires_calibration_rows_of_every_class(rows, parent):
     assert (
         str(caught.value)
         == "isotonic calibration needs rows of every class, the calibration rows have none of"
-        " ['birch']"
+        " ['birch']; fit it to more rows, of which some are held out, or pass X_calibration and"
+        " y_calibration"
     )
 
 

@@ -154,7 +154,10 @@ def test_group_of_one_class_has_finite_probabilities(parent, rows):
             "two classes, the calibration rows have only [1]" if method == "temperature" else None
         )
         requirement = requirement or "every class, the calibration rows have none of [0]"
-        assert model.without_["right"] == f"{method} calibration needs rows of {requirement}"
+        assert model.without_["right"] == (
+            f"{method} calibration needs rows of {requirement}; fit it to more rows, of which some"
+            " are held out, or pass X_calibration and y_calibration"
+        )
         proba = model.predict_proba(new, np.where(np.arange(100) < 50, "right", new_groups))
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
@@ -218,7 +221,8 @@ def test_missing_calibrator_or_groups_raise_one_line(parent, rows):
     cases = [
         (
             lambda: GroupWise(parent).fit(X, y, groups=groups),
-            "GroupWise needs a calibrator, got None",
+            "GroupWise needs a calibrator, got None; pass one without a parent, such as"
+            " calibrator=ScoreMap(None)",
         ),
         (
             lambda: GroupWise(parent, ScoreMap(None)).fit(X, y),

@@ -128,7 +128,7 @@ def test_run_has_metrics_of_rows_and_of_sets(small_run):
     svg = (config.run_dir / "figures" / "ood_scores.svg").read_text()
     assert all(
         text in svg
-        for text in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold")
+        for text in ("sphere, radius 2", "40 rows", "TOOD, rows in sets of 10", "threshold")
     )
 
 
