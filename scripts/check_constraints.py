@@ -37,7 +37,10 @@ def main() -> int:
     """Resolve for each Python and print one line for it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = project["dependencies"] + required_by("dev", extras) + required_by("peers", extras)
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in ("dev", "peers", "trackers") for line in required_by(extra, extras)),
+    ]
     pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
     failed = False
     with tempfile.TemporaryDirectory() as wheels:

@@ -356,8 +356,9 @@ def _predicted(estimator: Any, method: str, X: Any) -> Any:
         name, expected = _class_name(estimator), "each class"
         expected = expected if n_classes is None else f"each of {n_classes} classes"
         raise ValueError(
-            f"predict_proba of {name} returned shape {shape}, and needs a column for {expected}; for"
-            " two classes and the probability p of the second, return np.column_stack([1 - p, p])"
+            f"predict_proba of {name} returned shape {shape}, and needs a column for {expected};"
+            " for two classes and the probability p of the second, return"
+            " np.column_stack([1 - p, p])"
         )
     return outputs
 

@@ -74,7 +74,18 @@ _NAMES = (
 )
 _MOST_RECORDS = 50
 """Records that are read for keys and values of filters; a folder may have thousands."""
-_RUN_KEYS = ("seed", "calibration", "cv", "protocol", "n_jobs", "force", "fail_fast", "save", "out")
+_RUN_KEYS = (
+    "seed",
+    "calibration",
+    "cv",
+    "protocol",
+    "n_jobs",
+    "force",
+    "fail_fast",
+    "save",
+    "out",
+    "logger",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser, OverrideParser
 from kdgraph.errors import CannotWrite, DataNotAvailable, KdgError, RunFailed, UsageError
-from kdgraph.wording import counted
+from kdgraph.wording import counted, first_line
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -37,11 +37,17 @@ def main(arguments: list[str]) -> int:
     if args.cfg or args.info:
         return _print_with_hydra(arguments)
     from kdgraph.report.terminal import report_progress
+    from kdgraph.runner.tracking import check_tracker
 
+    # The first config refuses a value of ``logger`` that is none, also where all runs are done.
+    logger = None if planned.base.get("logger") is None else planned.jobs[0].config.logger
+    check_tracker(logger)
     with report_progress() as reporter:
         result = run_plan(planned, reporter)
     code = _print_outcomes(result.outcomes, planned, result.before, args)
     print_missing_data(result.absent)
+    if logger is not None and not _log_outcomes(logger, result.outcomes):
+        code = code or 1
     return code or (0 if result.outcomes else DataNotAvailable.exit_code)
 
 
@@ -336,6 +342,27 @@ def _post_report(path: str, records: Sequence[Any]) -> str:
             " to see it beside these runs"
         )
     return function(records)
+
+
+def _log_outcomes(logger: str, outcomes: Sequence[Outcome]) -> bool:
+    """Log the finished runs to a tracker, with a line on stderr; return False if it failed."""
+    from kdgraph.runner.tracking import log_runs
+
+    done = [(outcome.job.run_dir, outcome.record) for outcome in outcomes if outcome.record]
+    try:
+        destination, n_logged = log_runs(logger, done)
+    except Exception as error:  # noqa: BLE001 - any of a library, or of its server; the runs are stored
+        print(
+            f"kdg: logger={logger}: {first_line(error)}; the runs are stored, and the same command"
+            " logs them",
+            file=sys.stderr,
+        )
+        return False
+    if done:
+        n_before = len(done) - n_logged
+        before = f", {n_before} of them before" if n_before else ""
+        print(f"kdg: {counted(len(done), 'run')} logged{before}: {destination}", file=sys.stderr)
+    return True
 
 
 def _raise_failure(outcome: Outcome) -> None:

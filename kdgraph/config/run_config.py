@@ -29,6 +29,8 @@ OPTIONAL = "conformal"
 OPTIONAL_IN_DATASET = "folds"
 """The same for a key of the data set."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
+Logger = Literal["mlflow", "wandb"]
+"""Experiment tracker that finished runs are logged to."""
 Protocol = Literal["held_out", "paper"]
 """held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
 so.
@@ -51,6 +53,7 @@ PLAIN = {
     "save": bool,
     "out": str,
     "post_report": str | None,
+    "logger": Logger | None,
 }
 
 
@@ -123,6 +126,8 @@ class RunConfig:
     post_report : str or None
         Import path of a function of a sweep's records, whose text is printed after the table, such
         as published numbers compared with measured ones.
+    logger : {"mlflow", "wandb"} or None
+        Experiment tracker that gets the finished runs; see :mod:`kdgraph.runner.tracking`.
     origin : Origin
         Words that it was composed from. Configs with other words are equal.
     """
@@ -148,6 +153,7 @@ class RunConfig:
     save: bool = True
     out: str = "outputs"
     post_report: str | None = None
+    logger: Logger | None = None
     method: str = ""
     origin: Origin = field(default=Origin(), compare=False)
 
