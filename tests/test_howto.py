@@ -28,6 +28,8 @@ LIBRARIES = {
     "deploy": ["onnx", "onnxruntime", "dask.dataframe"],
     "fitted_model": ["lightgbm"],
     "torch_module": [],
+    "track": ["mlflow", "wandb"],
+    "tune": ["optuna"],
 }
 SCRIPT_PAGES = {HOWTO / f"{name}.md": needed for name, needed in LIBRARIES.items()}
 # An example of a whole analysis, which has a test of its own.
@@ -138,7 +140,7 @@ def test_exposure_page_quotes_the_warning_about_training_outliers():
 def test_scripts_of_the_page_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for library in SCRIPT_PAGES[page]:
-        pytest.importorskip(library, reason=f"{library} is not installed; the extra peers has it")
+        pytest.importorskip(library, reason=f"{library} is not installed; peers or trackers has it")
     blocks = re.findall(
         r"^```(python|console|text|)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M
     )
