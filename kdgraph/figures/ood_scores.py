@@ -131,7 +131,13 @@ def plot_ood_scores(
                 if row == 0:
                     _text_above(
                         axes,
-                        shorten_text(figure, name, _KEY_SIZE, width),
+                        # A name may reach into the space between the columns.
+                        shorten_text(
+                            figure,
+                            name,
+                            _KEY_SIZE,
+                            width + (_RIGHT - 0.02 if column == len(test) - 1 else _BETWEEN - 0.1),
+                        ),
                         "left",
                         _TITLE * 72 + 2,
                         style.color,
