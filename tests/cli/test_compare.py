@@ -141,7 +141,7 @@ def test_ranks_are_drawn(kdg, tmp_path) -> None:
     picture = (tmp_path / "r.svg").read_text()
     assert all(
         f">{word}<" in picture
-        for word in ("error", "OCE at radius 2", "kdf", "random_forest (parent)", "1.00")
+        for word in ("error", "OCE at radius 2", "KDF", "Random forest (parent)", "1.00")
     )
 
 

@@ -142,7 +142,7 @@ def test_what_scores_cannot_do(records, overrides, message):
 
 
 def test_a_curve_is_drawn_as_a_line_and_what_depends_on_the_whole_row_as_dots(records):
-    for method, drawn in (("kde", "curve kde"), ("temperature", "cloud temperature")):
+    for method, drawn in (("kde", "curve KDE"), ("temperature", "cloud Temperature")):
         config, _ = records(
             f"method={method}",
             "~figures.draw.joint_distribution",
