@@ -71,7 +71,7 @@ def log_runs(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> tuple
     destination, log_run = _TRACKERS[name](out)
     n_logged = 0
     for run_dir, record in runs:
-        checksum = file_checksum(run_dir / RECORD)
+        checksum = str(file_checksum(run_dir / RECORD))  # the run is done, so it has a record
         logged = _read_logged(run_dir)
         if logged.get(destination) == checksum:
             continue

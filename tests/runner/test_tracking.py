@@ -124,8 +124,7 @@ def offline_messages(path: Path) -> Iterator[bytes]:
 
 def test_weights_and_biases_has_the_numbers_of_the_record_offline(kdg, tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="wandb is not installed")
-    from wandb.proto import wandb_internal_pb2
-
+    messages = importlib.import_module("wandb.proto.wandb_internal_pb2")
     monkeypatch.setenv("HOME", str(tmp_path))  # no login of the user is read
     code, _, err = kdg("run", *SWEEP, "logger=wandb")
     assert code == 0 and "kdg: 2 runs logged: wandb offline kdgraph " in err
@@ -136,7 +135,7 @@ def test_weights_and_biases_has_the_numbers_of_the_record_offline(kdg, tmp_path,
     for path in stored:
         summary, config = {}, {}
         for content in offline_messages(path):
-            message = wandb_internal_pb2.Record()
+            message = messages.Record()
             message.ParseFromString(content)
             for item in message.summary.update:
                 summary[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
