@@ -110,9 +110,9 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
             ),
         ),
         (
-            ["run", "hydra/launcher=ray"],
+            ["run", "hydra/launcher=rq"],
             (
-                "no hydra/launcher named 'ray' (available: basic, joblib, submitit_local,"
+                "no hydra/launcher named 'rq' (available: basic, dask, joblib, ray, submitit_local,"
                 " submitit_slurm)"
             ),
         ),

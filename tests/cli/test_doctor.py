@@ -19,6 +19,8 @@ def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, ope
         "python",
         "libraries",
         "extra cluster",
+        "extra dask",
+        "extra ray",
         "extra encoders",
         "extra smooth",
         "cores",

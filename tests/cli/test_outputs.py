@@ -17,7 +17,7 @@ from kdgraph.config import compose
 from kdgraph.errors import CannotWrite
 from kdgraph.runner import files
 from kdgraph.runner.files import wrap_os_errors
-from kdgraph.runner.prediction import predict as predicting
+from kdgraph.runner.prediction import parts
 from kdgraph.runner.run import run
 from tests.results.conftest import make_record, write
 
@@ -129,8 +129,10 @@ def test_a_full_disk_keeps_the_earlier_predictions(predict, monkeypatch, tmp_pat
     name = f"new{ending}"
     assert predict(name)[0] == 0
     before = Path(name).read_bytes()
-    real = getattr(predicting, ROWS[ending])
-    monkeypatch.setattr(predicting, ROWS[ending], lambda path: real(Path("/dev/full")))
+    real = getattr(parts, ROWS[ending])
+    monkeypatch.setattr(
+        parts, ROWS[ending], lambda path, **options: real(Path("/dev/full"), **options)
+    )
     way_out = (
         "free some space ('kdg gc' deletes what no run needs) or name another folder with --output,"
         " and give the same command again"
@@ -141,10 +143,10 @@ def test_a_full_disk_keeps_the_earlier_predictions(predict, monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("ending", ROWS)
 def test_a_closed_folder_is_named(predict, monkeypatch, tmp_path, ending):
-    def closed(path: Path) -> None:
+    def closed(path: Path, **options: bool) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(predicting, ROWS[ending], closed)
+    monkeypatch.setattr(parts, ROWS[ending], closed)
     way_out = "change the rights of the folder, or name another one with --output"
     assert predict(f"new{ending}") == (
         1,

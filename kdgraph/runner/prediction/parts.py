@@ -150,7 +150,7 @@ class PartsFolder:
 
     def __enter__(self) -> PartsFolder:
         """Return the folder with the counts of the parts that an earlier process finished."""
-        if self.path.is_dir():
+        if self.exists():
             self._lock()
             self._take_up()
         return self
@@ -160,6 +160,13 @@ class PartsFolder:
             if self._single is not None:
                 self._single.unlink(missing_ok=True)
         self._stack.close()
+
+    def exists(self) -> bool:
+        """Return whether there is a folder; a name that is too long is an error of the output."""
+        try:
+            return self.path.is_dir()
+        except OSError:
+            return False
 
     def file(self, part: int) -> Path:
         """Return the file of a part."""
@@ -174,7 +181,7 @@ class PartsFolder:
 
     def expect_more(self) -> None:
         """Make the folder: there are several parts."""
-        if self.path.is_dir():
+        if self.exists():
             return
         self._lock()
         with wrap_os_errors(self.output, OUTPUT):
@@ -230,7 +237,7 @@ class PartsFolder:
 
     def _take_up(self) -> None:
         """Read the counts of the finished parts, or remove parts of another input or model."""
-        if not self.path.is_dir():  # another process, which held the lock, has finished
+        if not self.exists():  # another process, which held the lock, has finished
             return
         identity = json.loads(json.dumps(dict(self.identity())))
         stored = _read_checked(self.path / _IDENTITY)

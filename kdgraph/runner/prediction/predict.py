@@ -436,7 +436,7 @@ def _write_parts(
         if (first := next(tasks, None)) is None:
             return
         second = next(tasks, None)
-        if second is not None or parts.path.is_dir():
+        if second is not None or parts.exists():
             parts.expect_more()
             todo = chain([first], [] if second is None else [second], tasks)
             _finish_in_processes(
@@ -445,7 +445,7 @@ def _write_parts(
             return
         groups = iter([(0, iter(first.blocks or []))])
     for part, part_blocks in groups:
-        if part == 0 and not parts.path.is_dir():
+        if part == 0 and not parts.exists():
             parts.write_single(lambda path: work.write(0, part_blocks, new_rows, path))  # noqa: B023
         else:
             parts.expect_more()
