@@ -109,7 +109,8 @@ def _fit_exponent(figures: dict[int, dict[str, float]], counted: list[int]) -> f
 
 def _exponent(seconds: dict[int, float]) -> float:
     """Slope of the logarithm of a time over that of the number of rows, by least squares."""
-    return float(np.polyfit(*np.log([list(seconds), list(seconds.values())]), 1)[0])
+    x, y = np.log(list(seconds)), np.log(list(seconds.values()))
+    return float(np.polyfit(x, y, 1)[0])
 
 
 def methods() -> dict[str, Callable[[Any], Any]]:

@@ -117,7 +117,9 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
         ):
             model = fit()
         name = "all" if most is None else f"{most:g}"
-        used = len(model.graph_.lenders)
+        lenders = model.graph_.lenders
+        assert lenders is not None
+        used = len(lenders)
         yield {
             **{"table": table, "seed": seed, "limit": "lenders", "value": name, "used": used},
             **numbers(model, test, test_y, permuted),

@@ -207,6 +207,10 @@ class ForestPartition(TreePartition):
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         has_missing = bool(np.isnan(X).any())
+        if not self._pays_to_pack(len(X)):
+            for t, tree in enumerate(self.trees):
+                codes[:, t] = tree.apply(X)
+            return codes
         chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
 
         def fill(chunk: np.ndarray) -> None:
@@ -216,6 +220,12 @@ class ForestPartition(TreePartition):
 
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
+
+    def _pays_to_pack(self, n_rows: int) -> bool:
+        """Return True if the nodes are packed, or if that is worth it for so many rows."""
+        # To pack a node takes half of the time that a row saves in a tree.
+        is_packed = "_packed_trees" in self.__dict__
+        return is_packed or 2 * n_rows * self.n_trees >= self.leaf_starts[-1]
 
     @cached_property
     def _packed_trees(self) -> tuple[np.ndarray, np.ndarray]:

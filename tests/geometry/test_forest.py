@@ -46,8 +46,10 @@ def queries(blobs):
     return np.vstack([X[:200], 1e6 * X[:20], X[:50] * (1 + 1e-8), X[:50].astype(np.float32)])
 
 
+@pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 64])
-def test_codes_equal_forest_apply(fitted_forest, queries, n_jobs):
+def test_codes_equal_forest_apply(fitted_forest, queries, n_jobs, is_packed, monkeypatch):
+    monkeypatch.setattr(ForestPartition, "_pays_to_pack", lambda self, n_rows: is_packed)
     codes = ForestPartition(fitted_forest, n_jobs).encode(queries)
     assert codes.dtype == np.int32
     assert np.array_equal(codes, fitted_forest.apply(queries).reshape(len(queries), -1))
@@ -82,7 +84,9 @@ def test_missing_values_go_where_the_trees_send_them(fitted_forest, blobs):
         tree.tree_.missing_go_to_left[split] for tree, split in zip(trees, is_split, strict=True)
     ]
     assert 0 < np.concatenate(missing_left).mean() < 1
-    assert np.array_equal(ForestPartition(forest).encode(X), forest.apply(X).reshape(len(X), -1))
+    partition = ForestPartition(forest)
+    assert partition._pays_to_pack(len(X)) and not partition._pays_to_pack(1)
+    assert np.array_equal(partition.encode(X), forest.apply(X).reshape(len(X), -1))
 
 
 def test_values_beyond_float32_get_the_leaves_of_the_largest_ones(fitted_forest):

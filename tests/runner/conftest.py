@@ -193,7 +193,7 @@ class Waiting(Uncalibrated):
             with (HERE / "deaths").open("a") as file:
                 file.write("died ")
             os.kill(os.getpid(), signal.SIGKILL)
-        name = HERE / "waiting" / str(self.number)
+        name = HERE / "waiting" / f"{self.number}-{self.trouble}"
         name.with_suffix(".part").write_text(str(os.getpid()))
         name.with_suffix(".part").rename(name)
         deadline = time.time() + 150
@@ -291,10 +291,10 @@ class Sweeps:
         self.started.append(StartedSweep([*command, *self.launching, *more], self.environment, log))
         return self.started[-1]
 
-    def waiting(self) -> dict[int, int]:
-        """Number and process of the runs that wait."""
+    def waiting(self) -> dict[str, int]:
+        """Number, with its trouble, and process of the runs that wait."""
         return {
-            int(path.name): int(path.read_text())
+            path.name: int(path.read_text())
             for path in (self.folder / "waiting").iterdir()
             if path.suffix == ""
         }

@@ -237,7 +237,7 @@ def test_a_job_that_is_cancelled_killed_or_requeued_has_no_effect_on_the_others(
     array = jobs[0].partition("_")[0]
     call("scancel", cancelled)
     call("scontrol", "requeue", requeued)
-    os.kill(sweeps.waiting()[1], signal.SIGKILL)
+    os.kill(sweeps.waiting()["1-none"], signal.SIGKILL)
     wait_until(lambda: cancelled not in slurm.jobs())
     sweeps.go()
     assert sweep.end() == 1
