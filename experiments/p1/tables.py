@@ -41,7 +41,7 @@ DEFAULTS = {
     "vote_power": "auto",
     "alpha": 0.002,
     "distance": None,
-    "max_polytopes": None,
+    "max_polytopes": "auto",
 }
 """The default of each setting that the ablations change."""
 

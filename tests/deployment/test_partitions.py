@@ -102,10 +102,11 @@ def test_dask_takes_the_method_of_a_model(path, table, expected):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray's own settings
 def test_ray_predicts_batches(path, table, expected):
     ray = pytest.importorskip("ray", reason="ray is not installed")
     data = pytest.importorskip("ray.data", reason="ray.data is not installed")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         rows = data.from_pandas(table.reset_index(names="number"))
         found = rows.map_batches(
@@ -114,7 +115,8 @@ def test_ray_predicts_batches(path, table, expected):
         ).to_pandas()
     finally:
         ray.shutdown()
-    found = found.set_index("number").loc[table.index]
+    # Ray returns columns of pyarrow's types.
+    found = found.astype({"number": table.index.dtype}).set_index("number").loc[table.index]
     pd.testing.assert_frame_equal(
         found, expected, rtol=1e-10, atol=1e-10, check_names=False, check_dtype=False
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -75,3 +79,41 @@ def test_dask_backend_gives_the_same_bits():
         local_proba, cluster_proba
     )
     assert len(task_counts) == 2 and all(count > 0 for count in task_counts.values())
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_during_a_fit_changes_no_bit():
+    distributed = pytest.importorskip("distributed")
+    X, y = make_classification(6000, 8, n_informative=5, random_state=0)
+    forest = KernelDensityForest(
+        RandomForestClassifier(50, random_state=0), random_state=0, n_jobs=-1
+    )
+    local_proba = forest.fit(X, y).predict_proba(X)
+    killed = []
+
+    def kill_a_worker_at_work(address: str) -> None:
+        deadline = time.time() + 60
+        with distributed.Client(address) as watcher:
+            while not killed and time.time() < deadline:
+                counts = watcher.run(
+                    lambda dask_worker: (os.getpid(), dask_worker.state.executed_count)
+                )
+                at_work = [pid for pid, count in counts.values() if count]
+                if at_work:
+                    os.kill(at_work[0], signal.SIGKILL)
+                    killed.append(at_work[0])
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask"),
+    ):
+        killer = threading.Thread(target=kill_a_worker_at_work, args=(cluster.scheduler_address,))
+        killer.start()
+        cluster_proba = forest.fit(X, y).predict_proba(X)
+        killer.join()
+        assert len(client.scheduler_info()["workers"]) >= 1
+    assert len(killed) == 1
+    assert np.array_equal(local_proba, cluster_proba)

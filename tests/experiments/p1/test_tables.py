@@ -21,7 +21,9 @@ def test_tables_of_networks_and_of_merged_polytopes(tmp_path, monkeypatch, capsy
         write(
             tmp_path,
             job.config,
-            error={None: 0.1, 0.1: 0.2, 0.01: 0.3}[job.config.calibrator.get("max_polytopes")],
+            error={None: 0.1, "auto": 0.1, 0.1: 0.2, 0.01: 0.3}[
+                job.config.calibrator.get("max_polytopes")
+            ],
         )
     monkeypatch.setattr("sys.argv", ["tables.py", str(tmp_path)])
     tables.main()
