@@ -115,7 +115,10 @@ def test_the_larger_scales_are_measured_by_the_goal(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, None])
-def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(tmp_path, width) -> None:
+def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(
+    tmp_path, width, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a short name of the page, which the summary ends with
     of = little(tmp_path)
     (tmp_path / "out").mkdir()
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
