@@ -351,7 +351,7 @@ def _log_outcomes(logger: str, outcomes: Sequence[Outcome]) -> bool:
     done = [(outcome.job.run_dir, outcome.record) for outcome in outcomes if outcome.record]
     try:
         destination, n_logged = log_runs(logger, done)
-    except Exception as error:  # noqa: BLE001 - any of a library, or of its server; the runs are stored
+    except Exception as error:  # noqa: BLE001 - any of a library or its server
         print(
             f"kdg: logger={logger}: {first_line(error)}; the runs are stored, and the same command"
             " logs them",

@@ -8,6 +8,9 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.density import limits
+from kdgraph.density import posterior as search
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.limits import GraphLimits, choose_lenders, merge_polytopes
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import polytopes_of
@@ -132,23 +135,26 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
     )
 
 
-def test_own_masses_of_held_out_rows_are_removed_where_they_lend(problem, monkeypatch):
-    from kdgraph.density import posterior as search
-    from kdgraph.density.gaussians import shrunk_variances
-    from kdgraph.density.graph import KernelDensityGraph
-
+def graph_with_held_out_rows(problem, graph_limits: GraphLimits):
+    """Return a graph that has the class masses of held-out rows, all locations and all labels."""
     locations = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
-    n, k = len(problem.train), len(problem.prior)
+    k = len(problem.prior)
     labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
     graph = KernelDensityGraph(
         problem.partition,
         locations,
         labels,
         shrunk_variances,
-        n_train=n,
+        n_train=len(problem.train),
         distance="scaled",
-        limits=GraphLimits(lenders=0.5),
+        limits=graph_limits,
     )
+    return graph, locations, labels
+
+
+def test_own_masses_of_held_out_rows_are_removed_where_they_lend(problem):
+    n, k = len(problem.train), len(problem.prior)
+    graph, locations, labels = graph_with_held_out_rows(problem, GraphLimits(lenders=0.5))
     masses, _ = search.masses_without_own(
         graph,
         locations[n:],
@@ -187,22 +193,8 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
     """The expected sums are computed again without each held-out row, from the whole similarity
     matrix.
     """
-    from kdgraph.density import posterior as search
-    from kdgraph.density.gaussians import shrunk_variances
-    from kdgraph.density.graph import KernelDensityGraph
-
-    locations = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
     n, k = len(problem.train), len(problem.prior)
-    labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
-    graph = KernelDensityGraph(
-        problem.partition,
-        locations,
-        labels,
-        shrunk_variances,
-        n_train=n,
-        distance="scaled",
-        limits=GraphLimits(max_polytopes=12),
-    )
+    graph, locations, labels = graph_with_held_out_rows(problem, GraphLimits(max_polytopes=12))
     own_similarity = graph.own_similarity(slice(n, None))
     masses, _ = search.masses_without_own(
         graph, locations[n:], problem.held_out, np.array([0.7, 3.0]), own_similarity, k

@@ -6,7 +6,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,14 +59,10 @@ def test_no_blocks_for_no_rows():
     assert list(map_blocks(np.sum, np.empty(0), [], 2)) == []
 
 
-@pytest.mark.slow
-def test_dask_backend_gives_the_same_bits():
+@contextmanager
+def client_of_two_workers() -> Iterator[Any]:
+    """Let workers of Dask take the blocks."""
     distributed = pytest.importorskip("distributed")
-    X, y = make_classification(3000, 8, n_informative=5, random_state=0)
-    forest = KernelDensityForest(
-        RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1
-    )
-    local_proba = forest.fit(X, y).predict_proba(X)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
@@ -71,6 +70,17 @@ def test_dask_backend_gives_the_same_bits():
         distributed.Client(cluster) as client,
         parallel_config(backend="dask"),
     ):
+        yield client
+
+
+@pytest.mark.slow
+def test_dask_backend_gives_the_same_bits():
+    X, y = make_classification(3000, 8, n_informative=5, random_state=0)
+    forest = KernelDensityForest(
+        RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1
+    )
+    local_proba = forest.fit(X, y).predict_proba(X)
+    with client_of_two_workers() as client:
         cluster_predict = forest.predict_proba(X)
         # Up to this point the workers have executed the kernels alone.
         task_counts = client.run(lambda dask_worker: dask_worker.state.executed_count)
@@ -103,14 +113,8 @@ def test_a_worker_that_is_killed_during_a_fit_changes_no_bit():
                     os.kill(at_work[0], signal.SIGKILL)
                     killed.append(at_work[0])
 
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-        parallel_config(backend="dask"),
-    ):
-        killer = threading.Thread(target=kill_a_worker_at_work, args=(cluster.scheduler_address,))
+    with client_of_two_workers() as client:
+        killer = threading.Thread(target=kill_a_worker_at_work, args=(client.scheduler.address,))
         killer.start()
         cluster_proba = forest.fit(X, y).predict_proba(X)
         killer.join()
