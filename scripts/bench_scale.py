@@ -100,8 +100,8 @@ def compare(rows: list[int], n_features: int, names: list[str]) -> None:
         predict = 1 + _exponent({n: figures[name][n]["predict"] for n in counted})
         fit = _fit_exponent(figures[name], counted)
         print(
-            f"  {name:<22} fit n^{fit:.2f}{_missed(fit, FIT_EXPONENT_BAR)}  predict n^{predict:.2f},"
-            f" beyond the forest n^{predict - base:.2f}"
+            f"  {name:<22} fit n^{fit:.2f}{_missed(fit, FIT_EXPONENT_BAR)}"
+            f"  predict n^{predict:.2f}, beyond the forest n^{predict - base:.2f}"
             f"{_missed(predict - base, PREDICT_EXPONENT_BAR)}"
         )
 
