@@ -95,7 +95,7 @@ def compare(rows: list[int], n_features: int, names: list[str]) -> None:
     print(f"  {'forest':<22} fit n^{_fit_exponent(figures['forest'], counted):.2f}", end="")
     print(f"  predict n^{1 + base:.2f}")
     for name in names:
-        if len(figures[name]) < len(rows):
+        if len(figures.get(name, {})) < len(rows):
             continue
         predict = 1 + _exponent({n: figures[name][n]["predict"] for n in counted})
         fit = _fit_exponent(figures[name], counted)
