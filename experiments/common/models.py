@@ -11,8 +11,8 @@ from kdgraph.config import RunConfig
 from kdgraph.persistence import from_bytes
 from kdgraph.runner import stages
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.stages import StoredStages
 from kdgraph.runner.store import STORE_FOLDER
+from kdgraph.runner.stored_stages import StoredStages
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:

@@ -35,7 +35,7 @@ from kdgraph.metrics import TopLabel, group_mce
 from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.runner import stages
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.stages import StoredStages
+from kdgraph.runner.stored_stages import StoredStages
 from kdgraph.smoothing import rms_of
 
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}

@@ -29,7 +29,7 @@ from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.runner import stages
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.stages import StoredStages
+from kdgraph.runner.stored_stages import StoredStages
 
 OF = ("finer_than_ece",)
 BINS = 5

@@ -80,6 +80,7 @@ _RUN_KEYS = (
     "cv",
     "protocol",
     "n_jobs",
+    "fit_on",
     "force",
     "fail_fast",
     "save",

@@ -54,7 +54,9 @@ MOST_REFERENCES = 60
 _DEFAULT_SCALE = "max_norm"
 METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
 """Nodes that a method consists of."""
-HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_report", "logger"})
+HOW_TO_RUN = frozenset(
+    {"n_jobs", "fit_on", "force", "fail_fast", "save", "out", "post_report", "logger"}
+)
 """Keys of a config that decide how and where it is run, and none of its numbers."""
 
 

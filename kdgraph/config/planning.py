@@ -214,10 +214,12 @@ def plan(
 
 
 def _check_launcher(base: DictConfig) -> None:
-    """Raise ConfigError if the library is absent whose workers do the runs."""
+    """Raise ConfigError if the library is absent whose workers do the runs, or their fits."""
     extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
     if extra and library and find_spec(library) is None:
         raise library_missing(f"hydra/launcher={extra}", library, extra)
+    if base.fit_on is not None and find_spec("distributed") is None:
+        raise library_missing(f"fit_on={base.fit_on}", "distributed", "dask")
 
 
 def _check_network(composer: Composer, jobs: Sequence[Job]) -> None:

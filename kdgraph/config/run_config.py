@@ -48,6 +48,7 @@ PLAIN = {
     "protocol": Protocol,
     "seed": Seed,
     "n_jobs": int,
+    "fit_on": str | None,
     "force": bool,
     "fail_fast": bool,
     "save": bool,
@@ -115,6 +116,9 @@ class RunConfig:
         Seed of every random number of the run.
     n_jobs : int
         Cores; never changes a number.
+    fit_on : str or None
+        Address of a scheduler of Dask whose workers fit, "dask" for workers of this machine; None
+        to fit in the process of the run. Never changes a number.
     force : bool
         Repeat a finished run.
     fail_fast : bool
@@ -148,6 +152,7 @@ class RunConfig:
     protocol: Protocol = "held_out"
     seed: int = 0
     n_jobs: int = -1
+    fit_on: str | None = None
     force: bool = False
     fail_fast: bool = False
     save: bool = True

@@ -16,11 +16,14 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.leaf_index import LeafIndex, compiled, leaf_similarity
-from kdgraph.geometry.partition import Locations
+from kdgraph.geometry.partition import Locations, shares_memory
 
 # Rows that go down a tree side by side, so that the memory is read for one while another waits;
 # 64 and 128 take the same time.
 _ROWS_TOGETHER = 64
+# Rows × trees from which on workers that share no memory encode: to send rows and trees takes as
+# long as 10⁶ of them.
+_MIN_STEPS_TO_SEND = 5_000_000
 # Bit of a split's feature that is set if missing values go to the left.
 _MISSING_LEFT = 1 << 30
 
@@ -207,6 +210,17 @@ class ForestPartition(TreePartition):
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         has_missing = bool(np.isnan(X).any())
+        if not shares_memory() and len(X) * self.n_trees >= _MIN_STEPS_TO_SEND:
+            # Rows go to all workers, but each tree to one: of many rows the trees are larger, and
+            # workers have got the rows already if the forest was fitted on them.
+            chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
+            parts = Parallel(n_jobs=self.n_jobs)(
+                delayed(_encode_by_trees)([self.trees[t] for t in chunk], X, has_missing)
+                for chunk in chunks
+            )
+            for chunk, part in zip(chunks, parts, strict=True):
+                codes[:, chunk] = part
+            return codes
         if not self._pays_to_pack(len(X)):
             for t, tree in enumerate(self.trees):
                 codes[:, t] = tree.apply(X)
@@ -245,6 +259,14 @@ class ForestPartition(TreePartition):
         for t, tree in enumerate(self.trees):
             total += tree.value[codes[:, t], 0, :]
         return total / self.n_trees
+
+
+def _encode_by_trees(trees: list, X: np.ndarray, has_missing: bool) -> np.ndarray:
+    """Return the node in which each of some trees puts each row of Float32[n, d], Int32[n, t]."""
+    codes = np.empty((len(X), len(trees)), dtype=np.int32, order="F")
+    starts = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
+    _descend(*_pack_trees(trees), starts.astype(np.int64), X, has_missing, codes)
+    return codes
 
 
 def _pack_trees(trees: list) -> tuple[np.ndarray, np.ndarray]:

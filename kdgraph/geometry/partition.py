@@ -293,6 +293,15 @@ class Partition(Protocol):
         ...
 
 
+def shares_memory() -> bool:
+    """Return True if the workers of joblib are threads of this process, as they are by default.
+
+    Inside ``joblib.parallel_config(backend=…)`` they may be other processes or a cluster.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    return bool(getattr(backend, "supports_sharedmem", False))
+
+
 def map_blocks(
     compute: Callable[[Any], Any],
     rows: np.ndarray | Locations,
@@ -318,8 +327,7 @@ def map_blocks(
     tuple
         A block and its result.
     """
-    backend, _ = get_active_backend(prefer="threads")
-    if getattr(backend, "supports_sharedmem", False):
+    if shares_memory():
         results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
             delayed(compute)(rows[block]) for block in blocks
         )

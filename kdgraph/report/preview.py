@@ -11,8 +11,9 @@ from kdgraph.config.compatibility import uses_training_rows
 from kdgraph.runner.availability import MissingData
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
-from kdgraph.runner.stages import split, stage_keys
+from kdgraph.runner.stages import split
 from kdgraph.runner.store import Store
+from kdgraph.runner.stored_stages import stage_keys
 from kdgraph.wording import counted
 
 

@@ -111,20 +111,21 @@ def _run_stages(
     from kdgraph.base import FittedModel
     from kdgraph.base.posthoc_classifier import use_class_names
     from kdgraph.deployment.schema import schema_of
+    from kdgraph.runner.fit_workers import FitWorkers
     from kdgraph.runner.record import make_record
-    from kdgraph.runner.stages import StoredStages
     from kdgraph.runner.store import run_stage
+    from kdgraph.runner.stored_stages import StoredStages
 
     # BLAS adds in another order for another number of threads, which depends on the number of jobs:
     # a run alone has all cores, one of several in a sweep its share.
     with threadpool_limits(1, user_api="blas"):
         splits = split_result.value
-        stages = StoredStages(config, splits, reporter)
-        folder.pin(stages.entries)
-
-        fitted = stages.fit()
-        folds = stages.cross_fit()
-        calibrated = stages.calibrate(fitted.value, folds and folds.value)
+        with FitWorkers(config.fit_on, config.n_jobs, reporter) as workers:
+            stages = StoredStages(config, splits, reporter, workers)
+            folder.pin(stages.entries)
+            fitted = stages.fit()
+            folds = stages.cross_fit()
+            calibrated = stages.calibrate(fitted.value, folds and folds.value)
         parent, model = FittedModel(fitted.value), calibrated.value
         evaluated = stages.evaluate(parent, model)
         files = _write_outputs(evaluated.value, splits, folder.path)

@@ -15,7 +15,6 @@ share with this process. Only failures travel back, in one line.
 from __future__ import annotations
 
 import logging
-import re
 import signal
 import socket
 import time
@@ -31,14 +30,13 @@ from joblib import cpu_count
 
 from kdgraph.config import Job, Plan, RunConfig
 from kdgraph.errors import UsageError
+from kdgraph.runner.fit_workers import CONNECT_SECONDS, dask_client
 from kdgraph.runner.locks import exit_with, process_identity, release_all_locks
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import one_line
 from kdgraph.wording import counted
 
 TASK_POLL_SECONDS = 0.2
-CONNECT_SECONDS = 20
-"""For so long a cluster may not respond, or have no worker yet."""
 HEAD_POLL_SECONDS = 3
 """How often a head of Ray is looked at; some are started again after a fault."""
 OBJECT_STORE_BYTES = 80 * 2**20
@@ -164,34 +162,11 @@ class DaskWorkers(Workers):
     name = "Dask"
 
     def _start(self) -> None:
-        from dask.config import set as set_dask
-        from distributed import Client, LocalCluster
-
-        for name in list(logging.root.manager.loggerDict):  # each has a level of its own
-            if name.startswith("distributed"):
-                logging.getLogger(name).setLevel(logging.CRITICAL)
         self._stack = ExitStack()
-        scheduler: Any = self.address
-        # A client that fails to begin would write a traceback when it is deleted.
-        if scheduler and not re.search(r"^inproc://|:\d+/?$", scheduler):
-            raise ValueError("an address of Dask is tcp://host:port")
-        if scheduler is None:
-            options: dict[str, Any] = {
-                "n_workers": self.n_jobs,
-                "threads_per_worker": 1,
-                "memory_limit": 0,  # the machine's, as for processes of joblib
-                "dashboard_address": "127.0.0.1:0",  # None takes port 8787 all the same
-                "scheduler_kwargs": {"dashboard": False},
-                "host": "127.0.0.1",
-                "silence_logs": logging.CRITICAL,
-            }
-            # A lost run comes back here at once.
-            self._stack.enter_context(set_dask({"distributed.scheduler.allowed-failures": 0}))
-            scheduler = self._stack.enter_context(LocalCluster(**options))
+        # A lost run comes back here at once.
         self._client = self._stack.enter_context(
-            Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+            dask_client(self.address, self.n_jobs, allowed_failures=0)
         )
-        self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         if threaded := [worker for worker in workers.values() if worker["nthreads"] > 1]:
             raise UsageError(
@@ -200,9 +175,7 @@ class DaskWorkers(Workers):
             )
 
     def _close(self) -> None:
-        # A scheduler that is gone does not accept the end of the connection either.
-        with suppress(Exception):
-            self._stack.close()
+        self._stack.close()
 
     def submit(self, task: WorkerTask, config: RunConfig) -> Any:
         """Return the future of a run."""

@@ -18,7 +18,8 @@ from PIL import Image
 from kdgraph.config import RunConfig, compose, files_read
 from kdgraph.data.dataset import Dataset
 from kdgraph.runner.index import Index, _line
-from kdgraph.runner.stages import split, stage_keys
+from kdgraph.runner.stages import split
+from kdgraph.runner.stored_stages import stage_keys
 
 IMAGES, TEXT = (
     {"name": "mine", "_target_": f"kdgraph.data.{name}"}

@@ -12,7 +12,8 @@ from kdgraph.config.data_sources import check_outliers, seen_in_training, source
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.runner.availability import sources
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import split, stage_keys
+from kdgraph.runner.stages import split
+from kdgraph.runner.stored_stages import stage_keys
 
 E = "kdgraph.parents.networks"
 NOISE, PERMUTED = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from joblib import delayed, parallel_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -23,6 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.calibration import Uncalibrated
 from kdgraph.geometry import ForestPartition, partition_of
+from kdgraph.geometry import forest as forest_module
 
 FORESTS = {
     "random forest": RandomForestClassifier(20, random_state=0),
@@ -53,6 +55,23 @@ def test_codes_equal_forest_apply(fitted_forest, queries, n_jobs, is_packed, mon
     codes = ForestPartition(fitted_forest, n_jobs).encode(queries)
     assert codes.dtype == np.int32
     assert np.array_equal(codes, fitted_forest.apply(queries).reshape(len(queries), -1))
+
+
+@pytest.mark.slow
+def test_codes_from_processes_are_those_of_threads(fitted_forest, queries, monkeypatch):
+    X = queries.copy()
+    X[::3, 0] = np.nan
+    expected = ForestPartition(fitted_forest).encode(X)
+    monkeypatch.setattr(forest_module, "_MIN_STEPS_TO_SEND", 0)
+    tasks = []
+    monkeypatch.setattr(
+        forest_module, "delayed", lambda function: tasks.append(function) or delayed(function)
+    )
+    partition = ForestPartition(fitted_forest, n_jobs=2)
+    with parallel_config(backend="loky", n_jobs=2):
+        codes = partition.encode(X)
+    assert tasks == [forest_module._encode_by_trees] * min(2, partition.n_trees)
+    assert codes.dtype == np.int32 and np.array_equal(codes, expected)
 
 
 def test_votes_equal_predict_proba_to_the_last_bit(fitted_forest, queries):

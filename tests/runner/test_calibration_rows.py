@@ -17,7 +17,8 @@ from kdgraph.parents import PrecomputedScores
 from kdgraph.report.run_table import run_table
 from kdgraph.runner import evaluate
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import split, stage_keys
+from kdgraph.runner.stages import split
+from kdgraph.runner.stored_stages import stage_keys
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from kdgraph.errors import ConfigError, DataError
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import run
 from kdgraph.runner.run_dir import RunDir
-from kdgraph.runner.stages import StoredStages, cross_fit, split
+from kdgraph.runner.stages import cross_fit, split
+from kdgraph.runner.stored_stages import StoredStages
 
 WAYS = ("held_out", "oob", "cross_fit")
 SMALL = [

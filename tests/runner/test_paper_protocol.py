@@ -15,14 +15,8 @@ from kdgraph.config import RunConfig, compose
 from kdgraph.errors import ConfigError
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import (
-    StoredStages,
-    calibrate,
-    fit,
-    ood_sets,
-    split,
-    stage_keys,
-)
+from kdgraph.runner.stages import calibrate, fit, ood_sets, split
+from kdgraph.runner.stored_stages import StoredStages, stage_keys
 
 METHODS = ["odin_temperature", "odin"]
 LITTLE = [

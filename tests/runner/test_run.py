@@ -19,8 +19,9 @@ from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.record import json_safe
 from kdgraph.runner.run import run
 from kdgraph.runner.run_dir import RunDir
-from kdgraph.runner.stages import calibrate, fit, split, stage_keys, stage_rng
+from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 from kdgraph.runner.store import Store
+from kdgraph.runner.stored_stages import stage_keys
 
 from .conftest import TINY
 

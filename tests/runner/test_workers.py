@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from kdgraph.cli.main import main
 from kdgraph.config import plan, planning
 from kdgraph.errors import ConfigError, UsageError
-from kdgraph.runner import workers
+from kdgraph.runner import fit_workers, workers
 from kdgraph.runner.workers import LOST_TWICE, worker_message, workers_of
 
 from .conftest import Sweeps, free_port, wait_until
@@ -226,7 +226,7 @@ def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
 def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkeypatch, capfd):
     from distributed import LocalCluster
 
-    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(fit_workers, "CONNECT_SECONDS", 1)
     words = ["run", "dataset=wine", "figures=none", "hydra/launcher=dask"]
     nobody = f"tcp://127.0.0.1:{free_port()}"
     assert main([*words, f"hydra.launcher.address={nobody}"]) == 2

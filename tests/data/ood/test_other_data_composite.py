@@ -304,7 +304,8 @@ def test_stage_keys_depend_on_the_available_sets(tmp_path, monkeypatch):
 
     Stored outputs are in the order of the sets.
     """
-    from kdgraph.runner.stages import split, stage_keys
+    from kdgraph.runner.stages import split
+    from kdgraph.runner.stored_stages import stage_keys
 
     monkeypatch.chdir(tmp_path)
     source = "{name: other,_target_: kdgraph.data.tables.ArrayFile,path: other.npz}"

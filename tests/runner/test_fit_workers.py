@@ -1,0 +1,236 @@
+"""Fits of one run on workers of Dask, with each process killed in the middle of the fit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kdgraph.cli.main import main
+from kdgraph.errors import ConfigError, RunFailed
+from kdgraph.runner import fit_workers
+from kdgraph.runner.fit_workers import MAX_LOSSES, FitWorkers
+from kdgraph.runner.monitoring import ProgressReporter
+
+from .conftest import StartedSweep, free_port, results, wait_until
+
+WAITING_FOREST = '''
+import os, time
+from pathlib import Path
+from joblib import Parallel, delayed
+from sklearn.ensemble import RandomForestClassifier
+
+HERE = Path(__file__).parent
+
+def wait(X, number):
+    """A task of a worker: note its process, then wait for the file "go"."""
+    name = HERE / "waiting" / f"{number}-{os.getpid()}"
+    name.touch()
+    deadline = time.time() + 150
+    while not (HERE / "go").exists() and time.time() < deadline:
+        time.sleep(0.02)
+    return X.sum()
+
+class WaitingForest(RandomForestClassifier):
+    def fit(self, X, y, sample_weight=None):
+        Parallel(n_jobs=2)(delayed(wait)(X, number) for number in range(2))
+        return super().fit(X, y, sample_weight)
+'''
+
+
+class Fits:
+    """Runs whose fit waits on its workers until it may go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.out = folder, folder / "outputs"
+        (folder / "waiting").mkdir()
+        (folder / "conf" / "parent").mkdir(parents=True)
+        (folder / "waiting_forest.py").write_text(WAITING_FOREST)
+        (folder / "conf" / "parent" / "waiting.yaml").write_text(
+            "# Waits\ndefaults: [random_forest, _self_]\nname: waiting\n"
+            "_target_: waiting_forest.WaitingForest\n"
+        )
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
+        }
+        self.started: list[StartedSweep] = []
+
+    def start(self, *more: str) -> StartedSweep:
+        words = [
+            *("run", "--config-dir", str(self.folder / "conf"), "dataset=spiral", "parent=waiting"),
+            *("parent.n_estimators=20", "dataset.n_train=1000", "dataset.n_test=200"),
+            *("ood=none", "metrics=default", "figures=none", "n_jobs=2", f"out={self.out}"),
+        ]
+        log = self.folder / f"{len(self.started)}.err"
+        command = [sys.executable, "-m", "kdgraph", *words, *more]
+        self.started.append(StartedSweep(command, self.environment, log))
+        return self.started[-1]
+
+    def wait(self) -> set[int]:
+        """Wait until both tasks do, and return their processes."""
+        wait_until(lambda: len(self.pids()) == 2, 120)
+        return self.pids()
+
+    def pids(self) -> set[int]:
+        names = [path.name for path in (self.folder / "waiting").iterdir()]
+        return {pid for pid in (int(name.partition("-")[2]) for name in names) if is_alive(pid)}
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.fixture
+def fits(tmp_path) -> Iterator[Fits]:
+    pytest.importorskip("distributed", reason="pip install 'kdgraph[dask]' has it")
+    fits = Fits(tmp_path)
+    yield fits
+    for started in fits.started:
+        started.kill()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory) -> dict[str, tuple]:
+    """Results of the run in one process."""
+    fits = Fits(tmp_path_factory.mktemp("local"))
+    fits.go()
+    assert fits.start().end() == 0
+    return results(fits.out)
+
+
+class DaskCluster:
+    """A scheduler and two workers, each started by a command."""
+
+    def __init__(self, fits: Fits) -> None:
+        self.port, self.fits = free_port(), fits
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        listen = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+        self._start("distributed.cli.dask_scheduler", *listen, "--port", str(self.port))
+        for _ in range(2):
+            self._start("distributed.cli.dask_worker", self.address, "--nthreads=1", "--no-nanny")
+
+    def _start(self, module: str, *arguments: str) -> None:
+        with (self.fits.folder / "cluster.log").open("ab") as log:
+            command = [sys.executable, "-m", module, *arguments]
+            self.processes.append(
+                subprocess.Popen(command, stdout=log, stderr=log, env=self.fits.environment)
+            )
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+
+@pytest.fixture
+def cluster(fits) -> Iterator[DaskCluster]:
+    cluster = DaskCluster(fits)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.slow
+def test_a_fit_that_loses_all_rows_with_its_workers_ends_with_the_same_numbers(fits, local):
+    run = fits.start("fit_on=dask")
+    # The rows are at one of the two workers, so that at least one loss is one of rows.
+    for pid in fits.wait():
+        os.kill(pid, signal.SIGKILL)
+    fits.go()
+    assert run.end() == 0
+    assert "kdg: a worker was lost in a fit, which begins again without it" in run.lines()
+    assert results(fits.out) == local
+
+
+@pytest.mark.slow
+def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(fits, cluster, local):
+    first = fits.start(f"fit_on={cluster.address}")
+    fits.wait()
+    first.kill()
+    # The workers end tasks that nobody waits for, and then begin those of the second client.
+    for path in (fits.folder / "waiting").iterdir():
+        path.unlink()
+    fits.go()
+    wait_until(lambda: cluster_is_idle(cluster.address))
+    (fits.folder / "go").unlink()
+    second = fits.start(f"fit_on={cluster.address}")
+    fits.wait()
+    cluster.processes[0].kill()
+    assert second.end() == 1
+    (failure,) = [line for line in second.lines() if "has ended" in line]
+    assert failure.startswith(
+        f"kdg: the scheduler of Dask at {cluster.address} has ended, or the connection to it; the"
+        " same command goes on from the stages that are done"
+    )
+    assert results(fits.out) == {}
+    cluster.stop()
+    cluster.start()
+    fits.go()
+    assert fits.start(f"fit_on={cluster.address}").end() == 0
+    assert results(fits.out) == local
+
+
+def cluster_is_idle(address: str) -> bool:
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        return not any(client.processing().values())
+
+
+def test_a_stage_is_given_up_whose_workers_are_lost_again_and_again(monkeypatch):
+    client_module = pytest.importorskip("distributed.client")
+    calls = []
+
+    def lose() -> None:
+        calls.append(1)
+        raise client_module.FutureCancelledError("a", "lost")
+
+    class RunningClient:
+        status = "running"
+
+    workers = FitWorkers("dask", 1, ProgressReporter())
+    monkeypatch.setattr(workers, "_connect", lambda: RunningClient())
+    monkeypatch.setattr(
+        fit_workers, "parallel_config", lambda **options: pytest.MonkeyPatch.context()
+    )
+    with pytest.raises(RunFailed, match="lost 3 times in one stage: out of memory, or killed"):
+        workers.run(lose)
+    assert len(calls) == MAX_LOSSES
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_not_there_is_named_with_the_way_out(tmp_path, monkeypatch, capfd):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(fit_workers, "CONNECT_SECONDS", 1)
+    nobody = f"tcp://127.0.0.1:{free_port()}"
+    words = ["run", "dataset=wine", "figures=none", f"out={tmp_path}", f"fit_on={nobody}"]
+    assert main(words) == 2
+    line = capfd.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"kdg: fit_on={nobody}: no workers of Dask there (OSError: Timed out ")
+    assert line.endswith(
+        "fit_on=dask starts workers on this machine, fit_on=null fits in one process"
+    )
+
+
+def test_the_library_that_is_missing_is_named_before_anything_runs(monkeypatch):
+    from kdgraph.config import plan, planning
+
+    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    with pytest.raises(
+        ConfigError, match=r"fit_on=dask needs distributed: pip install 'kdgraph\[dask\]'"
+    ):
+        plan(["dataset=wine", "fit_on=dask"])
