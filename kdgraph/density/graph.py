@@ -9,6 +9,7 @@ original to kdgraph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -29,6 +30,7 @@ from kdgraph.density.limits import NO_LIMITS, GraphLimits, merge_polytopes
 from kdgraph.geometry import (
     Locations,
     Partition,
+    Polytopes,
     polytopes_of,
     take_rows,
 )
@@ -197,16 +199,41 @@ class KernelDensityGraph:
             return
         if labels is None:
             labels = np.ones((len(locations), 1))
-        self._n_rows, self._n_anchors = len(locations), len(self.polytopes)
-        self._codes = locations.codes
         if distance != "geodesic":
             self.lenders = limits.choose_lenders(partition, locations.codes)
+        self._count_classes(locations.codes, labels, all_polytopes)
+
+    def _count_classes(
+        self, codes: np.ndarray, labels: np.ndarray, all_polytopes: Polytopes
+    ) -> None:
+        """Count the classes of the lenders, of codes Int[n, …] and labels Float[n, K]."""
+        self._n_rows, self._n_anchors = len(codes), len(self.polytopes)
+        self._codes = codes
         if self.lenders is not None:
-            self._codes, labels = take_rows(self._codes, self.lenders), labels[self.lenders]
+            self._codes, labels = take_rows(codes, self.lenders), labels[self.lenders]
             all_polytopes = polytopes_of(self._codes)
             self._n_anchors = len(all_polytopes)
         self._all_polytopes = all_polytopes
         self._class_masses = all_polytopes.sum_by_polytope(labels)
+
+    def with_lenders(
+        self, lenders: np.ndarray, locations: Locations, labels: np.ndarray
+    ) -> KernelDensityGraph:
+        """Return the graph with other rows whose classes are counted.
+
+        Parameters
+        ----------
+        lenders : Int[l]
+            Positions of the rows, increasing.
+        locations : Locations
+            Positions of the n rows of this graph on the partition.
+        labels : Float[n, K]
+            Weight of each row in the column of its class.
+        """
+        graph = copy(self)
+        graph.lenders = lenders
+        graph._count_classes(locations.codes, labels, self._all_polytopes)
+        return graph
 
     # The index is built at the first query that needs it: a density by distances to means needs
     # none. It is left out of pickles, because it follows from the rest and takes half of the size

@@ -9,8 +9,9 @@ Section 6), and :func:`choose_lenders` draws the rows whose classes are counted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -29,11 +30,26 @@ MAX_MEETINGS_PER_TREE = 3.0
 """Lenders that a row meets in its leaf of a tree, on average, at an "auto" limit."""
 MIN_LENDERS = 16_384
 """Number of lenders below which an "auto" limit does not go."""
+MAX_NLL_LOSS = 0.001
+"""Nats of mean NLL by which a posterior may be better with twice as many lenders; if it is better
+by more, an "auto" limit is raised to them.
+"""
 
 # Iterations of k-means, and rows for each of its clusters. More of them improve the clusters little
 # for their time.
 _KMEANS_ITERATIONS = 5
 _ROWS_PER_CLUSTER = 8
+
+
+class HasLenders(Protocol):
+    """A graph whose ``lenders`` are the rows whose classes are counted; None for all."""
+
+    @property
+    def lenders(self) -> np.ndarray | None: ...
+
+
+Graph = TypeVar("Graph", bound=HasLenders)
+Posterior = TypeVar("Posterior")
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class GraphLimits:
     lenders : int, float, "auto" or None, default=None
         Maximum number of rows whose classes are counted, or below 1 fraction of the training rows.
         "auto": such that a row meets :data:`MAX_MEETINGS_PER_TREE` of them in a tree, but no fewer
-        than :data:`MIN_LENDERS`. None for all rows.
+        than :data:`MIN_LENDERS`; a fit may raise it (:func:`raise_lenders`). None for all rows.
     """
 
     max_polytopes: int | float | None = None
@@ -78,7 +94,7 @@ class GraphLimits:
         if self.lenders is None:
             return None
         if self.lenders != "auto":
-            return _draw(len(codes), resolve_limit(self.lenders, len(codes)))
+            return draw_rows(len(codes), resolve_limit(self.lenders, len(codes)))
         return choose_lenders(partition, codes, is_lending)
 
 
@@ -137,10 +153,10 @@ def _cluster_centres(points: np.ndarray, count: int) -> np.ndarray:
     # Points stand in for the centres where these are so many that k-means would take long; they are
     # then dense, and differ little from the centres.
     if count > MAX_MEANS_IN_PRODUCT:
-        return points[_draw(len(points), count)]
+        return points[draw_rows(len(points), count)]
     # A sample of a few rows for each cluster determines the centres; all rows then determine the
     # moments of the clusters.
-    sample = points[_draw(len(points), _ROWS_PER_CLUSTER * count)]
+    sample = points[draw_rows(len(points), _ROWS_PER_CLUSTER * count)]
     # Several threads of k-means would add in another order.
     with threadpool_limits(1):
         return (
@@ -189,7 +205,58 @@ def choose_lenders(
         lending = nodes if is_lending is None else nodes[is_lending[:, t]]
         meetings += int(rows @ np.bincount(lending, minlength=n_nodes))
     share = MAX_MEETINGS_PER_TREE * trees.n_trees * len(codes) / max(meetings, 1)
-    return None if share >= 1 else _draw(len(codes), max(MIN_LENDERS, round(share * len(codes))))
+    return (
+        None if share >= 1 else draw_rows(len(codes), max(MIN_LENDERS, round(share * len(codes))))
+    )
+
+
+def raise_lenders(
+    graph: Graph,
+    n_rows: int,
+    *,
+    search: Callable[[Graph], Posterior],
+    nll: Callable[[Graph, Posterior], float],
+    with_lenders: Callable[[np.ndarray], Graph],
+) -> tuple[Graph, Posterior]:
+    """Double the rows whose classes are counted until that changes little.
+
+    Parameters
+    ----------
+    graph : Graph
+        Graph with the lenders of :func:`choose_lenders`.
+    n_rows : int
+        Number of rows that could lend.
+    search : callable
+        Function of a graph that returns a posterior.
+    nll : callable
+        Function of a graph and a posterior that returns the mean NLL of rows that are each
+        predicted without themselves.
+    with_lenders : callable
+        Function of the positions of rows that returns the graph with these lenders.
+
+    Returns
+    -------
+    graph : Graph
+        The first graph for which twice as many lenders, with the same parameters of the posterior,
+        lower the NLL by no more than :data:`MAX_NLL_LOSS`, or one with all rows as lenders.
+    posterior : Posterior
+        Its posterior.
+
+    Notes
+    -----
+    Original to kdgraph. The number of lenders that a row meets bounds the time of a prediction, but
+    not the error. On most tables a few of them in a leaf cost less than .001 of NLL, but on a table
+    of electricity prices with 31,718 rows half of the rows cost .004.
+    """
+    posterior = search(graph)
+    while (lenders := graph.lenders) is not None and len(lenders) < n_rows:
+        # The posterior is searched again only where it pays, because the search takes most of the
+        # time.
+        larger = with_lenders(draw_rows(n_rows, 2 * len(lenders)))
+        if nll(larger, posterior) >= nll(graph, posterior) - MAX_NLL_LOSS:
+            break
+        graph, posterior = larger, search(larger)
+    return graph, posterior
 
 
 def resolve_limit(limit: int | float | None, n_train: int) -> int | None:
@@ -199,8 +266,16 @@ def resolve_limit(limit: int | float | None, n_train: int) -> int | None:
     return max(1, round(limit * n_train)) if limit < 1 else int(limit)
 
 
-def _draw(n_rows: int, n_drawn: int | None) -> np.ndarray:
-    """Return the positions of a sample of rows, increasing; of all if they are few enough."""
+def draw_rows(n_rows: int, n_drawn: int | None) -> np.ndarray:
+    """Return the positions of a sample of rows, Int[m], increasing; of all if they are few enough.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    n_drawn : int or None
+        Number of rows to draw; None for all.
+    """
     if n_drawn is None or n_rows <= n_drawn:
         return np.arange(n_rows)
     # At random, because the rows of a table may be in the order of their classes.

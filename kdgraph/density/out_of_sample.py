@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,8 @@ from kdgraph.base.out_of_sample import UnseenRows, unseen_rows
 from kdgraph.density.averaging import EXPONENT_STEP, AveragedPosterior, average_posteriors
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.limits import NO_LIMITS, GraphLimits
-from kdgraph.density.posterior import QueryPosterior, search_query_posterior
+from kdgraph.density.limits import NO_LIMITS, GraphLimits, raise_lenders
+from kdgraph.density.posterior import QueryPosterior, mean_nll, search_query_posterior
 from kdgraph.density.variants import FittedVariant, KernelDensityOptions, exponents_to_try
 from kdgraph.geometry import Locations, Partition
 from kdgraph.geometry.kinds import forest_partition_of
@@ -81,14 +83,36 @@ class OutOfBagGraph(KernelDensityGraph):
         **options: Any,
     ):
         super().__init__(partition, locations, None, shrunk_variances, limits=limits, **options)
+        self._n_classes = n_classes
         lenders = limits.choose_lenders(partition, locations.codes, is_out)
-        self.lenders = np.arange(len(rows)) if lenders is None else lenders
-        lending = rows[self.lenders]
-        self._classes, self._weights, self._n_classes = lending.y, lending.weight, n_classes
-        # Only leaves that a lender is out of bag in are needed from here on.
-        self._codes = np.where(
-            is_out[self.lenders], take_rows(locations.codes, self.lenders), IN_BAG
+        self._count_rows(
+            np.arange(len(rows)) if lenders is None else lenders, locations, rows, is_out
         )
+
+    def _count_rows(
+        self, lenders: np.ndarray, locations: Locations, rows: Rows, is_out: np.ndarray
+    ) -> None:
+        """Count the classes of the lenders."""
+        self.lenders, lending = lenders, rows[lenders]
+        self._classes, self._weights = lending.y, lending.weight
+        # Only leaves that a lender is out of bag in are needed from here on.
+        self._codes = np.where(is_out[lenders], take_rows(locations.codes, lenders), IN_BAG)
+
+    def with_other_lenders(
+        self, lenders: np.ndarray, locations: Locations, rows: Rows, is_out: np.ndarray
+    ) -> OutOfBagGraph:
+        """Return the graph with other rows that lend their classes.
+
+        Parameters
+        ----------
+        lenders : Int[l]
+            Positions of the rows, increasing.
+        locations, rows, is_out
+            The rows of this graph.
+        """
+        graph = copy(self)
+        graph._count_rows(lenders, locations, rows, is_out)
+        return graph
 
     def _make_index(self) -> OutOfBagIndex:
         forest = forest_partition_of(self.partition)
@@ -234,17 +258,38 @@ def fit_out_of_bag(
     )
     step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
     rows, positions, is_out = calibration[::step], unseen.positions[::step], unseen.source.is_out
-    codes = locations.codes[positions]
-    posterior = choose_posterior(
-        lambda exponents: (
-            lambda chunk: graph.query_training(codes[chunk], is_out, positions[chunk], exponents)
-        ),
-        vote[::step],
-        rows,
-        prior,
-        exponents_to_try(options, len(train)),
-        options,
-    )
+    codes, votes = locations.codes[positions], vote[::step]
+
+    def masses_of(graph: OutOfBagGraph, exponents: np.ndarray, chunk: slice) -> np.ndarray:
+        return graph.query_training(codes[chunk], is_out, positions[chunk], exponents)
+
+    def search(graph: OutOfBagGraph) -> QueryPosterior | AveragedPosterior:
+        exponents = exponents_to_try(options, len(train))
+        return choose_posterior(
+            lambda exponents: partial(masses_of, graph, exponents),
+            votes,
+            rows,
+            prior,
+            exponents,
+            options,
+        )
+
+    def nll(graph: OutOfBagGraph, posterior: QueryPosterior | AveragedPosterior) -> float:
+        masses = masses_of(graph, posterior.exponents, slice(None))
+        return mean_nll(posterior.mix(masses, votes), rows)
+
+    if options.max_polytopes == "auto":
+        graph, posterior = raise_lenders(
+            graph,
+            len(train),
+            search=search,
+            nll=nll,
+            with_lenders=lambda lenders: graph.with_other_lenders(
+                lenders, locations, train, is_out
+            ),
+        )
+    else:
+        posterior = search(graph)
     return FittedVariant(graph, posterior, graph.floor_log_density)
 
 

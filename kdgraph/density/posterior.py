@@ -256,6 +256,11 @@ def clipped_nll(proba: np.ndarray, rows: Rows) -> float:
     return nll_of_true_class(proba[np.arange(len(rows)), rows.y], rows)
 
 
+def mean_nll(proba: np.ndarray, rows: Rows) -> float:
+    """Return :func:`clipped_nll` of the probabilities Float[n, K] by unit of weight, in nats."""
+    return clipped_nll(proba, rows) / float(rows.weight.sum())
+
+
 def nll_of_true_class(proba: np.ndarray, rows: Rows) -> float:
     """Return :func:`clipped_nll` of the probabilities of each row's class, Float[n]."""
     return -float(np.log(np.maximum(proba, MIN_PROBABILITY)) @ rows.weight)

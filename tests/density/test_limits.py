@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
@@ -124,6 +126,7 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
     monkeypatch.setattr(limits, "MAX_GAUSSIANS", n // 4)
     monkeypatch.setattr(limits, "MIN_LENDERS", n // 2)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(limits, "MAX_NLL_LOSS", np.inf)
     limited = fit()
     assert len(limited.graph_.gaussians.means) == n // 4
     assert len(limited.graph_.lenders) == n // 2
@@ -132,6 +135,76 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
     assert 0 < change.mean() < 0.1
     np.testing.assert_allclose(
         limited.predict_proba(1e6 * test), np.tile(limited.prior_, (len(test), 1)), atol=1e-8
+    )
+
+
+@dataclass
+class CountedGraph:
+    """A graph of which only the lenders are known."""
+
+    lenders: np.ndarray | None
+
+
+@pytest.mark.parametrize(
+    ("losses", "n_lenders"),
+    [
+        ({100: 0.5, 200: 0.4992, 400: 0.1}, 100),
+        ({100: 0.5, 200: 0.4, 400: 0.3995}, 200),
+        ({100: 0.5, 200: 0.4, 400: 0.398, 800: 0.39, 1000: 0.38}, 1000),
+    ],
+)
+def test_lenders_are_doubled_until_the_nll_falls_by_a_thousandth_at_most(losses, n_lenders):
+    searched = []
+
+    def search(graph: CountedGraph) -> int:
+        searched.append(len(graph.lenders))
+        return len(graph.lenders)
+
+    graph, posterior = limits.raise_lenders(
+        CountedGraph(np.arange(100)),
+        1000,
+        search=search,
+        nll=lambda graph, posterior: losses[len(graph.lenders)],
+        with_lenders=CountedGraph,
+    )
+    assert len(graph.lenders) == posterior == n_lenders
+    assert searched == [n for n in losses if n <= n_lenders]
+
+
+def test_a_graph_without_a_limit_keeps_all_rows():
+    graph = CountedGraph(None)
+    assert limits.raise_lenders(
+        graph, 10, search=lambda graph: "p", nll=None, with_lenders=None
+    ) == (graph, "p")
+
+
+@pytest.mark.parametrize("way", ["oob", "held out", "held out, training rows alone"])
+def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
+    way, problem, monkeypatch
+):
+    """Every graph that is tried has its own index and classes, also where one is copied."""
+    parent = FrozenEstimator(problem.forest)
+    rows = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
+    settings = {} if way == "oob" else rows
+    use_calibration_rows = way == "held out"
+
+    def fit(max_polytopes):
+        model = KernelDensityForest(
+            parent, max_polytopes=max_polytopes, use_calibration_rows=use_calibration_rows
+        )
+        return model.fit(problem.train.X, problem.train.y, **settings)
+
+    unlimited = fit(None)
+    monkeypatch.setattr(limits, "MIN_LENDERS", 30)
+    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(limits, "MAX_NLL_LOSS", np.inf)
+    assert len(fit("auto").graph_.lenders) == 30
+    monkeypatch.setattr(limits, "MAX_NLL_LOSS", -np.inf)
+    raised = fit("auto")
+    test = problem.test.X
+    # Classes are counted by row instead of by polytope, in another order of the sums.
+    np.testing.assert_allclose(
+        raised.predict_proba(test), unlimited.predict_proba(test), rtol=0, atol=1e-9
     )
 
 
