@@ -42,10 +42,12 @@ _ROWS_PER_CLUSTER = 8
 
 
 class HasLenders(Protocol):
-    """A graph whose ``lenders`` are the rows whose classes are counted; None for all."""
+    """A graph that counts the classes of some rows."""
 
     @property
-    def lenders(self) -> np.ndarray | None: ...
+    def lenders(self) -> np.ndarray | None:
+        """Positions of these rows, Int[l]; None for all rows."""
+        ...
 
 
 Graph = TypeVar("Graph", bound=HasLenders)
