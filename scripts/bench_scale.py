@@ -3,11 +3,12 @@ geometry or density.
 
 For each number of rows a forest of 50 trees with at least 5 rows a leaf is fitted on 20 features,
 then on 100 (``--features``), and read by one process for each method, so that its peak memory is
-its own. What is fitted after the forest takes multiples of the forest's own time: of its fit, and
-of its prediction of 100,000 new rows, which the method's includes wherever it calls the forest.
-Everything is on one core, in processor time. The last lines have the exponents by which times grow
-with the training rows, from 10,000 rows on. With 100 features there are at most 100,000 rows.
-``--rows 1000 10000`` is the short form.
+its own. Recalibrators follow a forest of regression and predict intervals of 95 %. What is fitted
+after the forest takes multiples of the forest's own time: of its fit, and of its prediction of
+100,000 new rows, which the method's includes wherever it calls the forest. Everything is on one
+core, in processor time. The last lines have the exponents by which times grow with the training
+rows, from 10,000 rows on. With 100 features there are at most 100,000 rows. ``--rows 1000 10000``
+is the short form.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import joblib
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -36,6 +37,7 @@ FIT_BAR, PREDICT_BAR, MEMORY_BAR_GB = 3.0, 1.5, 16.0
 # Without limits the time of a prediction grows with the training rows; so many show that.
 UNLIMITED, MAX_UNLIMITED_ROWS = "KDF, no limit", 100_000
 MAX_ROWS_OF_MANY_FEATURES = 100_000
+FEATURES_OF_REGRESSION = 20
 FIT_EXPONENT_BAR, PREDICT_EXPONENT_BAR, FIRST_OF_EXPONENT = 1.15, 1.05, 10_000
 
 
@@ -44,7 +46,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--features", type=int, nargs="+", default=[20, 100])
-    parser.add_argument("--methods", nargs="+", choices=list(methods()), default=list(methods()))
+    known = [*methods(), *recalibrators()]
+    parser.add_argument("--methods", nargs="+", choices=known, default=known)
     parser.add_argument("--one", metavar="METHOD", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -53,19 +56,26 @@ def main() -> None:
         return
     for n_features in arguments.features:
         rows = [n for n in arguments.rows if n_features <= 20 or n <= MAX_ROWS_OF_MANY_FEATURES]
-        compare(rows, n_features, arguments.methods)
+        compare(rows, n_features, [name for name in arguments.methods if name in methods()])
+    if names := [name for name in arguments.methods if name in recalibrators()]:
+        compare(arguments.rows, FEATURES_OF_REGRESSION, names, regression=True)
 
 
-def compare(rows: list[int], n_features: int, names: list[str]) -> None:
+def compare(
+    rows: list[int], n_features: int, names: list[str], *, regression: bool = False
+) -> None:
     """Print a table for each number of training rows, and the exponents."""
+    if not names:
+        return
+    task = ", regression" if regression else ""
     print(
-        f"\n{n_features} features, one core; bars: fit {FIT_BAR:g} ×, prediction"
+        f"\n{n_features} features{task}, one core; bars: fit {FIT_BAR:g} ×, prediction"
         f" {PREDICT_BAR:g} × the forest's, {MEMORY_BAR_GB:g} GB"
     )
     figures: dict[str, dict[int, dict[str, float]]] = {}
     for n_rows in rows:
         with tempfile.TemporaryDirectory() as folder:
-            make_problem(Path(folder), n_rows, n_features)
+            make_problem(Path(folder), n_rows, n_features, regression)
             forest = run("forest", folder)
             figures.setdefault("forest", {})[n_rows] = forest
             print(
@@ -141,7 +151,31 @@ def methods() -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def make_problem(folder: Path, n_rows: int, n_features: int) -> None:
+def recalibrators() -> dict[str, Callable[[Any], Any]]:
+    """What is fitted after the forest of regression, by name."""
+    from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
+
+    return {
+        "global PIT": lambda forest: GlobalPit(forest, random_state=0),
+        "isotonic PIT": lambda forest: IsotonicPit(forest, random_state=0),
+        "conformal PIT": lambda forest: ConformalPit(forest, random_state=0),
+        "local PIT, 50,000 rows": lambda forest: LocalPit(
+            forest, k=200, max_reference_rows=50_000, random_state=0
+        ),
+    }
+
+
+class NormalForest(RandomForestRegressor):
+    """Forest of regression whose distributions have one spread."""
+
+    def predict_dist(self, X: np.ndarray) -> Any:
+        """Return a normal distribution around the mean of the trees for each row."""
+        from kdgraph.distributions import Normal
+
+        return Normal(self.predict(X), np.ones(len(X)))
+
+
+def make_problem(folder: Path, n_rows: int, n_features: int, regression: bool) -> None:
     """Write rows, and the forest with the seconds of its fit."""
     X, y = make_classification(
         n_rows + N_NEW,
@@ -152,8 +186,14 @@ def make_problem(folder: Path, n_rows: int, n_features: int) -> None:
         class_sep=0.8,
         random_state=0,
     )
+    options: dict[str, Any] = {"min_samples_leaf": 5, "n_jobs": 2, "random_state": 0}
+    forest: Any = RandomForestClassifier(50, **options)
+    if regression:
+        # The spread depends on the row, so that intervals of one width cover too little in places.
+        spread = 0.3 + (X[:, 1] > 0)
+        y = y + X[:, 0] + spread * np.random.default_rng(0).normal(size=len(X))
+        forest = NormalForest(50, max_features="sqrt", **options)
     np.savez(folder / "rows.npz", X=X.astype(np.float32), y=y)
-    forest = RandomForestClassifier(50, min_samples_leaf=5, n_jobs=2, random_state=0)
     start = time.process_time()
     forest.fit(X[:n_rows].astype(np.float32), y[:n_rows])
     seconds = time.process_time() - start
@@ -174,9 +214,9 @@ def measure(name: str, folder: Path) -> dict[str, float]:
     train, new = (X[:-N_NEW], y[:-N_NEW]), X[-N_NEW:]
     forest, fit = joblib.load(folder / "forest.joblib")
     with threadpool_limits(1):
-        model, predict = forest, forest.predict_proba
+        model, predict = forest, _predictor(forest)
         if name != "forest":
-            model = methods()[name](FrozenEstimator(forest))
+            model = {**methods(), **recalibrators()}[name](FrozenEstimator(forest))
             fit, predict = _fit(model, *train)
             predict(new[:1000])  # compiles the loops
         seconds = min(_seconds(lambda: predict(new)) for _ in range(2))
@@ -186,15 +226,26 @@ def measure(name: str, folder: Path) -> dict[str, float]:
 def _fit(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, Callable[[Any], Any]]:
     """Return the seconds of the fit, compiled before, and the method that predicts."""
     few = np.linspace(0, len(X) - 1, 600).astype(int)
-    given: dict[str, Any] = {}
     if not hasattr(model, "calibration"):
         n_calibration = math.ceil(CALIBRATION_SHARE * len(X))
-        X, y = X[-n_calibration:], y[-n_calibration:]
-    model.fit(X[few % len(X)], y[few % len(X)], **given)
+        few, X, y = few % n_calibration, X[-n_calibration:], y[-n_calibration:]
+    given, given_few = {}, {}
+    if hasattr(model, "predict_dist"):
+        # Recalibrators take calibration rows by name, beside training rows that they do not use.
+        given = {"X_calibration": X, "y_calibration": y}
+        given_few = {name: rows[few] for name, rows in given.items()}
+    model.fit(X[few], y[few], **given_few)
     seconds = _seconds(lambda: model.fit(X, y, **given))
+    return seconds, _predictor(model)
+
+
+def _predictor(model: Any) -> Callable[[Any], Any]:
+    """Return the function of rows that a model predicts with."""
+    if hasattr(model, "predict_dist"):
+        return lambda X: model.predict_dist(X).interval(0.95)
     for method in ("predict_proba", "predict_confidence", "ood_score"):
         if hasattr(model, method):
-            return seconds, getattr(model, method)
+            return getattr(model, method)
     raise TypeError(f"{type(model).__name__} predicts nothing")
 
 
