@@ -266,11 +266,11 @@ class KernelDensityForest(KernelDensityClassifier):
     max_polytopes : int, float, "auto" or None, default="auto"
         "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
         count the classes of a random sample of the rows, so that predictions take a time that does
-        not grow with the training rows. The sample is doubled while that lowers the NLL of rows
-        that are predicted without themselves by more than .001. Only "kdgraph" does so. A number,
-        or a fraction of the training rows: merge neighbouring polytopes down to it; where no row is
-        held out, Gaussians are merged, and the classes of so many rows are counted. None for no
-        limit.
+        not grow with the training rows. The sample is doubled, up to 32,768 rows, while that lowers
+        the NLL of rows that are predicted without themselves by more than .001. Only "kdgraph" does
+        so. A number, or a fraction of the training rows: merge neighbouring polytopes down to it;
+        where no row is held out, Gaussians are merged, and the classes of so many rows are counted.
+        None for no limit.
     calibration_size : float, default=0.3
         Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
         estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,

@@ -30,6 +30,8 @@ MAX_MEETINGS_PER_TREE = 3.0
 """Lenders that a row meets in its leaf of a tree, on average, at an "auto" limit."""
 MIN_LENDERS = 16_384
 """Number of lenders below which an "auto" limit does not go."""
+MAX_RAISED_LENDERS = 32_768
+"""Number of lenders up to which an "auto" limit is raised where that pays."""
 MAX_NLL_LOSS = 0.001
 """Nats of mean NLL by which a posterior may be better with twice as many lenders; if it is better
 by more, an "auto" limit is raised to them.
@@ -220,7 +222,7 @@ def raise_lenders(
     nll: Callable[[Graph, Posterior], float],
     with_lenders: Callable[[np.ndarray], Graph],
 ) -> tuple[Graph, Posterior]:
-    """Double the rows whose classes are counted until that changes little.
+    """Double the rows whose classes are counted while that pays, up to a bound.
 
     Parameters
     ----------
@@ -240,21 +242,26 @@ def raise_lenders(
     -------
     graph : Graph
         The first graph for which twice as many lenders, with the same parameters of the posterior,
-        lower the NLL by no more than :data:`MAX_NLL_LOSS`, or one with all rows as lenders.
+        lower the NLL by no more than :data:`MAX_NLL_LOSS`, or one with all rows as lenders, or with
+        :data:`MAX_RAISED_LENDERS`.
     posterior : Posterior
         Its posterior.
 
     Notes
     -----
     Original to kdgraph. The number of lenders that a row meets bounds the time of a prediction, but
-    not the error. On most tables a few of them in a leaf cost less than .001 of NLL, but on a table
-    of electricity prices with 31,718 rows half of the rows cost .004.
+    not the error. In the small leaves of fully grown forests a few of them cost less than .001 of
+    NLL on most tables, but on a table of electricity prices with 31,718 rows half of the rows cost
+    .004. In the large leaves of boosted trees every row counts: of 100,000 simulated rows, all cost
+    eight times the time of 16,384, and lower the NLL from .321 to .312. So the time has a bound
+    too.
     """
+    most = min(n_rows, MAX_RAISED_LENDERS)
     posterior = search(graph)
-    while (lenders := graph.lenders) is not None and len(lenders) < n_rows:
+    while (lenders := graph.lenders) is not None and len(lenders) < most:
         # The posterior is searched again only where it pays, because the search takes most of the
         # time.
-        larger = with_lenders(draw_rows(n_rows, 2 * len(lenders)))
+        larger = with_lenders(draw_rows(n_rows, min(2 * len(lenders), most)))
         if nll(larger, posterior) >= nll(graph, posterior) - MAX_NLL_LOSS:
             break
         graph, posterior = larger, search(larger)

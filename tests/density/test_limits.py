@@ -171,6 +171,19 @@ def test_lenders_are_doubled_until_the_nll_falls_by_a_thousandth_at_most(losses,
     assert searched == [n for n in losses if n <= n_lenders]
 
 
+def test_lenders_are_not_doubled_beyond_a_bound(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_RAISED_LENDERS", 300)
+    for n_first, n_last in [(100, 300), (300, 300), (400, 400)]:
+        graph, _ = limits.raise_lenders(
+            CountedGraph(np.arange(n_first)),
+            1000,
+            search=lambda graph: None,
+            nll=lambda graph, posterior: -len(graph.lenders),
+            with_lenders=CountedGraph,
+        )
+        assert len(graph.lenders) == n_last
+
+
 def test_a_graph_without_a_limit_keeps_all_rows():
     graph = CountedGraph(None)
     assert limits.raise_lenders(
