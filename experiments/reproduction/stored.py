@@ -204,7 +204,13 @@ def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
     by_place = {(row["row"], row.column): row for _, row in rows.iterrows()}
     for name in dict.fromkeys(rows["row"]):
         cells = [by_place.get((name, column)) for column in columns]
-        lines.append(line([*name.split(JOINT), *("–" if c is None else _shown(c) for c in cells)]))
+        keys = name.split(JOINT)
+        if "rows" in options and len(keys) != len(leading):
+            raise UsageError(
+                f"{folder}/measured.csv: a row of '{table}' has {len(keys)} leading columns, '{name}';"
+                f" rows={','.join(leading)} names {len(leading)}"
+            )
+        lines.append(line([*keys, *("–" if c is None else _shown(c) for c in cells)]))
     return Records(lines, _floats(rows, ["value", "spread", "n"]), list(rows.value))
 
 

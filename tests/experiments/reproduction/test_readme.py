@@ -157,6 +157,10 @@ def test_percentages_are_of_fractions_and_decimals_are_not_of_percentages() -> N
         ('p1 "Figure 22"', "cells.csv has no 'Figure 22' of p1; did you mean 'Figure 2'?"),
         ("claims p1 nothing", "claims.csv has no 'nothing' of p1"),
         ('measured "other"', "measured.csv has no table 'other'"),
+        (
+            'measured "simulations" rows=data',
+            "a row of 'simulations' has 2 leading columns, 'moons | KDF'; rows=data names 1",
+        ),
         ("conf experiment/none", "conf/ has no experiment/none.yaml"),
         ("python -m os", "'python -m os' is no command of experiments"),
         ("rows", "README.md has the marker 'rows'; there are p1, p2"),
