@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.model_names import paper_name
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -112,7 +113,7 @@ def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
             zorder=3,
             gid=f"rank {name}",
         )
-        text = shorten_text(_figure_of(axes), name, LABEL_SIZE, _NAMES - 0.05)
+        text = shorten_text(_figure_of(axes), paper_name(name), LABEL_SIZE, _NAMES - 0.05)
         axes.text(
             0.7 - unit * (len(ranks.groups) + 1),
             i,
