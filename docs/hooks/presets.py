@@ -1,13 +1,18 @@
-"""Parts, commands and parameters of methods, from conf/, below the text of pages of docs/methods.
+"""Gallery of methods, and the picture, command, parts and parameters of each preset.
 
-A page names its presets in its front matter (``presets: [kdf, kdf_whitened]``). What stands in
-YAML, in annotations and in docstrings is read there, so that the site has what a run would use.
+A page of docs/methods has a text and names its presets in its front matter (``presets: [kdf,
+kdf_whitened]``). What is in YAML, in annotations and in docstrings is read there, so that the site
+has what a run would use. Pictures and their costs come from docs/draw_methods.py, which writes
+docs/methods/drawn.csv; docs/methods/captions.yaml has a caption for each kind of picture.
 """
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,12 +22,15 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+from kdgraph.config import compose
 from kdgraph.config.catalogue import Component, Key, first_comment, flat, read_component
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import annotations_of, check_value
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
+METHODS = ROOT / "docs" / "methods"
+PICTURES = ROOT / "docs" / "pictures" / "methods"
 FAMILIES = {
     "density": "Kernel density graphs",
     "calibration": "Class probabilities",
@@ -33,6 +41,9 @@ FAMILIES = {
     "regression": "Predictive distributions",
 }
 GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator", "conformal")
+PARTS = ("When", "Cost", "Source")
+"""Paragraphs of a page that a card of the gallery shows, in its order."""
+NETWORK = "${network}"
 ENTRY = re.compile(r"^([*\w]+(?:, [*\w]+)*) : (.*)$")
 HAND_WRITTEN = re.compile(r"^<!-- methods -->$", re.MULTILINE)
 
@@ -49,50 +60,155 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Append the presets of a page, and replace the mark for the list of all methods."""
+    """Append the presets of a page, and replace the mark for the gallery."""
     if page.file.src_uri == "methods/index.md":
-        markdown = HAND_WRITTEN.sub(lambda _: listing(files), markdown)
+        return HAND_WRITTEN.sub(lambda _: gallery(files), markdown)
     presets = page.meta.get("presets", [])
-    return (
-        "\n".join([markdown, *sections(presets, page.meta.get("run", {}))]) if presets else markdown
-    )
+    return "\n".join([markdown, *sections(presets, page.meta)]) if presets else markdown
 
 
-def pages_of(files: Files) -> dict[str, File]:
-    """Return the page of each preset."""
+def pages_of(files: Files) -> dict[str, tuple[File, dict[str, Any]]]:
+    """Return source path → file and front matter of each page of methods, in alphabetical order."""
     pages = {}
-    for file in files:
-        front = (
-            re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL)
-            if file.src_uri.startswith("methods/")
-            else None
-        )
-        for preset in yaml.safe_load(front[1]).get("presets", []) if front else ():
-            pages[preset] = file
+    for file in sorted(files, key=lambda file: file.src_uri):
+        if file.src_uri.startswith("methods/") and file.src_uri.endswith(".md"):
+            front = re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL)
+            if front is not None:
+                pages[file.src_uri] = (file, yaml.safe_load(front[1]))
     return pages
 
 
-def listing(files: Files) -> str:
-    """Return a table for each family: preset and its first line."""
+def gallery(files: Files) -> str:
+    """Return for each family a card for each page, and a table of all presets."""
     pages, lines = pages_of(files), []
     for folder, title in FAMILIES.items():
-        inside = {
-            preset: file
-            for preset, file in sorted(pages.items())
-            if file.src_uri.startswith(f"methods/{folder}/")
+        family = {uri: page for uri, page in pages.items() if uri.startswith(f"methods/{folder}/")}
+        cards = [card(file, front) for file, front in family.values()]
+        lines += [f"## {title}", "", '<div class="gallery" markdown>', "", *cards, "</div>", ""]
+        lines += ["| preset | |", "|---|---|"]
+        targets = {
+            preset: file.src_uri.removeprefix("methods/")
+            for file, front in family.values()
+            for preset in front["presets"]
         }
-        lines += [f"## {title}", "", "| method | |", "|---|---|"]
-        for preset, file in inside.items():
+        for preset, target in sorted(targets.items()):
             sentence = first_comment(CONF / "method" / f"{preset}.yaml")
-            lines.append(
-                f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(sentence)} |"
-            )
+            lines.append(f"| [`{preset}`]({target}#{preset}) | {cell(sentence)} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def sections(presets: list[str], runs: dict[str, str]) -> list[str]:
+def card(file: File, front: Mapping[str, Any]) -> str:
+    """Return the card of a page: title, picture of its first preset, when to use it, what it costs
+    and where it is from.
+    """
+    text, target = file.content_string, file.src_uri.removeprefix("methods/")
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    heading = title[1] if title else target
+    first = front["presets"][0]
+    source = picture_of(first, front)
+    lines = ['<div class="card" markdown>', "", f"### [{heading}]({target})", ""]
+    lines += [f"[![{first}](../pictures/methods/{source}.png)]({target}#{first})", ""]
+    for name in PARTS:
+        lines += [f"**{name}.** {moved(paragraph(text, name), target)}", ""]
+    return "\n".join([*lines, "</div>", ""])
+
+
+def paragraph(text: str, name: str) -> str:
+    r"""Return the first paragraph that a page has under a name such as **When.**; "" for none.
+
+    >>> paragraph("**When.** Always,\nthat is.\n\n**Limits.** None.", "When")
+    'Always, that is.'
+    """
+    found = re.search(rf"^\*\*{name}\.\*\* (.*?)(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    if found is None:
+        return ""
+    # A table belongs to its page.
+    return " ".join(line for line in found[1].splitlines() if not line.startswith("|")).rstrip(":")
+
+
+def moved(text: str, page: str) -> str:
+    """Return text of a page with links from the gallery, one folder above.
+
+    >>> moved("as [LoRe](lore.md), [sets](../../sets.md), [x](https://x.org)", "local/groups.md")
+    'as [LoRe](local/lore.md), [sets](../sets.md), [x](https://x.org)'
+    """
+    folder = page.partition("/")[0]
+
+    def link(found: re.Match[str]) -> str:
+        target = found[1]
+        if "://" in target:
+            return found[0]
+        return (
+            f"]({target.removeprefix('../') if target.startswith('../') else f'{folder}/{target}'})"
+        )
+
+    return re.sub(r"\]\(([^()\s]+)\)", link, text)
+
+
+@cache
+def drawn() -> dict[str, dict[str, str]]:
+    """Return preset → row of drawn.csv: its figure, the words that were run, and what they cost."""
+    with (METHODS / "drawn.csv").open(newline="", encoding="utf-8") as file:
+        return {row["preset"]: row for row in csv.DictReader(file)}
+
+
+@cache
+def captions() -> dict[str, str]:
+    """Return figure → caption."""
+    return yaml.safe_load((METHODS / "captions.yaml").read_text(encoding="utf-8"))
+
+
+def picture_of(preset: str, front: Mapping[str, Any]) -> str:
+    """Return the preset whose picture a preset has: mostly its own."""
+    source = front.get("picture", {}).get(preset, preset)
+    if not (PICTURES / f"{source}.png").is_file() or source not in drawn():
+        raise PluginError(f"no picture of method '{source}'; python docs/draw_methods.py {source}")
+    return source
+
+
+def picture(preset: str, front: Mapping[str, Any]) -> list[str]:
+    """Return the picture of a preset with its caption."""
+    source = picture_of(preset, front)
+    row = drawn()[source]
+    whose = "" if source == preset else f" This is the picture of `{source}`, of the same family."
+    return [
+        f"![{preset}](../../pictures/methods/{source}.png)",
+        "",
+        f"*{captions()[row['figure']]}{whose} `kdg run {row['overrides']}`, seed 0.*",
+        "",
+    ]
+
+
+def cost(preset: str) -> list[str]:
+    """Return what a preset was measured to cost, beside its parent."""
+    if (row := drawn().get(preset)) is None:
+        return []
+    rows, parent, after = int(row["rows"]), float(row["parent_fit"]), float(row["after_fit"])
+    alone, predict = float(row["parent_predict"]), float(row["predict"])
+    words = f"Measured on these {rows:,} rows, processor time of one core: the "
+    if after == 0:
+        words += f"fit takes {seconds(parent)}, a prediction {alone:.2g} µs a row."
+    else:
+        words += (
+            f"parent's fit takes {seconds(parent)}, what is fitted after it {seconds(after)}; a"
+            f" prediction takes {predict:.2g} µs a row, of the parent alone {alone:.2g} µs."
+        )
+    return [words, ""]
+
+
+def seconds(value: float) -> str:
+    """Return a duration with two digits.
+
+    >>> seconds(0.00123), seconds(1.44)
+    ('1.2 ms', '1.4 s')
+    """
+    return f"{1000 * value:.2g} ms" if value < 0.1 else f"{value:.2g} s"
+
+
+def sections(presets: list[str], front: Mapping[str, Any]) -> list[str]:
     """Return a section for each preset; of a component that was shown before, the differences."""
+    runs = front.get("run", {})
     lines = ["## Presets and parameters", ""]
     shown: dict[str, tuple[str, Component]] = {}
     for preset in presets:
@@ -106,18 +222,44 @@ def sections(presets: list[str], runs: dict[str, str]) -> list[str]:
             "",
             f"{first_comment(CONF / 'method' / f'{preset}.yaml')}.",
             "",
+            *picture(preset, front),
         ]
         lines += [f"    kdg run {run} method={preset}", ""]
         set_here = "".join(f", with `{key}={value}`" for key, value in settings.items())
         lines += [
             "Parts: "
-            + ", ".join(f"{group} `{name}`" for group, name in parts.items())
+            + ", ".join(part(group, name, preset) for group, name in parts.items())
             + f"{set_here}.",
             "",
+            *cost(preset),
         ]
         for group, name in own(parts).items():
-            lines += parameters(group, name, shown)
+            lines += parameters(group, name, shown, preset)
     return lines
+
+
+def part(group: str, name: str, preset: str) -> str:
+    """Return a part as a page names it; the network as the one of the default.
+
+    >>> part("calibrator", "kdn", "kdn")
+    'calibrator `kdn`'
+    >>> part("parent", "${network}_acet", "acet")
+    'parent `mlp_acet` (on the default network; `network=tabular_mlp` takes `tabular_mlp_acet`)'
+    """
+    if NETWORK not in name:
+        return f"{group} `{name}`"
+    other = name.replace(NETWORK, "tabular_mlp")
+    return (
+        f"{group} `{default_parent(preset)}` (on the default network; `network=tabular_mlp` takes"
+        f" `{other}`)"
+    )
+
+
+@cache
+def default_parent(preset: str) -> str:
+    """Return the parent of a method without any other word, as Hydra composes it."""
+    # Metrics decide nothing here; these go with every method that has a network.
+    return str(compose([f"method={preset}", "ood=none", "metrics=top_label"]).parent["name"])
 
 
 def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -143,19 +285,23 @@ def own(parts: dict[str, str]) -> dict[str, str]:
     """
     after = {group: name for group, name in parts.items() if group != "parent" and name != "none"}
     parent = parts["parent"]
-    if parent.startswith("${network}_"):
-        return {"parent": parent.removeprefix("${network}"), **after}
-    return after or ({} if parent in ("random_forest", "${network}") else {"parent": parent})
+    if parent.startswith(f"{NETWORK}_"):
+        return {"parent": parent.removeprefix(NETWORK), **after}
+    return after or ({} if parent in ("random_forest", NETWORK) else {"parent": parent})
 
 
-def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -> list[str]:
+def parameters(
+    group: str, name: str, shown: dict[str, tuple[str, Component]], preset: str
+) -> list[str]:
     """A table of a component's keys, or of those that differ from one of the same class that was
     shown before.
     """
     component = read_component(CONF / group / f"{name}.yaml", [CONF])
     if not component.target:
         return []
-    label = f"{group} `{name}`" if not name.startswith("_") else f"what {group} `…{name}` adds"
+    label = f"{group} `{name}`"
+    if name.startswith("_"):
+        label = f"what {group} `{default_parent(preset)}` adds to its network"
     target = (
         f"[`{component.target.rpartition('.')[2]}`][{component.target}]"
         if component.target.startswith("kdgraph.")

@@ -46,11 +46,62 @@ def test_every_method_preset_is_on_one_page():
 
 
 @pytest.mark.parametrize("path", METHOD_PAGES, ids=lambda path: path.stem)
-def test_method_page_has_formula_source_use_and_limits(path):
+def test_method_page_has_formula_source_use_cost_and_limits(path):
     text = path.read_text(encoding="utf-8")
-    parts = ["$$", "**Source.** ", "**When.** ", "**Limits.** "]
+    parts = ["$$", "**Source.** ", "**When.** ", "**Cost.** ", "**Limits.** "]
     assert [part for part in parts if part not in text] == []
     assert sorted(parts, key=text.index) == parts
+
+
+def test_every_method_preset_has_a_picture_with_a_caption_and_its_cost(hooks):
+    """A picture of its own, or that of another preset of the same page, as the caption states."""
+    presets, shown = hooks["presets"], set()
+    for path in METHOD_PAGES:
+        front = front_matter(path)
+        for preset in front["presets"]:
+            source = presets.picture_of(preset, front)
+            assert source in front["presets"]
+            image, _, caption, _ = presets.picture(preset, front)
+            assert image == f"![{preset}](../../pictures/methods/{source}.png)"
+            assert ("of the same family" in caption) == (source != preset)
+            assert source != preset or len(presets.cost(preset)) == 2
+            shown.add(source)
+    pictures = sorted((DOCS / "pictures" / "methods").iterdir())
+    assert sorted(shown) == [path.stem for path in pictures] == sorted(presets.drawn())
+    assert {row["figure"] for row in presets.drawn().values()} == set(presets.captions())
+    # A checkout holds them all.
+    assert sum(path.stat().st_size for path in pictures) < 3e6
+
+
+def test_preset_without_a_picture_names_the_command_that_draws_it(hooks):
+    with pytest.raises(
+        PluginError, match=r"^no picture of method 'kdff'; python docs/draw_methods\.py kdff$"
+    ):
+        hooks["presets"].picture_of("kdff", {})
+
+
+def test_presets_on_a_network_name_that_of_the_default(hooks):
+    lines = hooks["presets"].sections(["kdn"], {})
+    assert (
+        "Parts: parent `mlp` (on the default network; `network=tabular_mlp` takes `tabular_mlp`),"
+        " calibrator `kdn`." in lines
+    )
+    lines = hooks["presets"].sections(["acet", "gated_acet_quick"], {})
+    text = "\n".join(lines)
+    assert "parent `mlp_acet` (on the default network;" in text and "${" not in text
+    assert "what parent `mlp_acet` adds to its network" in text
+
+
+def test_card_of_a_page_has_its_title_picture_use_cost_and_source(hooks):
+    path = DOCS / "methods" / "density" / "kdf.md"
+    file: Any = SimpleNamespace(
+        src_uri="methods/density/kdf.md", content_string=path.read_text("utf-8")
+    )
+    card = hooks["presets"].card(file, front_matter(path))
+    assert "### [Kernel density forest](density/kdf.md)" in card
+    assert "[![kdf](../pictures/methods/kdf.png)](density/kdf.md#kdf)" in card
+    names = re.findall(r"^\*\*(\w+)\.\*\* \S", card, re.MULTILINE)
+    assert names == ["When", "Cost", "Source"]
 
 
 def test_every_formula_converts_to_mathml(hooks):
@@ -113,7 +164,20 @@ def test_pictures_of_the_pages_are_drawn(tmp_path):
     assert len(list(tmp_path.iterdir())) == len(pictures)
 
 
-@pytest.mark.parametrize("name", ["docstrings", "formulas", "reference"])
+@pytest.mark.slow
+def test_picture_of_a_method_is_drawn_as_it_is(tmp_path):
+    """The fits of the script are those of ``kdg run``, and its figure is that of the caption."""
+    script = runpy.run_path(str(DOCS / "draw_methods.py"))
+    family, front = script["families"]()["kdf"]
+    fitted, cost = script["fit_preset"](script["overrides_of"]("kdf", family, front))
+    row = script["read_drawn"]()["kdf"]
+    draw = script["drawing"](family, fitted)
+    assert (cost["overrides"], draw.__name__) == (row["overrides"], row["figure"])
+    script["write_png"](draw(fitted), tmp_path / "kdf.png", "kdf")
+    assert (tmp_path / "kdf.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", ["docstrings", "formulas", "presets", "reference"])
 def test_examples_of_hooks_pass(hooks, name):
     results = doctest.testmod(hooks[name])
     assert results.attempted > 0 and results.failed == 0
@@ -164,7 +228,8 @@ def test_parameter_table_has_defaults_and_ranges_of_the_preset(hooks):
     ],
 )
 def test_parameter_table_has_parameters_of_inner_components(hooks, preset, keys):
-    text = "\n".join(hooks["presets"].sections([preset], {}))
+    front = {"picture": {"lore_tsne": "lore"}}
+    text = "\n".join(hooks["presets"].sections([preset], front))
     assert [key for key in keys if f"| `{key}` |" not in text] == []
 
 
