@@ -85,7 +85,7 @@ def gallery(files: Files) -> str:
         family = {uri: page for uri, page in pages.items() if uri.startswith(f"methods/{folder}/")}
         cards = [card(file, front) for file, front in family.values()]
         lines += [f"## {title}", "", '<div class="gallery" markdown>', "", *cards, "</div>", ""]
-        lines += ["| preset | |", "|---|---|"]
+        lines += ["| preset | what it is |", "|---|---|"]
         targets = {
             preset: file.src_uri.removeprefix("methods/")
             for file, front in family.values()
@@ -358,7 +358,9 @@ def rule(factory: Any, name: str) -> str:
 
 
 def described(factory: Any, name: str) -> str:
-    """What docstrings of a class, and of those that it derives from, say of a parameter of ours."""
+    """Return the description of a parameter in the docstring of a class of ours, or of one that it
+    derives from, without its type; "" for none.
+    """
     for cls in inspect.getmro(factory) if inspect.isclass(factory) else ():
         names: list[str] = []
         said: list[str] = []
@@ -375,7 +377,7 @@ def described(factory: Any, name: str) -> str:
             else:
                 said.append(line.strip())
         if name in names and not said[0].startswith(("as in ", "those of ", "see Notes")):
-            return " ".join(said)
+            return " ".join(said[1:])
     return ""
 
 

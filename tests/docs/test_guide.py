@@ -22,7 +22,7 @@ PAGES = sorted(path for path in (DOCS / "guide").glob("*.md") if path != INDEX)
 PARTS = ["What it costs", "When it does not help", "Read on"]
 SNIPPETS = [
     pytest.param(page, code, printed, id=f"{page.stem}-{k}")
-    for page in PAGES
+    for page in [DOCS / "index.md", *PAGES]
     for k, (code, printed) in enumerate(
         re.findall(
             r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$",
@@ -42,7 +42,7 @@ def commands(page: Path) -> list[list[str]]:
 
 COMMANDS = [
     pytest.param(words, id=f"{page.stem}-{k}")
-    for page in PAGES
+    for page in [DOCS / "index.md", *PAGES]
     for k, words in enumerate(commands(page))
 ]
 FINISHED_IN_SECONDS = [
@@ -69,8 +69,9 @@ def test_page_asks_measures_shows_and_states_costs_and_limits(page):
 
 
 def test_every_snippet_of_the_guide_has_its_output():
-    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in PAGES)
-    assert len(SNIPPETS) == blocks >= len(PAGES)
+    pages = [DOCS / "index.md", *PAGES]
+    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in pages)
+    assert len(SNIPPETS) == blocks >= len(pages)
 
 
 @pytest.mark.parametrize(("page", "code", "printed"), SNIPPETS)
