@@ -5,8 +5,8 @@ Bands show the range of calibrated distributions by chance alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,21 @@ class CoverageCurve:
     coverage: np.ndarray
 
 
+# Steps have no markers: dashes tell methods apart where colours cannot be seen.
+_STEP_DASHES = ("-", (0, (6, 1.2, 1, 1.2)), (0, (1, 1)))
+
+
+def _step_styles(names: Sequence[str]) -> dict[str, PlotStyle]:
+    """Return the style of each histogram, with other dashes for each of three methods."""
+    styles = styles_by_name(names)
+    methods = [name for name in names[1:] if name != "truth"]
+    dashes = {name: _STEP_DASHES[i % len(_STEP_DASHES)] for i, name in enumerate(methods)}
+    return {
+        name: replace(style, linestyle=dashes.get(name, style.linestyle))
+        for name, style in styles.items()
+    }
+
+
 def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
     """Plot the density of PIT values by bin.
 
@@ -94,7 +109,7 @@ def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
             np.repeat(high * bins, 2),
             f"calibrated, {n:,} rows",
         )
-        for name, style in styles_by_name(list(counts)).items():
+        for name, style in _step_styles(list(counts)).items():
             label = legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0))
             axes.stairs(
                 counts[name] * bins / n,
@@ -319,7 +334,7 @@ def _draw_cell(axes: Axes, counts_by_name: Mapping[str, np.ndarray], bins: int) 
         [0, 1], low[0] * bins, high[0] * bins, color=ID_SHADE, linewidth=0, zorder=0.5, gid="band"
     )
     axes.axhline(1, color=BLACK, linewidth=0.6, zorder=1.5, gid="uniform")
-    for name, style in styles_by_name(list(counts_by_name)).items():
+    for name, style in _step_styles(list(counts_by_name)).items():
         edges = np.arange(bins + 1) / bins
         axes.stairs(
             counts_by_name[name] * bins / n,
@@ -340,7 +355,7 @@ def _draw_cells_head(figure: Figure, names: list[str]) -> None:
         names
     ) - 0.45
     lines = [Line2D([], [], linewidth=1.2) for _ in names]
-    for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
+    for line, style in zip(lines, (_step_styles(names)[name] for name in names), strict=True):
         line.set(color=style.color, linestyle=style.linestyle)
     labels = [shorten_text(figure, name, _KEY_SIZE, available) for name in names]
     placement = {

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from kdgraph.figures import CoverageCurve, plot_coverage_against_level, plot_pit_histogram
+from kdgraph.figures import (
+    CoverageCurve,
+    plot_coverage_against_level,
+    plot_local_pit_histograms,
+    plot_pit_histogram,
+)
 from kdgraph.figures.pit import binomial_interval
 from kdgraph.figures.style import BLUE, GREY
 
@@ -94,3 +99,12 @@ def test_different_rows_or_bins_raise(counts, message) -> None:
 def test_no_curve_raises() -> None:
     with pytest.raises(ValueError, match=r"^coverage_against_level needs at least one curve$"):
         plot_coverage_against_level({}, 10)
+
+
+def test_histograms_differ_without_colours() -> None:
+    """Steps have no markers, so that dashes are all that is left in black and white."""
+    counts = {name: np.full(4, 25) for name in ("parent", "a", "b", "c")}
+    figures = [plot_pit_histogram(counts), plot_local_pit_histograms({"cell": counts})]
+    for figure in figures:
+        dashes = [patch.get_linestyle() for patch in figure.axes[0].patches]
+        assert len({str(dash) for dash in dashes}) == 4
