@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 from kdgraph.calibration import ScoreMap
 from kdgraph.calibration.local import LocalRecalibration
@@ -152,14 +153,14 @@ def reliability() -> Figure:
 
 
 def local() -> Figure:
-    """Signed local calibration error of test rows, of a network behind isotonic regression and
-    behind LoRe.
+    """Signed local calibration error of test rows of two moons, of a straight boundary behind
+    isotonic regression and behind LoRe.
     """
-    X, y = rows(Spiral(), 1430, 0)
-    X_test, y_test = rows(Spiral(), 1500, 1)
-    isotonic = ScoreMap(network(), method="isotonic", random_state=0).fit(X, y)
+    X, y = rows(Moons(), 1430, 0)
+    X_test, y_test = rows(Moons(), 800, 1)
+    isotonic = ScoreMap(LogisticRegression(), method="isotonic", random_state=0).fit(X, y)
     lore = LocalRecalibration(
-        network(), bins="cv", choice="simplest", fill_proba=True, random_state=0
+        LogisticRegression(), bins="cv", choice="simplest", fill_proba=True, random_state=0
     ).fit(X, y)
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
@@ -168,7 +169,10 @@ def local() -> Figure:
             top_label.confidence, top_label.correct(y_test), X_test, bandwidths=(0.2,)
         )
         slce[name], n_eff[name] = found.slce[0], found.n_eff[0]
-    return plot_lce_landscape(X_test, slce, n_eff, BOX, bandwidth=0.2)
+    low, high = X_test.min(axis=0) - 0.1, X_test.max(axis=0) + 0.1
+    return plot_lce_landscape(
+        X_test, slce, n_eff, (low[0], high[0], low[1], high[1]), bandwidth=0.2
+    )
 
 
 def line_and_repairs() -> dict[str, Any]:
@@ -257,7 +261,7 @@ DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
     ),
     "radius": (radius, "mean max confidence on circles of growing radius around the spiral"),
     "reliability": (reliability, "accuracy against confidence of 4,000 test rows of the spiral"),
-    "local": (local, "signed local calibration error of 1,500 test rows of the spiral"),
+    "local": (local, "signed local calibration error of 800 test rows of two moons"),
     "pit": (pit, "PIT values in three stretches of x, of a line on a parabola"),
     "densities": (densities, "predicted densities at three places, of a line on a parabola"),
     "scores": (scores, "out-of-distribution scores of test rows, of noise and of rows far away"),

@@ -364,8 +364,8 @@ def intervals(table: Table) -> Figure:
                 mean_width=float(np.mean(high - low)),
                 CRPS=float(np.mean(predicted.crps(y_test))),
             )
-            if name not in ("Line", "Local PIT"):
-                continue  # lines that differ in colour alone are one in black and white
+            if name == "Conformal":  # its correction is of intervals, not of PIT values
+                continue
             pit = predicted.cdf(y_test)
             for title, (left, right) in STRETCHES.items():
                 here = (X_test[:, 0] >= left) & (X_test[:, 0] < right)

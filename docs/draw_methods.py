@@ -14,10 +14,13 @@ with other overrides (``drawn: {gamma_glm: dataset=…}``).
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
+import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 from matplotlib.figure import Figure
 from PIL import Image
@@ -131,6 +135,22 @@ def overrides_of(preset: str, family: str, front: dict[str, Any]) -> list[str]:
     if family == "regression":
         return ["dataset=heteroscedastic", "dataset.n_train=3000", *words]
     return [f"dataset={'moons' if family == 'detection' else 'spiral'}", *words]
+
+
+def write_clinics(path: Path) -> None:
+    """Write a table of three clinics, in which measurements are worth more or less."""
+    rng = np.random.default_rng(0)
+    clinic, X = rng.integers(3, size=6000), rng.normal(size=(6000, 2))
+    strength = np.array([6.0, 2.0, 0.7])[clinic]
+    ill = rng.random(6000) < 1 / (1 + np.exp(-strength * (X[:, 0] + 0.5 * X[:, 1])))
+    pd.DataFrame(
+        {
+            "first": X[:, 0],
+            "second": X[:, 1],
+            "clinic": np.array(["north", "east", "south"])[clinic],
+            "ill": ill.astype(int),
+        }
+    ).to_csv(path, index=False)
 
 
 def fit_preset(words: Sequence[str]) -> tuple[Fitted, dict[str, Any]]:
@@ -391,6 +411,8 @@ def write_drawn(drawn: dict[str, dict[str, str]]) -> None:
 def main(presets: Sequence[str]) -> None:
     """Draw the named presets, or all that have a picture of their own."""
     PICTURES.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp()
+    write_clinics(Path(folder) / "clinics.csv")
     catalogue, drawn, pages = Catalogue([conf_dir()]), read_drawn(), families()
     failed = []
     for preset in presets or list(pages):
@@ -401,7 +423,9 @@ def main(presets: Sequence[str]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fitted, cost = fit_preset(overrides_of(preset, family, front))
+                words = overrides_of(preset, family, front)
+                with contextlib.chdir(folder):
+                    fitted, cost = fit_preset(words)
                 draw = drawing(family, fitted)
                 figure = draw(fitted)
         except Exception as error:  # noqa: BLE001 - the other pictures are still to be drawn
@@ -417,6 +441,7 @@ def main(presets: Sequence[str]) -> None:
         write_drawn(drawn)
         print(f"{path.name} {time.perf_counter() - start:.1f} s, {path.stat().st_size:,} bytes",
               flush=True)  # fmt: skip
+    shutil.rmtree(folder)
     if failed:
         sys.exit(f"not drawn: {', '.join(failed)}")
 
