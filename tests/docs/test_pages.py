@@ -73,6 +73,19 @@ def test_every_method_preset_has_a_picture_with_a_caption_and_its_cost(hooks):
     assert sum(path.stat().st_size for path in pictures) < 3e6
 
 
+def test_costs_that_cite_the_page_on_scale_have_its_numbers():
+    """Decimals are cited, whole numbers are rows and features."""
+    cited = 0
+    table = set(re.findall(r"\d*\.\d+", (DOCS / "scale.md").read_text("utf-8")))
+    for path in [*METHOD_PAGES, *(DOCS / "guide").glob("*.md")]:
+        for paragraph in path.read_text("utf-8").split("\n\n"):
+            numbers = set(re.findall(r"(?<![\w.])\d*\.\d+(?![\w.]*\d)", paragraph))
+            if "scale.md)" in paragraph and not paragraph.startswith("|"):
+                assert numbers <= table, (path.name, numbers - table)
+                cited += len(numbers)
+    assert cited > 20
+
+
 def test_preset_without_a_picture_names_the_command_that_draws_it(hooks):
     with pytest.raises(
         PluginError, match=r"^no picture of method 'kdff'; python docs/draw_methods\.py kdff$"
