@@ -35,7 +35,7 @@ def test_run_directory_of_the_readme_is_that_of_its_command():
     command = re.search(r"^ +\$ kdg run (.+)$", text, re.MULTILINE)
     assert command is not None
     run_dir = f"{compose(command[1].split()).run_dir}"
-    assert text.count(f"{run_dir} ") == 2, f"README.md must name {run_dir}"
+    assert text.count(f"{run_dir} ") == 1, f"README.md must name {run_dir}"
 
 
 def test_every_method_preset_is_on_one_page():
@@ -290,7 +290,7 @@ def test_results_of_the_checkout_are_listed(hooks):
 def test_readme_section_is_returned_and_unknown_section_refused(hooks):
     assert (
         hooks["checkout"]
-        .section("What you get")
+        .section("On the command line")
         .startswith("    $ kdg run dataset=spiral method=kdf\n")
     )
     with pytest.raises(PluginError, match="the README has no section 'What you do not get'"):

@@ -52,7 +52,9 @@ def test_tutorial_commands_succeed(tmp_path, monkeypatch, capsys):
         name = text.partition("\n")[0].removeprefix("# ")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.partition("\n")[2])
-    run, sweep, compare, table = [line for text in code_blocks("console") for line in text.splitlines()]
+    run, sweep, compare, table = [
+        line for text in code_blocks("console") for line in text.splitlines()
+    ]
 
     def kdg(line: str, *overrides: str) -> tuple[int, str, str]:
         prompt, path, name, *arguments = shlex.split(line)
