@@ -25,19 +25,21 @@ PAGES = [
         if "results" not in path.relative_to(ROOT).parts
     ),
 ]
-PROGRAMS = (
-    "kdg make python python3.11 pytest pip pipx source eval export dask ray wandb git hatch docker"
-    " conda uv twine sbatch squeue"
-).split()
+PROGRAMS = [
+    *("kdg", "make", "python", "python3.11", "pytest", "pip", "pipx", "uv", "conda", "hatch"),
+    *("twine", "git", "docker", "source", "eval", "export", "dask", "ray", "wandb", "sbatch"),
+    *("squeue", "gh"),
+]
 """First words of a command: in an indented block, other lines are output."""
 RUN_BY = {
     "docs/tutorial.md": "tests/docs/test_tutorial.py",
     **{
         f"docs/howto/{name}.md": "tests/test_howto.py"
-        for name in (
-            "calibrator check dataset deploy detector exposure figure fitted_model library metric"
-            " parent recalibrator regression torch_module track tune"
-        ).split()
+        for name in [
+            *("calibrator", "check", "dataset", "deploy", "detector", "exposure", "figure"),
+            *("fitted_model", "library", "metric", "parent", "recalibrator", "regression"),
+            *("torch_module", "track", "tune"),
+        ]
     },
 }
 """Page → the test that runs every command of its blocks ``console``."""
@@ -139,7 +141,7 @@ def _of_block(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         number, line = block[position]
         position += 1
         text = line.removeprefix("$ ")
-        if prompted and text == line or not prompted and not _WORD.match(text):
+        if text == line if prompted else not _WORD.match(text):
             continue
         while text.endswith("\\") and position < len(block):
             text = f"{text[:-1].rstrip()} {block[position][1].strip()}"
