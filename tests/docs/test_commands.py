@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     X, y = rows[["x1", "x2"]].to_numpy(), (rows["label"] == "yes").to_numpy(int)
     np.savez(tmp_path / "my.npz", X=X, y=y)
     scores = rng.dirichlet([1.0, 1.0], n)
-    np.savez(tmp_path / "softmax.npz", scores=scores, y=y)
+    np.savez(tmp_path / "softmax.npz", scores=scores, label=y)
     own = tmp_path / "my_conf" / "dataset"
     own.mkdir(parents=True)
     shutil.copy(ROOT / "conf" / "dataset" / "wine.yaml", own / "my_data.yaml")
@@ -198,10 +198,7 @@ def test_presets_that_readme_names_exist():
 def test_commands_of_the_page_of_runs_and_sweeps_succeed(folder, capsys):
     """In their order; the long sweep is a small one, of which the later commands read the runs."""
     page = "docs/howto/sweeps.md"
-    small = (
-        "kdg run -m dataset=wine,iris method=kdf,isotonic,gated_isotonic seed=0,1"
-        " parent.n_estimators=20 figures=none"
-    )
+    small = "kdg run -m dataset=wine,iris method=kdf,isotonic,gated_isotonic seed=0,1 figures=none"
     done = []
     for command in COMMANDS:
         if command.page != page or command.where != "console":
