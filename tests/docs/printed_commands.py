@@ -43,6 +43,20 @@ RUN_BY = {
     },
 }
 """Page → the test that runs every command of its blocks ``console``."""
+SCRIPTS_RUN_BY = {
+    **RUN_BY,
+    "README.md": "tests/docs/test_commands.py",
+    "docs/index.md": "tests/docs/test_guide.py",
+    "docs/guide/": "tests/docs/test_guide.py",
+    "docs/out_of_bag.md": "tests/docs/test_commands.py",
+    "docs/sets.md": "tests/docs/test_pages.py",
+}
+"""Page, or folder of pages, → the test that runs its blocks ``python``."""
+SCRIPTS_NOT_RUN = {
+    "docs/cluster.md": "needs a cluster",
+    "docs/concepts.md": "reads a run and a table of the reader",
+}
+"""Page → the reason why no test runs its blocks ``python``."""
 RUN = "run"
 PLANNED = "planned"
 PARSED = "parsed"

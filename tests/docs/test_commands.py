@@ -182,6 +182,29 @@ def test_installed_packages_and_extras_exist(command):
             assert package in OTHER_PACKAGES | {f"kdgraph-{kdgraph.__version__}-py3-none-any.whl"}
 
 
+def test_every_script_of_a_page_is_run_by_a_test_or_has_a_reason():
+    pages = [
+        page.relative_to(ROOT).as_posix()
+        for page in printed.PAGES
+        if re.search(r"^ *```python$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    unknown = []
+    for page in pages:
+        test = next((t for p, t in printed.SCRIPTS_RUN_BY.items() if page.startswith(p)), None)
+        if test is None and page not in printed.SCRIPTS_NOT_RUN:
+            unknown.append(page)
+        assert test is None or (ROOT / test).is_file(), page
+    assert unknown == []
+    assert set(printed.SCRIPTS_NOT_RUN) <= set(pages)
+
+
+def test_script_of_the_page_on_rows_out_of_bag_succeeds():
+    text = (ROOT / "docs" / "out_of_bag.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert "assert " in code
+    exec(compile(code, "out_of_bag.py", "exec"), {})
+
+
 def test_presets_that_readme_names_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"\b(method|conformal|metrics|experiment)=(\w+(?:/\w+)*)", text)
