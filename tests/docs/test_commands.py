@@ -33,6 +33,8 @@ KINDS = {command: printed.kind_of(command) for command in COMMANDS}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 OTHER_PACKAGES = {"mlflow", "ngboost"}
 """What pages install that is not kdgraph."""
+LAUNCHERS = {"submitit_slurm": "submitit", "dask": "distributed", "ray": "ray"}
+"""Launcher → the library without which its sweeps are refused."""
 FROM_CLONE = "import sys; from kdgraph.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -117,6 +119,9 @@ def test_runs_of_the_page_compose(page, folder):
         experiment = [word.partition("=")[2] for word in overrides if "experiment=" in word]
         if experiment and len(overrides) == 1:
             assert (ROOT / "conf" / "experiment" / f"{experiment[0]}.yaml").is_file(), command
+            continue
+        launcher = re.search(r"hydra/launcher=(\w+)", command.text)
+        if launcher and importlib.util.find_spec(LAUNCHERS[launcher[1]]) is None:
             continue
         multirun = getattr(args, "multirun", False)
         if multirun or experiment:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose, plan
 from kdgraph.figures import save_figure
+from tests.docs.printed_commands import printed_commands
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = DOCS.parent / "conf"
@@ -134,11 +134,12 @@ def test_every_formula_converts_to_mathml(hooks):
 def test_sweeps_of_the_page_on_clusters_have_valid_overrides():
     pytest.importorskip("distributed", reason="distributed is not installed; the extra dask has it")
     pytest.importorskip("ray", reason="ray is not installed; the extra ray has it")
-    text = (DOCS / "cluster.md").read_text("utf-8")
-    commands = re.findall(r"^\$ kdg run -m (.*)$", text, re.MULTILINE)
+    commands = [c for c in printed_commands(DOCS / "cluster.md") if c.where == "console"]
     launchers = set()
     for command in commands:
-        planned = plan(shlex.split(command), multirun=True)
+        run, multirun, *overrides = command.kdg_arguments() or []
+        assert (run, multirun) == ("run", "-m")
+        planned = plan(overrides, multirun=True)
         assert planned.is_remote and len(planned.jobs) == 20
         launchers.add(planned.base.hydra.runtime.choices["hydra/launcher"])
     assert launchers == {"submitit_slurm", "dask", "ray"}
