@@ -36,7 +36,7 @@ SCRIPT_PAGES = {HOWTO / f"{name}.md": needed for name, needed in LIBRARIES.items
 # An example of a whole analysis, which has a test of its own.
 REGRESSION = HOWTO / "regression.md"
 # Pages of commands without a part, a script or output: tests/docs/test_commands.py has their tests.
-COMMAND_PAGES = [HOWTO / f"{name}.md" for name in ("commands_by_task", "data", "sweeps")]
+COMMAND_PAGES = [HOWTO / f"{name}.md" for name in ("commands_by_task", "data", "install", "sweeps")]
 PAGES = sorted(
     page for page in HOWTO.glob("*.md") if page not in (*SCRIPT_PAGES, REGRESSION, *COMMAND_PAGES)
 )

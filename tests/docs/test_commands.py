@@ -31,8 +31,8 @@ from tests.test_howto import PAGES, REGRESSION, SCRIPT_PAGES
 COMMANDS = [command for page in printed.PAGES for command in printed.printed_commands(page)]
 KINDS = {command: printed.kind_of(command) for command in COMMANDS}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-OTHER_PACKAGES = {"mlflow", "ngboost"}
-"""What pages install that is not kdgraph."""
+OTHER_PACKAGES = {".", "mlflow", "ngboost"}
+"""What pages install that is not kdgraph with extras: the checkout, and other libraries."""
 LAUNCHERS = {"submitit_slurm": "submitit", "dask": "distributed", "ray": "ray"}
 """Launcher → the library without which its sweeps are refused."""
 FROM_CLONE = "import sys; from kdgraph.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -179,8 +179,13 @@ def test_programs_of_the_repository_exist(command):
 
 @pytest.mark.parametrize("command", of_kind(printed.INSTALL), ids=str)
 def test_installed_packages_and_extras_exist(command):
-    for package in command.words()[2:]:
-        extras = re.fullmatch(r"kdgraph\[([\w,]+)\]", package)
+    words = command.words()[2:]
+    while words and words[0] in ("-c", "-e"):
+        option, *words = words
+        if option == "-c":
+            assert (ROOT / words.pop(0)).is_file()
+    for package in words:
+        extras = re.fullmatch(r"(?:kdgraph|\.)\[([\w,]+)\]", package)
         if extras:
             assert set(extras[1].split(",")) <= set(EXTRAS)
         else:
@@ -208,6 +213,12 @@ def test_script_of_the_page_on_rows_out_of_bag_succeeds():
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert "assert " in code
     exec(compile(code, "out_of_bag.py", "exec"), {})
+
+
+def test_page_on_installing_lists_every_extra():
+    text = (ROOT / "docs" / "howto" / "install.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ", text, re.MULTILINE)
+    assert set(re.findall(r"\w+", " ".join(rows))) == set(EXTRAS)
 
 
 def test_presets_that_readme_names_exist():
