@@ -58,6 +58,8 @@ KINDS = {
 _FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
 
 _LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
+_CONTINUED = re.compile(r"^( *[\w.]+:(?: [^#\n]*?)? +)# .*\n +#.*", re.MULTILINE)
+"""A line with a key and a comment, and a line with nothing but a comment."""
 
 
 @dataclass(frozen=True)
@@ -299,10 +301,13 @@ def _bases(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def keys_of(text: str) -> dict[str, Key]:
-    """Return the keys of YAML with values and comments, line by line: a parser drops comments."""
+    """Return the keys of YAML with values and comments, line by line: a parser drops comments.
+
+    A comment goes on in the next line where that line has nothing but a ``#`` in the same column.
+    """
     keys: dict[str, Key] = {}
     parents: list[tuple[int, str]] = []
-    for line in text.splitlines():
+    for line in _CONTINUED.sub(_joined, text).splitlines():
         match = _LINE.match(line)
         if match is None or line.startswith(("#", "defaults")):
             continue
@@ -322,6 +327,16 @@ def keys_of(text: str) -> dict[str, Key]:
         elif default or meaning:
             keys[path] = Key(default, meaning)
     return keys
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Return the two lines of a comment as one where their ``#`` have the same column."""
+    first, second = match[0].split("\n")
+    return (
+        f"{first} {second.lstrip(' #')}"
+        if match.end(1) - match.start() == second.index("#")
+        else match[0]
+    )
 
 
 def _flow_mapping(text: str) -> dict[str, Any]:

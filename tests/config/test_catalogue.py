@@ -61,6 +61,17 @@ def test_keys_are_read_with_values_and_comments():
     }
 
 
+def test_a_comment_goes_on_below_itself():
+    text = "a: 1  # one\n      # two\nb: 2  # three\n# of c\n  # of c too\nc: 3\nd: # four\n  # of e\n  e: 5\n"
+    assert keys_of(text) == {
+        "a": Key("1", "one two"),
+        "b": Key("2", "three"),
+        "c": Key("3", ""),
+        "d": Key("", "four"),
+        "d.e": Key("5", ""),
+    }
+
+
 def test_a_file_takes_over_the_keys_and_comments_of_its_bases(tmp_path):
     folder = tmp_path / "parent"
     folder.mkdir()
