@@ -29,13 +29,16 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 
 @pytest.fixture(scope="session")
 def hooks() -> dict[str, ModuleType]:
-    """Hooks by name, imported by their paths as mkdocs imports them."""
+    """Hooks by name, imported by their paths as mkdocs imports them, with their folder on the path."""
     modules = {}
-    for path in sorted((ROOT / "docs" / "hooks").glob("*.py")):
+    folder = ROOT / "docs" / "hooks"
+    sys.path.insert(0, str(folder))
+    for path in sorted(folder.glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"docs_hook_{path.stem}", path)
         assert spec is not None and spec.loader is not None
         modules[path.stem] = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(modules[path.stem])
+    sys.path.remove(str(folder))
     return modules
 
 

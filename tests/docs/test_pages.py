@@ -15,6 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose, plan
+from kdgraph.config.catalogue import Catalogue, keys_of
 from kdgraph.figures import save_figure
 from tests.docs.printed_commands import printed_commands
 
@@ -189,7 +190,7 @@ def test_picture_of_a_method_is_drawn_as_it_is(tmp_path):
     assert (tmp_path / "kdf.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", ["docstrings", "formulas", "presets", "reference"])
+@pytest.mark.parametrize("name", ["configuration", "docstrings", "formulas", "presets", "reference"])
 def test_examples_of_hooks_pass(hooks, name):
     results = doctest.testmod(hooks[name])
     assert results.attempted > 0 and results.failed == 0
@@ -312,6 +313,44 @@ def test_figures_page_shows_drawn_figures_and_lists_missing_ones(hooks, tmp_path
         and "`python -m x`" in text
     )
     assert text.rstrip().endswith("*Missing:* weights, here.")
+
+
+def test_pages_of_the_configuration_have_every_option_and_key(hooks):
+    configuration = hooks["configuration"]
+    catalogue = Catalogue([CONF])
+    for group, options in catalogue.groups.items():
+        text = configuration.group_page(group, catalogue, {})
+        for option, path in options.items():
+            if "/" in option or group in configuration.LISTED:
+                assert f"| `{option}` |" in text, (group, option)
+                continue
+            section = re.search(
+                rf"^## `{group}={option}` {{#{option}}}$(.*?)(?=^## |\Z)",
+                text,
+                re.DOTALL | re.MULTILINE,
+            )
+            assert section is not None, (group, option)
+            for key, value in keys_of(path.read_text("utf-8")).items():
+                if key not in ("name", "_target_"):
+                    (row,) = re.findall(rf"^\| `{re.escape(key)}` \|.*$", section[1], re.MULTILINE)
+                    # A pipe in a cell is escaped.
+                    assert value.default.strip("\"'").replace("|", "\\|") in row
+                    assert value.meaning.partition("<")[0].replace("|", "\\|") in row
+
+
+def test_interpolations_of_configs_are_explained_or_refused(hooks):
+    explained = hooks["configuration"].with_explanation
+    assert explained("`${dataset:mnist}`", "${dataset:mnist}") == (
+        "`${dataset:mnist}` (the node of the data set `mnist`)"
+    )
+    with pytest.raises(PluginError, match=r"^\$\{unheard:of\}: .* has no words for this"):
+        explained("", "${unheard:of}")
+    pages = {
+        group: hooks["configuration"].group_page(group, Catalogue([CONF]), {})
+        for group in ("method", "dataset")
+    }
+    assert "${network}" not in pages["method"] and "`parent=mlp` by [network]" in pages["method"]
+    assert "the name of the file in `path`, without its ending" in pages["dataset"]
 
 
 def test_the_page_of_the_command_line_has_the_help_of_each_command(hooks):
