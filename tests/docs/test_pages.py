@@ -190,7 +190,7 @@ def test_picture_of_a_method_is_drawn_as_it_is(tmp_path):
     assert (tmp_path / "kdf.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", ["configuration", "docstrings", "formulas", "presets", "reference"])
+@pytest.mark.parametrize("name", ["commands", "configuration", "docstrings", "formulas", "presets", "reference"])
 def test_examples_of_hooks_pass(hooks, name):
     results = doctest.testmod(hooks[name])
     assert results.attempted > 0 and results.failed == 0
@@ -353,14 +353,37 @@ def test_interpolations_of_configs_are_explained_or_refused(hooks):
     assert "the name of the file in `path`, without its ending" in pages["dataset"]
 
 
-def test_the_page_of_the_command_line_has_the_help_of_each_command(hooks):
+def test_the_page_of_the_command_line_has_all_that_the_help_has(hooks):
     from kdgraph.cli.arguments import all_parsers
     from kdgraph.cli.main import HELP
 
-    page = hooks["commands"].commands_page()
+    commands = hooks["commands"]
+    page = commands.commands_page({"kdg list": "a\nb\n"})
     assert f"```text\n{HELP}```\n" in page
+    assert "```console\n$ kdg list\na\nb\n```\n" in page
     for name, parser in all_parsers().items():
-        assert (
-            f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```"
-            in page
+        section = re.search(
+            rf"^##+ kdg {name} {{#{name.replace(' ', '-')}}}$(.*?)(?=^##+ kdg |\Z)",
+            page,
+            re.DOTALL | re.MULTILINE,
         )
+        assert section is not None, name
+        usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
+        assert usage in " ".join(section[1].split()), name
+        for option in parser.options():
+            if option != "--help":
+                assert re.search(rf"^(`.*, )?`{option}[` ].*$\n:   .", section[1], re.MULTILINE)
+        for example in parser.examples:
+            assert f"\n$ {example}\n" in section[1]
+        for exit_code in parser.exit_codes:
+            assert f"\n`{exit_code}`\n:   " in section[1]
+
+
+@pytest.mark.slow
+def test_outputs_on_the_page_of_the_command_line_are_those_of_its_commands(hooks):
+    printed = hooks["commands"].outputs()
+    assert list(printed) == list(hooks["commands"].SESSION)
+    run, _, sweep, *_, collection = printed.values()
+    assert re.search(r"^ +random_forest +kdf$(.*\n)+^outputs/spiral/kdf/\w+ ", run, re.MULTILINE)
+    assert "4 runs in outputs, 1 of them done before" in sweep
+    assert collection.startswith("nothing to delete")
