@@ -1,5 +1,5 @@
-"""Pages made of what stands elsewhere in the checkout: what the papers' folders say, their
-pictures, and the texts of the root.
+"""Pages made of what stands elsewhere in the checkout: what the papers' folders have, their
+pictures, and the texts of the root, which mkdocs.yml has in its navigation.
 """
 
 from __future__ import annotations
@@ -49,23 +49,19 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     ):  # page.md becomes a page.html of its own
         files.append(File.generated(config, f"{ALONE}/{path.name}", abs_src_path=str(path)))
     in_navigation(config, "Results", results(experiments, files))
-    in_navigation(
-        config,
-        "Reference",
-        [{"Architecture": TEXTS[0]}, {"Contributing": TEXTS[1]}, {"Changes": TEXTS[2]}],
-    )
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Put sections of the README where a page asks for them; links of texts that are not written
-    for the site lead to what it has.
+    """Put sections of the README where a page has a mark for them; links from docs/ to the rest of
+    the checkout, and those of texts that are not written for the site, lead to what the site has.
     """
     uri = page.file.src_uri
     if len(markdown) > LONG:
         page.meta.setdefault("search", {"exclude": True})
     if page.file.generated_by is not None:
         return relinked(markdown, posixpath.dirname(uri), uri, files)
+    markdown = relinked(markdown, posixpath.join("docs", posixpath.dirname(uri)), uri, files)
     markdown = FOUND.sub(lambda _: found_in_results(files), markdown)
     return SECTION.sub(lambda found: relinked(section(found[1]), "", uri, files), markdown)
 

@@ -1,9 +1,9 @@
 """Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code
 with.
 
-The library writes ``name : what it is`` in its lists of parameters and attributes, where numpydoc
-has a type; the types are in the signature. And it refers by roles of reStructuredText, which become
-links.
+Most lists of parameters and attributes have a type behind the colon, as numpydoc has it. Some have
+``name : what it is.`` there, without a description below: that is rewritten as one. And roles of
+reStructuredText become links.
 """
 
 from __future__ import annotations
@@ -40,18 +40,23 @@ def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def entries_as_numpydoc(text: str) -> str:
-    r"""Put what stands behind the colon of an entry into the lines below it, where numpydoc has the
-    description.
+    r"""Put a description that stands behind the colon of an entry into the lines below it.
 
+    What stands there is a type where the line below begins a description, with a capital.
+
+    >>> entries_as_numpydoc("Parameters\n----------\nk : int\n    Number of neighbours.\n")
+    'Parameters\n----------\nk : int\n    Number of neighbours.\n'
     >>> entries_as_numpydoc("Parameters\n----------\nk : how many neighbours;\n    from 1.\n")
     'Parameters\n----------\nk\n    how many neighbours;\n    from 1.\n'
     """
     lines, listed = [], False
     previous = ""
-    for line in text.split("\n"):
+    rows = text.split("\n")
+    for line, below in zip(rows, [*rows[1:], ""], strict=True):
         if re.fullmatch(r"-{3,}", line):
             listed = previous in UNDERLINED
-        found = ENTRY.match(line) if listed else None
+        typed = re.match(r" +[^a-z\s]", below) is not None
+        found = ENTRY.match(line) if listed and not typed else None
         lines += [found[1], f"    {found[2]}"] if found else [line]
         previous = line
     return "\n".join(lines)

@@ -1,4 +1,7 @@
-"""Reference pages of each package, made of docstrings: exported names first, internals apart."""
+"""Reference pages of each package, made of docstrings: exported names first, internals apart.
+
+The first page lists what each package offers, alphabetically, with one line on each name.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,72 @@ PACKAGES = (
 MODULES = ("errors", "parameters", "config.components")
 ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
 """Role of reStructuredText, as in :func:`on_files`."""
+
+
+EXPORTS = re.compile(r"^<!-- exports -->$", re.MULTILINE)
+"""Mark in docs/reference/index.md that is replaced by the list of all exported names."""
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Replace the mark of the first page by the list of exported names."""
+    if page.file.src_uri != "reference/index.md":
+        return markdown
+    return EXPORTS.sub(lambda _: exported_names(), markdown)
+
+
+def exported_names() -> str:
+    """Return a table of names for kdgraph and for each package that exports some."""
+    lines: list[str] = []
+    for package in ("", *PACKAGES):
+        root = PACKAGE / package
+        nested = sorted(path.parent for path in root.rglob("*/__init__.py")) if package else ()
+        for folder in (root, *nested):
+            found = exports(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+            parts = folder.relative_to(PACKAGE).parts
+            if found:
+                name = ".".join(("kdgraph", *parts))
+                page = f"[{name}]({'.'.join(parts)}.md)" if parts else name
+                lines += [f"### {page} {{#{name.replace('.', '-')}}}", "", *names_table(found)]
+    return "\n".join(lines)
+
+
+def names_table(exported: Mapping[str, str]) -> list[str]:
+    """Return a table of exported names, alphabetically: a link, and the first line of the docstring.
+
+    Parameters
+    ----------
+    exported : mapping of str to str
+        Exported name → path, of the name or of a package that exports it too.
+    """
+    lines = ['<div class="stacked options" markdown>', "", "| name | |", "|---|---|"]
+    for name in sorted(exported, key=str.casefold):
+        path, doc = defined(exported[name])
+        sentence = doc.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| [`{name}`][{path}] | {as_markdown(sentence, {})} |")
+    return [*lines, "", "</div>", ""]
+
+
+def defined(path: str) -> tuple[str, str]:
+    """Return where a name is defined, ``module.name``, and its docstring.
+
+    >>> defined("kdgraph.density.DensityGate")[0]
+    'kdgraph.density.gate.DensityGate'
+    """
+    module, _, name = path.rpartition(".")
+    file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    if not file.is_file():
+        file = file.with_suffix("") / "__init__.py"
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return path, ast.get_docstring(node) or ""
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if ast.unparse(target) == name:
+                value = after.value if isinstance(after, ast.Expr) else None
+                doc = value.value if isinstance(value, ast.Constant) else ""
+                return path, str(doc)
+    return defined(exports(tree)[name])
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -74,7 +143,13 @@ def pages(name: str, folder: Path) -> tuple[str | None, str | None]:
         ]
     public_page = None
     if exported:
-        lines = [f"# {name}", "", doc, ""]
+        lines = [f"# {name}", "", doc, "", *names_table(exported)]
+        if internal:
+            parts = name.removeprefix("kdgraph.")
+            lines += [
+                f"Names that its modules share: [internals of {name}](internals/{parts}.md).",
+                "",
+            ]
         lines += [line for path in exported.values() for line in (f"::: {path}", "")]
         public_page = "\n".join(lines)
     internal_page = None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import html
+import posixpath
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -82,6 +85,21 @@ def test_exported_names_and_internals_have_separate_pages(site):
     assert 'id="kdgraph.density.graph.QueryResult"' in texts["reference/internals/density.html"]
 
 
+def test_first_page_of_the_reference_links_every_exported_name(site, hooks):
+    """In the table of each package, alphabetically, before any module."""
+    text = page_texts(site)["reference/index.html"]
+    for package in ("", *hooks["reference"].PACKAGES):
+        module = f"kdgraph.{package}".rstrip(".")
+        tree = ast.parse((ROOT / module.replace(".", "/") / "__init__.py").read_text("utf-8"))
+        exported = hooks["reference"].exports(tree)
+        if exported:
+            (table,) = re.findall(
+                rf'<h3 id="{module.replace(".", "-")}".*?<table>(.*?)</table>', text, re.DOTALL
+            )
+            listed = re.findall(r'<a class="autorefs[^"]*"[^>]*><code>(\w+)</code></a></td>', table)
+            assert listed == sorted(exported, key=str.casefold), module
+
+
 def test_roles_of_docstrings_are_links_or_code(site):
     raw_role = re.compile(r":(?:class|func|meth|data|mod|attr|exc):[`<]")
     texts = page_texts(site)
@@ -91,6 +109,53 @@ def test_roles_of_docstrings_are_links_or_code(site):
 def test_formulas_are_shown_without_a_script(site):
     text = page_texts(site)["methods/density/kdf.html"]
     assert text.count('display="block"') == 2 and "arithmatex" not in text and r"\frac" not in text
+
+
+def test_every_link_leads_to_a_page_and_an_anchor_of_the_site(site):
+    """Also on pages that mkdocs copies, and links that hooks and docstrings make."""
+    texts = page_texts(site)
+    targets = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in texts.items()}
+    broken = []
+    for name, text in texts.items():
+        if name == "404.html":  # its links are those of a server's root
+            continue
+        shown = re.sub(r"<(script|style|pre)\b.*?</\1>", "", text, flags=re.DOTALL)
+        for link in re.findall(r'<a\b[^>]*?\bhref="([^"]*)"', shown):
+            path, _, anchor = html.unescape(link).partition("#")
+            if re.match(r"[a-z]+:", path):
+                continue
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(path)))
+            file = name if not path else f"{file}/index.html" if (site / file).is_dir() else file
+            known = targets.get(file, {unquote(anchor)})  # a file that is no page has no anchors
+            if not (site / file).is_file() or (anchor and unquote(anchor) not in known):
+                broken.append(f"{name}: {link}")
+    assert broken == []
+
+
+def test_no_page_is_wider_than_a_phone(site, browser):
+    """A page that scrolls sideways at 390 px has something that neither wraps nor scrolls itself."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    pages = [
+        *(
+            "index.html",
+            "commands.html",
+            "CHANGELOG.html",
+            "CONTRIBUTING.html",
+            "ARCHITECTURE.html",
+        ),
+        *(f"configuration/{name}.html" for name in ("index", "calibrator", "method", "experiment")),
+        *("reference/index.html", "reference/density.html", "methods/density/kdf.html"),
+        *("results/index.html", "notebooks/lightgbm_adult.html"),
+    ]
+    wide = {}
+    for name in pages:
+        browser.get((site / name).as_uri())
+        wide[name] = browser.execute_script(width)
+    assert {name: pixels for name, pixels in wide.items() if pixels > 0} == {}
 
 
 def test_every_shown_picture_is_a_file_of_the_site(site):
