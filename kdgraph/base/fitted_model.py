@@ -516,6 +516,19 @@ def write_predictions(
         Predictions for any sets.
     classes : ndarray of shape [K]
         Class labels, empty in regression.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from kdgraph.base import Predictions, write_predictions
+    >>> outputs = {"proba": np.array([[0.25, 0.75], [1.0, 0.0]])}
+    >>> test = Predictions("test", 2, parent=outputs, calibrated=outputs, y=np.array([1, 0]))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_predictions(f"{folder}/predictions.parquet", [test], np.array(["no", "yes"]))
+    ...     table = pd.read_parquet(f"{folder}/predictions.parquet")
+    >>> list(table), len(table)
+    (['set', 'row', 'y', 'parent_no', 'parent_yes', 'calibrated_no', 'calibrated_yes'], 2)
     """
     sets = [prediction for prediction in predictions if prediction.role != "grid"]
     if sum(prediction.n_rows for prediction in sets) <= FRAME_ROWS:

@@ -53,6 +53,21 @@ class Cells:
     ----------
     became_missing : Counter
         Feature → number of cells with such a category.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kdgraph.deployment import Cells, Schema
+    >>> from kdgraph.deployment.schema import Feature
+    >>> features = [Feature("age"), Feature("job", ["chef", "nurse"])]
+    >>> schema = Schema("people", "rich", features, shape=[2], classes=["no", "yes"])
+    >>> cells = Cells("new.csv", schema, unseen="missing")
+    >>> cells.unused_columns(["age", "job", "name"])
+    ['name']
+    >>> X, groups = cells.encode(pd.DataFrame({"age": [31, 45], "job": ["nurse", "pilot"]}))
+    >>> X, cells.became_missing
+    (array([[31.,  1.],
+           [45., nan]]), Counter({'job': 1}))
     """
 
     def __init__(

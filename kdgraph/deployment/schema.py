@@ -151,6 +151,15 @@ class Schema:
     scores : str or None
         Kind of the class scores, one for each class, that each row begins with, if the run was made
         of the scores of a model trained elsewhere.
+
+    Examples
+    --------
+    >>> from kdgraph.deployment import Schema
+    >>> from kdgraph.deployment.schema import Feature
+    >>> features = [Feature("age"), Feature("job", ["chef", "nurse"])]
+    >>> schema = Schema("people", "rich", features, shape=[2], classes=["no", "yes"])
+    >>> schema.kind, schema.scores_rows, schema.as_json()["ood_score_means"]
+    ('table', True, 'minus the top-label confidence: this model has no density')
     """
 
     dataset: str
@@ -263,6 +272,19 @@ def read_schema(path: Path) -> Schema:
     ------
     DataError
         The file is no schema, is damaged, or belongs to another version of kdgraph.
+
+    Examples
+    --------
+    >>> import json
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.deployment import Schema, read_schema
+    >>> from kdgraph.deployment.schema import Feature
+    >>> schema = Schema("people", "rich", [Feature("age")], shape=[1], classes=["no", "yes"])
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "schema.json"
+    ...     _ = path.write_text(json.dumps(schema.as_json()))
+    ...     read_schema(path) == schema
+    True
     """
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))

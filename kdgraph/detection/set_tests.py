@@ -64,6 +64,19 @@ class SetStatisticDetector(SetDetector):
     -----
     Original to kdgraph. Sets of held-out rows share rows if there are few. Their spread is then too
     small, and more than ``target_fpr`` of new sets are out of distribution.
+
+    Examples
+    --------
+    >>> from kdgraph.detection import KolmogorovSmirnov, SetStatisticDetector
+    >>> issubclass(KolmogorovSmirnov, SetStatisticDetector)
+    True
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> detector = KolmogorovSmirnov(set_size=50, random_state=0).fit(X)
+    >>> sorted(set(detector.describe()) & {"null_mean", "null_std"})
+    ['null_mean', 'null_std']
+    >>> detector.ood_score(rng.normal(size=(50, 2)) + [0, 1]).shape
+    (50,)
     """
 
     _: KW_ONLY
@@ -240,6 +253,21 @@ class FeatureSetDetector(SetStatisticDetector, FeatureDetector):
     Original to kdgraph. The sample in distribution is one of training rows. If the parent has
     memorised them, the features of new rows differ, and every set is farther out; the threshold,
     which is of sets of held-out rows, takes account of it.
+
+    Examples
+    --------
+    A subclass whose statistic is the distance of a set's mean from that of the training rows:
+
+    >>> class MeanDistance(FeatureSetDetector):
+    ...     def _fit_features(self, features, train, rng):
+    ...         self.mean_ = features.mean(axis=0)
+    ...
+    ...     def _statistic(self, representation):
+    ...         return float(np.linalg.norm(representation.mean(axis=0) - self.mean_))
+    >>> rng = np.random.default_rng(0)
+    >>> detector = MeanDistance(set_size=50, random_state=0).fit(rng.normal(size=(400, 2)))
+    >>> bool(detector.ood_score(rng.normal(size=(50, 2)) + 1).mean() > 0)
+    True
     """
 
     estimator: Any = None

@@ -64,6 +64,17 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
     ValueError
         If there is no set, sets have different names, a set has no rows, or a confidence is outside
         [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_confidence_by_set
+    >>> rng = np.random.default_rng(0)
+    >>> test = {"forest": rng.uniform(0.5, 1, 100), "kdf": rng.uniform(0.5, 1, 100)}
+    >>> noise = {"forest": rng.uniform(0.5, 1, 100), "kdf": rng.uniform(0.5, 0.6, 100)}
+    >>> figure = plot_confidence_by_set({"test": test, "noise": noise}, prior=0.5)
+    >>> len(figure.axes)
+    2
     """
     _check_sets(sets)
     names = list(next(iter(sets.values())))

@@ -82,6 +82,15 @@ def plot_confidence_against_radius(
     ValueError
         If there is no curve, radii do not increase, a curve or band does not fit, or ``band_of`` is
         missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_confidence_against_radius
+    >>> curves = {"forest": np.array([0.9, 0.8, 0.8]), "kdf": np.array([0.9, 0.5, 0.5])}
+    >>> figure = plot_confidence_against_radius(curves, np.array([0.0, 2.0, 4.0]), prior=0.5)
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+    ('distance from the origin', 'mean max confidence')
     """
     radii = np.asarray(radii, dtype=np.float64)
     _check_curves(curves, radii, bands, band_of)

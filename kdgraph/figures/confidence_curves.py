@@ -68,6 +68,18 @@ class ClassPanel:
     histograms : mapping of str to ReliabilityBins, default={}
         Bins of the score against correctness of the prediction, by name of a set of rows; one or
         two sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import ClassPanel
+    >>> from kdgraph.metrics import reliability_bins
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.uniform(0.4, 1, 500)
+    >>> bins = reliability_bins(score, rng.random(500) < score**2)
+    >>> panel = ClassPanel({"kde": (np.sort(score), np.sort(score) ** 2)}, {"test rows": bins})
+    >>> list(panel.curves), list(panel.histograms)
+    (['kde'], ['test rows'])
     """
 
     curves: Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -123,6 +135,16 @@ def plot_confidence_curves(
     The figures follow Salamon et al., Figures 4 and 7 to 14. There, scores begin at .15 and the
     lowest bin is dashed, since few correct predictions have low scores and the tails of kernels "go
     wild" (Section XIII D). The intervals (Wilson's) are original to kdgraph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import ClassPanel, plot_confidence_curves
+    >>> score = np.linspace(0.4, 1, 50)
+    >>> panels = {f"class {k}": ClassPanel({"kde": (score, score**k)}) for k in (1, 2)}
+    >>> figure = plot_confidence_curves(panels)
+    >>> [axes.get_title() for axes in figure.axes]
+    ['class 1', 'class 2']
     """
     _check_panels(panels)
     grid = _Grid.for_panels(len(panels), columns)

@@ -66,6 +66,17 @@ def plot_power_against_contamination(
     ------
     ValueError
         If there is no panel, panels have different names, or a curve is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_power_against_contamination
+    >>> fraction = np.array([0.0, 0.1, 0.5, 1.0])
+    >>> forest, tood = np.array([0.05, 0.1, 0.4, 0.7]), np.array([0.05, 0.4, 1, 1])
+    >>> curves = {"forest": (fraction, forest), "tood": (fraction, tood)}
+    >>> figure = plot_power_against_contamination({"noise": curves}, false_alarm=0.05, set_size=50)
+    >>> [axes.get_title() for axes in figure.axes]
+    ['noise']
     """
     _check_panels(panels)
     names = list(next(iter(panels.values())))

@@ -68,6 +68,18 @@ def plot_convergence(
     -----
     Original to kdgraph. The theorem shown in the experiments is Theorem 1 of Luo et al., "Local
     calibration: metrics and recalibration", UAI 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_convergence
+    >>> n = np.array([100, 1000, 10_000])
+    >>> errors = {"ECE": np.random.default_rng(0).uniform(0.5, 1, (20, 3)) / np.sqrt(n)}
+    >>> figure = plot_convergence(
+    ...     n, errors, slope=-0.5, ylabel="|estimate - ECE|", draws_of="20 samples of each size"
+    ... )
+    >>> figure.axes[0].get_xscale(), figure.axes[0].get_ylabel()
+    ('log', '|estimate - ECE| (log scale)')
     """
     n = np.asarray(n, dtype=np.float64)
     _check_errors(n, errors)

@@ -51,6 +51,14 @@ class RankSummary:
         Number of data sets.
     p : float
         p-value of Friedman's test.
+
+    Examples
+    --------
+    >>> from kdgraph.figures import RankSummary
+    >>> ranks = {"kdf": 1.4, "isotonic": 2.0, "random_forest (parent)": 2.6}
+    >>> groups = [["kdf", "isotonic"], ["isotonic", "random_forest (parent)"]]
+    >>> RankSummary(ranks, critical_difference=0.74, groups=groups, n=20, p=0.0008).groups[0]
+    ['kdf', 'isotonic']
     """
 
     ranks: Mapping[str, float]

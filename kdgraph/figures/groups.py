@@ -67,6 +67,14 @@ class GroupTable:
     n_rows : mapping of str to Float[g] or Float[s, g], default=None
         Number of rows that each value is based on, e.g. those of the worst bin, of the same shape
         as ``values``. Their median is written in small type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import GroupTable
+    >>> values = {"forest": np.array([0.02, 0.11]), "group_histogram": np.array([0.02, 0.03])}
+    >>> GroupTable("ECE", values).scale
+    'error'
     """
 
     title: str
@@ -116,6 +124,15 @@ def plot_group_tables(
     -----
     The worst group is that of the mean over runs. The mean over runs of the error of the worst
     group (Luo et al., UAI 2022, Table 1) is larger, since the worst group may differ between runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import GroupTable, plot_group_tables
+    >>> values = {"forest": np.array([0.02, 0.11]), "group_histogram": np.array([0.02, 0.03])}
+    >>> figure = plot_group_tables([GroupTable("ECE", values)], ["women", "men"], [510, 490])
+    >>> len(figure.axes), [text.get_text() for text in figure.axes[0].texts][:2]
+    (1, ['.020', '.110'])
     """
     _check_tables(tables, groups, rows, notes, runs_of)
     with style_context():

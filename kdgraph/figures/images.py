@@ -64,6 +64,16 @@ def plot_image_row(
     ValueError
         If there is no image, the number of titles or of predictions differs, a shape is not that of
         an image, or intensities are outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_image_row
+    >>> images = np.random.default_rng(0).random((2, 1, 8, 8))
+    >>> predictions = {"network": ["circle .98", "cross .97"], "kdn": ["circle .94", "cross .34"]}
+    >>> figure = plot_image_row(images, ["test row", "noise"], predictions)
+    >>> len(figure.axes)
+    2
     """
     _check_images(images, titles)
     lines = dict(predictions or {})

@@ -202,6 +202,17 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     ------
     ValueError
         If there is no group, curves do not fit their parameter, or names differ within a group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RepeatedCurves, plot_improvement_summary
+    >>> rng = np.random.default_rng(0)
+    >>> curves = {"forest": np.zeros((20, 3)), "kdf": rng.normal(0.02, 0.01, (20, 3))}
+    >>> ece = RepeatedCurves(np.array([100, 1000, 10_000]), curves, "training rows", log=True)
+    >>> figure = plot_improvement_summary({"in distribution": {"ECE": ece}}, band_of="20 data sets")
+    >>> figure.axes[0].get_xlabel()
+    'training rows (log scale)'
     """
     _check_panels(panels)
     with style_context():

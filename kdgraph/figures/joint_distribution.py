@@ -68,6 +68,14 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
     The figure follows Salamon et al., Figure 1 and Eq. 1. Fractions are rounded to hundredths; a
     fraction that is rounded to 0 and a count of 0 are left empty. A class without rows or
     predictions is grey. Colours of counts are on a logarithmic scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_joint_distribution
+    >>> figure = plot_joint_distribution(np.array([[90, 10], [5, 95]]), ["cat", "dog"])
+    >>> len(figure.axes)
+    3
     """
     counts = _check_counts(counts, classes)
     most_frequent = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[

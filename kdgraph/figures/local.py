@@ -109,6 +109,18 @@ def plot_lce_landscape(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which shows one
     bin of confidence without signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_lce_landscape
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.uniform(-1, 1, (200, 2))
+    >>> slce = {name: sd * rng.normal(size=200) for name, sd in (("forest", 0.2), ("kdf", 0.1))}
+    >>> n_eff = {name: np.full(200, 30.0) for name in slce}
+    >>> figure = plot_lce_landscape(points, slce, n_eff, (-1, 1, -1, 1), bandwidth=0.2)
+    >>> [axes.get_title() for axes in figure.axes]
+    ['forest', 'kdf', '']
     """
     _check_landscape(points, slce, n_eff)
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(slce) - 1) * _GAP) / len(slce))
@@ -302,6 +314,15 @@ class ConfidenceBin:
         Effective number of rows of each error. Dots below :data:`MIN_EFFECTIVE_ROWS` are small.
     error : float
         Mean confidence minus accuracy in the whole bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import ConfidenceBin
+    >>> rng = np.random.default_rng(0)
+    >>> points, slce = rng.uniform(-1, 1, (200, 2)), rng.normal(0, 0.1, 200)
+    >>> ConfidenceBin("best bin", 0.9, 1.0, points, slce, np.full(200, 30.0), error=0.01).title
+    'best bin'
     """
 
     title: str
@@ -347,6 +368,17 @@ def plot_lce_of_bins(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which has no
     signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import ConfidenceBin, plot_lce_of_bins
+    >>> rng = np.random.default_rng(0)
+    >>> points, slce = rng.uniform(-1, 1, (200, 2)), rng.normal(0, 0.1, 200)
+    >>> bins = [ConfidenceBin("best bin", 0.9, 1.0, points, slce, np.full(200, 30.0), error=0.01)]
+    >>> figure = plot_lce_of_bins(bins, bandwidth=0.2)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['x₁', '', 'LCE']
     """
     _check_bins(bins)
     with style_context():

@@ -69,6 +69,16 @@ class LceCurves:
         Largest error of any row, and mean error over rows, in [0, 1].
     mlce_n_eff, n_eff : mapping of str to Float[b] or Float[s, b]
         Effective number of rows: that of the row with the largest error, and the median over rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import LceCurves
+    >>> bandwidths = np.array([0.1, 0.2, 0.4])
+    >>> lce, mlce = {"forest": np.array([0.12, 0.1, 0.08])}, {"forest": np.array([0.5, 0.4, 0.2])}
+    >>> n_eff = {"forest": np.array([10.0, 40.0, 160.0])}
+    >>> list(LceCurves(bandwidths, mlce, lce, mlce_n_eff=n_eff, n_eff=n_eff).lce)
+    ['forest']
     """
 
     bandwidths: np.ndarray
@@ -115,6 +125,17 @@ def plot_lce_against_bandwidth(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15
     (MLCE) and 16 to 19 (average LCE).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import LceCurves, plot_lce_against_bandwidth
+    >>> bandwidths, n_eff = np.array([0.1, 0.2, 0.4]), {"forest": np.array([10.0, 40.0, 160.0])}
+    >>> lce, mlce = {"forest": np.array([0.12, 0.1, 0.08])}, {"forest": np.array([0.5, 0.4, 0.2])}
+    >>> curves = LceCurves(bandwidths, mlce, lce, mlce_n_eff=n_eff, n_eff=n_eff)
+    >>> figure = plot_lce_against_bandwidth({"inputs": curves})
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['MLCE', 'mean LCE', 'effective rows (log)']
     """
     _check_spaces(spaces, band_of)
     names = list(next(iter(spaces.values())).mlce)

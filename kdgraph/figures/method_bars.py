@@ -78,6 +78,17 @@ def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -
     The figure follows Salamon et al., Figures 17 to 19. Methods are distinguished by colour and by
     position, which is the same in every class and in the legend. From the eighth method on, colours
     are repeated with hatches.
+
+    Examples
+    --------
+    >>> from kdgraph.figures import plot_method_bars
+    >>> values = {
+    ...     "uncalibrated": {"cat": [0.5, 0.6], "dog": [0.4, 0.5]},
+    ...     "kde": {"cat": [0.4, 0.5], "dog": [0.3, 0.4]},
+    ... }
+    >>> figure = plot_method_bars(values, ylabel="NLL in nats", sets=["test set 1", "test set 2"])
+    >>> figure.axes[0].get_ylabel()
+    'NLL in nats'
     """
     _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))

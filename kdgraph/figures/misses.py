@@ -67,6 +67,17 @@ def plot_interval_misses(
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 3 (e, f),
     without the direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_interval_misses
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.uniform(-1, 1, (200, 2))
+    >>> missed = {"network": rng.choice([-1, 0, 1], 200), "local_pit": np.zeros(200, dtype=int)}
+    >>> figure = plot_interval_misses(points, missed, level=0.9)
+    >>> [axes.get_title() for axes in figure.axes]
+    ['network', 'local_pit']
     """
     if (
         not missed

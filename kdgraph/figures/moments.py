@@ -45,6 +45,13 @@ class RowMoments:
     ----------
     mean, sd : Float[n]
         Moments of n rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RowMoments
+    >>> RowMoments(mean=np.array([1.0, 2.0]), sd=np.array([0.1, 0.4])).sd.shape
+    (2,)
     """
 
     mean: np.ndarray
@@ -77,6 +84,17 @@ def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RowMoments, plot_mean_and_sd
+    >>> rng = np.random.default_rng(0)
+    >>> mean, sd = rng.normal(size=300), rng.uniform(0.5, 1, 300)
+    >>> estimates = {"network": RowMoments(mean + 0.1, np.full(300, 0.7))}
+    >>> figure = plot_mean_and_sd(RowMoments(mean, sd), estimates)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['true mean', 'true standard deviation']
     """
     if (
         not estimates

@@ -88,6 +88,17 @@ def plot_ood_scores(
     range of the test rows. Log densities of OOD rows are often a thousand times farther from the
     median than those of test rows, and confidences of networks differ by powers of ten from 1. On
     this scale both have a shape. The scale is original to kdgraph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_ood_scores
+    >>> rng = np.random.default_rng(0)
+    >>> test = {"forest": rng.normal(size=200), "leaf_box": rng.normal(size=200)}
+    >>> noise = {"forest": rng.normal(size=200), "leaf_box": rng.normal(3, 1, 200)}
+    >>> figure = plot_ood_scores(test, {"noise": noise}, thresholds=["leaf_box"])
+    >>> len(figure.axes)
+    2
     """
     _check_scores(test, sets)
     styles = styles_by_name(list(test))

@@ -62,6 +62,16 @@ class RepeatedCurves:
         Ideal value in the OOD region, drawn as a dotted line.
     id_until : float, default=None
         End of the range of ``x`` that contains the training data, which is shaded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RepeatedCurves
+    >>> n_train = np.array([100, 1000, 10_000])
+    >>> errors = {"forest": np.array([[0.2, 0.1, 0.05], [0.22, 0.11, 0.05]])}
+    >>> curves = RepeatedCurves(n_train, errors, "training rows", log=True)
+    >>> curves.curves["forest"].shape
+    (2, 3)
     """
 
     x: np.ndarray
@@ -361,6 +371,18 @@ def plot_dataset_pages(
     ------
     ValueError
         If there is no row, or curves do not fit their parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RepeatedCurves, plot_dataset_pages
+    >>> rng = np.random.default_rng(0)
+    >>> n_train = np.array([100, 1000, 10_000])
+    >>> curves = {name: rng.uniform(0.05, 0.2, (10, 3)) for name in ("forest", "kdf")}
+    >>> error = RepeatedCurves(n_train, curves, "training rows", log=True)
+    >>> row = {"in distribution": {"error": error}}
+    >>> len(plot_dataset_pages({f"table {k}": row for k in range(3)}, band_of="10 seeds", rows=2))
+    2
     """
     _check_pages(panels, rows)
     columns, names = panel_columns(panels.values()), curve_names(panels.values())
@@ -499,6 +521,18 @@ def plot_simulation_summary(
     ValueError
         If there is no row, data are not two features with labels, or curves do not fit their
         parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import RepeatedCurves, plot_simulation_summary
+    >>> rng = np.random.default_rng(0)
+    >>> data = {"circle": (rng.uniform(-1, 1, (100, 2)), rng.integers(0, 2, 100))}
+    >>> curves = {name: rng.uniform(0.05, 0.2, (10, 3)) for name in ("forest", "kdf")}
+    >>> error = RepeatedCurves(np.array([100, 1000, 10_000]), curves, "training rows", log=True)
+    >>> panels = {"circle": {"in distribution": {"error": error}}}
+    >>> len(plot_simulation_summary(data, panels, band_of="10 seeds").axes)
+    2
     """
     _check_summary(data, panels)
     columns = panel_columns(panels.values())

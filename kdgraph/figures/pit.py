@@ -52,6 +52,15 @@ class CoverageCurve:
     ----------
     level, coverage : Float[k]
         Increasing levels and the coverage at each, in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import CoverageCurve
+    >>> level = np.linspace(0.1, 0.9, 9)
+    >>> too_narrow = CoverageCurve(level, level**2)
+    >>> bool((too_narrow.coverage < too_narrow.level).all())
+    True
     """
 
     level: np.ndarray
@@ -95,6 +104,15 @@ def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
     ------
     ValueError
         If there are no counts, or numbers of rows or bins differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_pit_histogram
+    >>> counts = {"network": np.array([40, 10, 10, 40]), "global_pit": np.array([26, 24, 25, 25])}
+    >>> figure = plot_pit_histogram(counts)
+    >>> [(axes.get_xlabel(), axes.get_ylabel()) for axes in figure.axes]
+    [('PIT value F(y | x)', 'density')]
     """
     n, bins = _check_counts(counts)
     edges = np.arange(bins + 1) / bins
@@ -153,6 +171,17 @@ def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> 
     ------
     ValueError
         If there is no curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import CoverageCurve, plot_coverage_against_level
+    >>> level = np.linspace(0.1, 0.9, 9)
+    >>> network, local_pit = CoverageCurve(level, level**2), CoverageCurve(level, level)
+    >>> curves = {"network": network, "local_pit": local_pit}
+    >>> figure = plot_coverage_against_level(curves, n=1000)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['coverage - level', 'coverage']
     """
     if not curves:
         raise ValueError("coverage_against_level needs at least one curve")
@@ -288,6 +317,16 @@ def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> 
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figures 1 (f) and 5
     (c, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_local_pit_histograms
+    >>> low = {"network": np.array([60, 25, 15]), "local_pit": np.array([33, 33, 34])}
+    >>> high = {"network": np.array([15, 25, 60]), "local_pit": np.array([34, 33, 33])}
+    >>> figure = plot_local_pit_histograms({"x < 0": low, "x > 0": high})
+    >>> len(figure.axes)
+    2
     """
     names, bins = _check_cells(cells)
     rows = -(-len(cells) // _COLUMNS)

@@ -73,6 +73,16 @@ def plot_posterior_maps(
     ------
     ValueError
         If there is no map, or a map is not two-dimensional or has values outside of ``limits``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_posterior_maps
+    >>> maps = {"truth": np.full((20, 20), 0.5), "kdf": np.random.default_rng(0).random((20, 20))}
+    >>> box = (-1, 1, -1, 1)
+    >>> figure = plot_posterior_maps(maps, (-2, 2, -2, 2), box, class_label="P(class 0 | x)")
+    >>> [axes.get_title() for axes in figure.axes]
+    ['truth', 'kdf', '']
     """
     _check_maps(maps, limits)
     aspect = abs((extent[3] - extent[2]) / (extent[1] - extent[0]))

@@ -64,6 +64,18 @@ def plot_posterior_grid(
     ValueError
         If there is no row, data are not two features with labels, or a map is not two-dimensional
         or has values outside of [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_posterior_grid
+    >>> rng = np.random.default_rng(0)
+    >>> data = {"circle": (rng.uniform(-1, 1, (100, 2)), rng.integers(0, 2, 100))}
+    >>> maps = {"circle": {"truth": np.full((20, 20), 0.5), "kdf": rng.random((20, 20))}}
+    >>> box = (-1, 1, -1, 1)
+    >>> figure = plot_posterior_grid(data, maps, (-2, 2, -2, 2), box, class_label="P(class 0 | x)")
+    >>> len(figure.axes)
+    4
     """
     _check_rows(data, maps)
     titles = list(dict.fromkeys(title for row_maps in maps.values() for title in row_maps))

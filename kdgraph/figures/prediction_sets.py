@@ -49,6 +49,22 @@ class SetCoverage:
         Fraction of the rows whose set contains the label, and the ends of its interval.
     size : Float[p]
         Mean size of the sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import SetCoverage
+    >>> parts = SetCoverage(
+    ...     "class",
+    ...     ["cat", "dog"],
+    ...     rows=np.array([100, 100]),
+    ...     coverage=np.array([0.95, 0.85]),
+    ...     low=np.array([0.89, 0.77]),
+    ...     high=np.array([0.98, 0.91]),
+    ...     size=np.array([1.2, 1.4]),
+    ... )
+    >>> parts.names
+    ['cat', 'dog']
     """
 
     kind: str
@@ -96,6 +112,24 @@ def plot_coverage_of_sets(
     ------
     ValueError
         If there are no parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import SetCoverage, plot_coverage_of_sets
+    >>> coverage = np.array([0.95, 0.85])
+    >>> parts = SetCoverage(
+    ...     "class",
+    ...     ["cat", "dog"],
+    ...     rows=np.array([100, 100]),
+    ...     coverage=coverage,
+    ...     low=coverage - 0.05,
+    ...     high=coverage + 0.04,
+    ...     size=np.array([1.2, 1.4]),
+    ... )
+    >>> figure = plot_coverage_of_sets([parts], target=0.9)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['coverage', 'mean size of the sets (classes)']
     """
     if not any(len(part.names) for part in parts):
         raise ValueError("coverage_of_sets needs a part of the rows, got none")

@@ -48,6 +48,16 @@ class PredictedRow:
         Densities in 1/units of the outcome; the first name is the parent, "truth" is the true one.
     y : float, default=None
         Outcome of the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import norm
+    >>> from kdgraph.figures import PredictedRow
+    >>> at = np.linspace(-4, 4, 81)
+    >>> density = {"network": norm(0, 2).pdf(at), "truth": norm.pdf(at)}
+    >>> list(PredictedRow("x = 0.5", at, density, y=0.3).density)
+    ['network', 'truth']
     """
 
     title: str
@@ -82,6 +92,17 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 5 (b).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import norm
+    >>> from kdgraph.figures import PredictedRow, plot_predictive_densities
+    >>> at = np.linspace(-4, 4, 81)
+    >>> density = {"network": norm(0, 2).pdf(at), "truth": norm.pdf(at)}
+    >>> figure = plot_predictive_densities([PredictedRow("x = 0.5", at, density, y=0.3)], "price")
+    >>> [(axes.get_title(), axes.get_xlabel()) for axes in figure.axes]
+    [('x = 0.5', 'price')]
     """
     fits = all(
         np.shape(values) == np.shape(row.at) for row in rows for values in row.density.values()

@@ -80,6 +80,17 @@ def plot_reward_against_ratio(
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_reward_against_ratio
+    >>> ratios = np.array([2.0, 5.0, 10.0])
+    >>> reward = {"forest": np.array([-0.3, -0.5, -0.7]), "kdf": np.array([-0.25, -0.4, -0.5])}
+    >>> unsure = {"forest": np.array([0.1, 0.2, 0.3]), "kdf": np.array([0.1, 0.25, 0.4])}
+    >>> figure = plot_reward_against_ratio(ratios, reward, unsure)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['gain in reward (u per row)', 'fraction “unsure”']
     """
     ratios = np.asarray(ratios, dtype=np.float64)
     _check_curves(ratios, reward, unsure, band_of)

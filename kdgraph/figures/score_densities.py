@@ -87,6 +87,17 @@ def plot_score_densities(
     Notes
     -----
     The figure follows Salamon et al., Figures 5, 6 and 15.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_score_densities
+    >>> score = np.linspace(0, 1, 50)
+    >>> correct, incorrect = (score, 2 * score), (score, 2 - 2 * score)
+    >>> densities = {"correct predictions": correct, "incorrect predictions": incorrect}
+    >>> figure = plot_score_densities(densities, {"kde": (score, score)})
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['density', 'confidence']
     """
     _check_lines(densities, confidence)
     head = _LINE * max(len(densities), len(confidence) + (histogram is not None)) + 0.08

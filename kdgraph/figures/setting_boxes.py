@@ -74,6 +74,17 @@ def plot_boxes_by_setting(
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 4 (a to f).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_boxes_by_setting
+    >>> rng = np.random.default_rng(0)
+    >>> few = {"network": rng.gamma(9, 0.1, 20), "local_pit": rng.gamma(9, 0.08, 20)}
+    >>> many = {"network": rng.gamma(9, 0.01, 20), "local_pit": rng.gamma(9, 0.006, 20)}
+    >>> figure = plot_boxes_by_setting({"MSE": {"100": few, "1,000": many}}, "rows", log=("MSE",))
+    >>> figure.axes[0].get_yscale(), figure.axes[0].get_xlabel()
+    ('log', 'rows')
     """
     if not panels or not all(
         by_method and all(map(len, by_method.values()))

@@ -85,6 +85,17 @@ def plot_confidence_against_shift(
     ValueError
         If there is no panel, panels have different names, a curve does not fit its values, or
         ``band_of`` is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.figures import plot_confidence_against_shift
+    >>> curves = {"forest": np.array([0.9, 0.8, 0.8]), "kdf": np.array([0.9, 0.5, 0.5])}
+    >>> angles = np.array([0.0, 45.0, 90.0])
+    >>> label = "rotation in degrees"
+    >>> figure = plot_confidence_against_shift({label: curves}, {label: angles}, prior=0.5)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['rotation in degrees']
     """
     values = {
         panel: np.asarray(panel_values, dtype=np.float64) for panel, panel_values in values.items()

@@ -35,13 +35,7 @@ FULL_WIDTH = 7.0
 
 BLACK, GREY = "#000000", "#6e6e6e"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#F0E442",
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442"),
 )
 """Colours of Okabe and Ito, distinct with any colour vision (https://jfly.uni-koeln.de/color/)."""
 ID_SHADE = "#ececec"
@@ -158,6 +152,12 @@ def style_context() -> Iterator[None]:
 
     The user's matplotlibrc has no effect inside. The settings of matplotlib are global, so only one
     thread draws at a time.
+
+    Examples
+    --------
+    >>> with style_context():
+    ...     Figure(figsize=(3.5, 2)).add_subplot().spines["top"].get_visible()
+    False
     """
     with _RC_LOCK, matplotlib.rc_context(_rc_params()):
         yield
@@ -379,8 +379,7 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
     space in which equal distances look equally different (Ottosson, "A perceptual color space for
     image processing", 2020). Equal steps of probability are therefore equal steps of colour. Blue
     and yellow are distinct with any colour vision. Lightness rises from end to end, so the two
-    classes and the middle are three greys in black and white; a map with a white middle does not
-    have this property.
+    classes and the middle are three greys in black and white; with a white middle they are two.
 
     Parameters
     ----------
@@ -391,6 +390,11 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
     -------
     ListedColormap
         Colour map named "kdgraph_posterior".
+
+    Examples
+    --------
+    >>> [round(float(channel), 1) for channel in posterior_colormap()(0.5)]
+    [0.6, 0.6, 0.6, 1.0]
     """
     positions = np.linspace(0, 1, n)
     lab = np.stack(

@@ -37,15 +37,60 @@ _MAX_DETAIL_LENGTH = 200
 
 
 class SaveError(KdgError, TypeError):
-    """Error for a value that cannot be written, such as code or an open file."""
+    """Error for a value that cannot be written, such as code or an open file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.persistence import SaveError, save
+    >>> with TemporaryDirectory() as folder:
+    ...     try:
+    ...         save(lambda row: row, f"{folder}/model.kdg")
+    ...     except SaveError as error:
+    ...         print(error)
+    <lambda> of ... cannot be saved: it must stand in a module that can be imported
+    """
 
 
 class LoadError(UsageError):
-    """Error for a file that is not a model of kdgraph, is damaged, or needs missing classes."""
+    """Error for a file that is not a model of kdgraph, is damaged, or needs missing classes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.persistence import LoadError, load
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.kdg"
+    ...     _ = path.write_text("no model")
+    ...     try:
+    ...         load(path)
+    ...     except LoadError as error:
+    ...         print(str(error).replace(folder, "…"))
+    …/model.kdg is damaged or no file of kdgraph (its checksum is not there)
+    """
 
 
 class DamagedFileError(LoadError):
-    """Error for a file whose content was changed, or was not written by kdgraph."""
+    """Error for a file whose content was changed, or was not written by kdgraph.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.persistence import DamagedFileError, load, save
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.kdg"
+    ...     save({"a": 1.0}, path)
+    ...     content = bytearray(path.read_bytes())
+    ...     content[len(content) // 2] ^= 1
+    ...     _ = path.write_bytes(content)
+    ...     try:
+    ...         load(path)
+    ...     except DamagedFileError as error:
+    ...         print(str(error).replace(folder, "…"))
+    …/model.kdg is damaged (its checksum does not fit)
+    """
 
 
 class UntrustedFileError(LoadError):
@@ -56,6 +101,25 @@ class UntrustedFileError(LoadError):
     names : tuple of str
         These classes, and names that it imports or calls, ``package.module:Class``; empty if the
         key is the reason.
+
+    Examples
+    --------
+    The key of another user:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from unittest.mock import patch
+    >>> from kdgraph.persistence import UntrustedFileError, load, save
+    >>> with TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.kdg"
+    ...     save({"a": 1.0}, path)
+    ...     with patch.dict("os.environ", {"KDGRAPH_KEY_FILE": f"{folder}/other.key"}):
+    ...         try:
+    ...             load(path)
+    ...         except UntrustedFileError as error:
+    ...             print(str(error).startswith(f"{path} was not made with your key"))
+    ...         load(path, trust=True)
+    True
+    {'a': 1.0}
     """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
@@ -84,7 +148,19 @@ _WORLD_ACCESS_MODE = 0o006
 
 
 class KeyFileError(UsageError):
-    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all, or not creatable."""
+    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all, or not creatable.
+
+    Examples
+    --------
+    >>> from unittest.mock import patch
+    >>> from kdgraph.persistence import KeyFileError, to_bytes
+    >>> with patch.dict("os.environ", {"KDGRAPH_KEY_FILE": "/dev/null/model.key"}):
+    ...     try:
+    ...         to_bytes({"a": 1.0})
+    ...     except KeyFileError as error:
+    ...         print(str(error).partition(":")[0])
+    KDGRAPH_KEY_FILE=/dev/null/model.key
+    """
 
 
 @dataclass(frozen=True)

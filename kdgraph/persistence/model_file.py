@@ -125,6 +125,14 @@ def key_problem_message(key: SigningKey) -> str:
     ----------
     key : SigningKey
         Key with a ``problem``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kdgraph.persistence.archive import SigningKey
+    >>> key = SigningKey(b"", Path("/home/ada/model.key"), "the disk is full")
+    >>> print(key_problem_message(key).partition("; ")[0])
+    your key for models cannot be kept in /home/ada/model.key (the disk is full)
     """
     return (
         f"your key for models cannot be kept in {key.path} ({key.problem});"

@@ -301,6 +301,26 @@ class TopLabelCalibrator(PostHocClassifier):
     References
     ----------
     Salamon et al., "Estimating classification confidence using kernel densities", Section III.
+
+    Examples
+    --------
+    A subclass whose confidence is the accuracy of each predicted class, whatever the score:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from kdgraph.calibration.top_label import TopLabelCalibrator
+    >>> class AccuracyOfClass(TopLabelCalibrator):
+    ...     def _fit_confidence(self, proba, top_label, correct, weight):
+    ...         in_class = np.eye(proba.shape[1])[top_label.predicted]
+    ...         self.accuracy_ = (weight * correct) @ in_class / (weight @ in_class)
+    ...
+    ...     def _confidence(self, proba, top_label):
+    ...         return self.accuracy_[top_label.predicted]
+    >>> tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    >>> calibrator = AccuracyOfClass(tree, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> calibrator.predict_confidence([[5.0, 3.4, 1.5, 0.2]])
+    array([1.])
     """
 
     _: KW_ONLY

@@ -113,6 +113,18 @@ class ShrinkageCalibrator(TopLabelCalibrator):
     rows of the shared confidence, so errors of other classes at such a score stay possible. The
     number n is the weight of all rows of the class for a parametric curve, such as a temperature;
     for bins it is the weight of the bin, for kernels their sum at the score.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from kdgraph.calibration.top_label import BetaCalibration, ShrinkageCalibrator
+    >>> issubclass(BetaCalibration, ShrinkageCalibrator)
+    True
+    >>> calibrator = BetaCalibration(GaussianNB(), pool="cv", random_state=0)
+    >>> _ = calibrator.fit(*load_breast_cancer(return_X_y=True))
+    >>> calibrator.pool_nll_.shape, bool(calibrator.pool_nll_.min() < calibrator.pool_nll_.max())
+    ((10,), True)
     """
 
     _: KW_ONLY

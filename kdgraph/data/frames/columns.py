@@ -100,6 +100,18 @@ class ColumnOptions:
     DataError
         If ``split_at`` is given without ``split_column``, or ``date_format`` without
         ``parse_dates``.
+
+    Examples
+    --------
+    >>> from kdgraph.data.frames import ColumnOptions
+    >>> options = ColumnOptions(drop=["id"], categorical=["month"], missing=["?", -1])
+    >>> options.task, options.require
+    ('auto', 'any')
+    >>> ColumnOptions(date_format="%d/%m/%Y")
+    Traceback (most recent call last):
+        ...
+    kdgraph.errors.DataError: dataset.date_format is the format of the columns of
+    dataset.parse_dates, and that names no column
     """
 
     task: TaskSetting = "auto"
@@ -177,6 +189,26 @@ def from_frame(
     UserWarning
         If features are constant or number the rows, text differs in each row, or rows have the same
         features.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kdgraph.data.frames import ColumnOptions, from_frame
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "size": [1.5, 2.0, None, 3.0],
+    ...         "colour": ["red", "blue", "red", "blue"],
+    ...         "ripe": ["no", "yes", "no", "yes"],
+    ...     }
+    ... )
+    >>> dataset = from_frame("fruit", frame, "ripe", options=ColumnOptions())
+    >>> dataset.X, dataset.categories
+    (array([[1.5, 1. ],
+           [2. , 0. ],
+           [nan, 1. ],
+           [3. , 0. ]]), (None, ('blue', 'red')))
+    >>> dataset.y, dataset.classes.tolist()
+    (array([0, 1, 0, 1]), ['no', 'yes'])
     """
     from kdgraph.data.frames.dates import convert_dates
     from kdgraph.data.frames.features import (
@@ -304,6 +336,12 @@ def stringify_names(columns: Any) -> Any:
     ----------
     columns : name, sequence of names or None
         Values of other types are returned unchanged; later checks refuse them.
+
+    Examples
+    --------
+    >>> from kdgraph.data.frames import stringify_names
+    >>> stringify_names([0, "age", 2.5]), stringify_names(7), stringify_names(None)
+    (['0', 'age', '2.5'], '7', None)
     """
     if isinstance(columns, Sequence) and not isinstance(columns, str):
         return [stringify_names(column) for column in columns]

@@ -87,6 +87,12 @@ def paper_grid() -> np.ndarray:
     -------
     Float[40000, 2]
         The points of ``arange(-1, 1, 0.01)`` on both axes. The first coordinate varies fastest.
+
+    Examples
+    --------
+    >>> from kdgraph.data.simulations import paper_grid
+    >>> paper_grid().shape, paper_grid()[:2].round(2).tolist()
+    ((40000, 2), [[-1.0, -1.0], [-0.99, -1.0]])
     """
     ticks = np.arange(-1, 1, 0.01)
     x2, x1 = np.meshgrid(ticks, ticks, indexing="ij")
@@ -103,6 +109,19 @@ class PlaneSimulation(ABC):
     ----------
     truth : {"exact", "paper_grid"}, default="exact"
         Truth that ``posterior`` returns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.data.simulations import GaussianXor, PlaneSimulation
+    >>> simulation = GaussianXor()
+    >>> isinstance(simulation, PlaneSimulation)
+    True
+    >>> X, y = simulation.sample(100, np.random.default_rng(0))
+    >>> X.shape, simulation.posterior(X).shape
+    ((100, 2), (100, 2))
+    >>> simulation.posterior(np.array([[5.0, 5.0]]))
+    array([[0.5, 0.5]])
     """
 
     name: ClassVar[str]

@@ -165,6 +165,15 @@ def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Gener
         Number of simulated samples.
     rng : numpy.random.Generator
         Source of the samples.
+
+    Examples
+    --------
+    >>> from kdgraph.metrics.regression import frosini, simulated_p_value
+    >>> uniform = (np.arange(100) + 0.5) / 100
+    >>> simulated_p_value(frosini(uniform), 100, 999, np.random.default_rng(0))
+    1.0
+    >>> simulated_p_value(frosini(uniform**2), 100, 999, np.random.default_rng(0))
+    0.001
     """
     block_size = max(_VALUES_AT_A_TIME // n, 1)
     n_larger = 0

@@ -50,6 +50,24 @@ class TrainingProgress:
         training may stop early.
     stage : str, default="training"
         Name of the training, such as "training" or "pretraining".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.parents.networks import MultilayerPerceptron
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> epochs = []
+    >>> mlp = MultilayerPerceptron(
+    ...     hidden=(8,),
+    ...     learning_rate=0.03,
+    ...     max_epochs=3,
+    ...     device="cpu",
+    ...     random_state=0,
+    ...     report=epochs.append,
+    ... )
+    >>> _ = mlp.fit(X, X[:, 0] > 0)
+    >>> [(progress.epoch, progress.max_epochs, progress.stage) for progress in epochs]
+    [(1, 3, 'training'), (2, 3, 'training'), (3, 3, 'training')]
     """
 
     epoch: int

@@ -236,6 +236,24 @@ class NetworkClassifier(ClassifierMixin, Network):
     Notes
     -----
     The selection of ``mmce_weight`` is original to kdgraph.
+
+    Examples
+    --------
+    A subclass whose module is a linear map:
+
+    >>> import math
+    >>> from dataclasses import dataclass
+    >>> from sklearn.datasets import load_iris
+    >>> from torch import nn
+    >>> from kdgraph.parents.networks import NetworkClassifier
+    >>> @dataclass(eq=False, repr=False, kw_only=True)
+    ... class SoftmaxRegression(NetworkClassifier):
+    ...     def _make_module(self, input_shape, n_outputs):
+    ...         return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), n_outputs))
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftmaxRegression(learning_rate=0.03, max_epochs=20, device="cpu", random_state=0)
+    >>> bool(model.fit(X, y).score(X, y) > 0.8), model.predict_proba(X).shape
+    (True, (150, 3))
     """
 
     loss: Literal["cross_entropy", "binary_cross_entropy", "mmce"] = "cross_entropy"

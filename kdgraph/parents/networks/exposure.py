@@ -109,6 +109,23 @@ class Exposure(BaseEstimator):
     With batch normalisation, training rows and outliers pass through the network together, so that
     the statistics cover both, as in the published implementations of outlier exposure and energy
     fine-tuning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.parents.networks import Exposure, MultilayerPerceptron, OutlierExposure
+    >>> issubclass(OutlierExposure, Exposure)
+    True
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> mlp = MultilayerPerceptron(
+    ...     exposure=OutlierExposure(outliers="noise", weight=0.5),
+    ...     learning_rate=0.01,
+    ...     max_epochs=5,
+    ...     device="cpu",
+    ...     random_state=0,
+    ... )
+    >>> sorted(mlp.fit(X, X[:, 0] > 0).history_[0])
+    ['epoch', 'loss', 'outlier_loss', 'validation_loss']
     """
 
     outliers: Literal["noise", "permuted", "mixed"] | OutlierSource = "noise"

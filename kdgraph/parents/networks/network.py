@@ -124,6 +124,22 @@ class Network(TransformerMixin, BaseEstimator):
     -----
     Fits in one process run one after another, since torch's random state and thread count belong to
     the process. The output for a row does not depend on the rows that are predicted with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.parents.networks import MultilayerPerceptron, Network
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> mlp = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.01, max_epochs=5, device="cpu", random_state=0
+    ... )
+    >>> isinstance(mlp, Network)
+    True
+    >>> _ = mlp.fit(X, X[:, 0] > 0)
+    >>> mlp.n_epochs_, mlp.input_shape_, mlp.layer_names_
+    (5, (3,), ['0', '1', '2', '3'])
+    >>> mlp.transform(X, layer="1").shape
+    (100, 8)
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"

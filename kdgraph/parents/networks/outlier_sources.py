@@ -47,6 +47,22 @@ class OutlierSource(BaseEstimator):
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    A subclass whose outliers are on a sphere around the origin:
+
+    >>> class SphereOutliers(OutlierSource):
+    ...     def make_sampler(self, rows, rng):
+    ...         def sample(n, rng):
+    ...             directions = rng.normal(size=(n, *rows.shape[1:])).astype(np.float32)
+    ...             return 10 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    ...
+    ...         return sample
+    >>> rng = np.random.default_rng(0)
+    >>> sample = SphereOutliers().make_sampler(np.zeros((5, 3), np.float32), rng)
+    >>> np.linalg.norm(sample(4, rng), axis=1).round(3).tolist()
+    [10.0, 10.0, 10.0, 10.0]
     """
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
@@ -288,6 +304,15 @@ class DatasetOutliers(OutlierSource):
     ----------
     Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019, who
     use 80 Million Tiny Images for CIFAR.
+
+    Examples
+    --------
+    >>> from kdgraph.data.tables import SklearnTable
+    >>> source = DatasetOutliers(source=SklearnTable("iris"))
+    >>> rng = np.random.default_rng(0)
+    >>> sample = source.make_sampler(np.zeros((5, 4), np.float32), rng)
+    >>> sample(3, rng).shape
+    (3, 4)
     """
 
     source: Any

@@ -513,6 +513,21 @@ class NetworkRegressor(RegressorMixin, Network):
     scaling inference rule" of Torres et al., "Model-free local recalibration of neural networks",
     2024, Section 4.2. ``transform(X, layer)`` returns the outputs of a layer, also of the last one;
     ``layer_names_`` lists the names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdgraph.parents.networks import MultilayerPerceptronRegressor, NetworkRegressor
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> mlp = MultilayerPerceptronRegressor(
+    ...     learning_rate=0.01, max_epochs=20, device="cpu", random_state=0
+    ... )
+    >>> isinstance(mlp, NetworkRegressor)
+    True
+    >>> distribution = mlp.fit(X, 2 * X[:, 0]).predict_dist([[-1.0], [1.0]])
+    >>> low, high = distribution.mean()
+    >>> bool(low < 0 < high), distribution.interval(0.9)[0].shape
+    (True, (2,))
     """
 
     def _head(self) -> DistributionHead:
