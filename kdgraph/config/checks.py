@@ -26,6 +26,15 @@ def check(config: RunConfig) -> None:
     ------
     ConfigError, ParameterError
         One line that names the key, the rule and the way out.
+
+    Examples
+    --------
+    >>> from kdgraph.config import check, compose, plan
+    >>> check(compose(["dataset=spiral"]))
+    >>> check(plan(["calibrator=isotonic", "gate=density", "gate.alpha=2"]).jobs[0].config)
+    Traceback (most recent call last):
+        ...
+    kdgraph.errors.ParameterError: gate.alpha must be in (0, 1), got 2
     """
     from kdgraph.data.splits import split_options
 

@@ -76,6 +76,12 @@ def conf_dir() -> Path:
     """Return the folder of the YAML files.
 
     It is next to the package in a checkout, and inside the package in an installed wheel.
+
+    Examples
+    --------
+    >>> from kdgraph.config import conf_dir
+    >>> (conf_dir() / "config.yaml").is_file(), (conf_dir() / "calibrator" / "kdf.yaml").is_file()
+    (True, True)
     """
     package = Path(__file__).resolve().parents[1]
     for directory in (package.parent / "conf", package / "conf"):

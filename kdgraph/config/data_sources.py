@@ -133,6 +133,16 @@ class Read:
     target : import path of the source's class, or None.
     key : name of the parameter.
     path : its value.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my.csv"
+    ...     _ = path.write_text("no columns")
+    ...     read = Read("kdgraph.data.tables.TableFile", "path", str(path))
+    ...     [file.name for file in read.files()], len(read.digest() or "")
+    (['my.csv'], 16)
     """
 
     target: str | None
@@ -155,13 +165,31 @@ class Read:
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest for each of :func:`files_read` that exists."""
+    """Return a digest for each of :func:`files_read` that exists.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my.csv"
+    ...     _ = path.write_text("no columns")
+    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
+    ...     file_digests({"dataset": source, "ood": {}})
+    {'path': '0b61c74970bdb448'}
+    """
     digests = {key: read.digest() for key, read in files_read(science).items()}
     return {key: digest for key, digest in digests.items() if digest is not None}
 
 
 def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
-    """Return the files of the data set, of OOD rows, of outliers, and of a model as parent."""
+    """Return the files of the data set, of OOD rows, of outliers, and of a model as parent.
+
+    Examples
+    --------
+    >>> source = {"_target_": "kdgraph.data.tables.TableFile", "path": "my.csv"}
+    >>> files_read({"dataset": source, "ood": {}})
+    {'path': Read(target='kdgraph.data.tables.TableFile', key='path', path='my.csv')}
+    """
     nodes = {"": science["dataset"] or {}}
     parent = science.get("parent") or {}
     # Parameters of other parents may be called path without naming a file.
@@ -190,6 +218,16 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     -------
     dict
         Key → target, key and absolute path of a :class:`Read`, its ``stamp`` and its ``sha256``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my.csv"
+    ...     _ = path.write_text("no columns")
+    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
+    ...     sorted(reads({"dataset": source, "ood": {}})["path"])
+    ['key', 'path', 'sha256', 'stamp', 'target']
     """
     absolute = {
         key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute()))
@@ -215,6 +253,23 @@ def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> Non
     ------
     RunFailed
         One line with the name of the file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my.csv"
+    ...     _ = path.write_text("a few rows")
+    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
+    ...     science = {"dataset": source, "ood": {}}
+    ...     before = file_digests(science)
+    ...     refuse_changed(before, science)
+    ...     _ = path.write_text("a few rows and more")
+    ...     try:
+    ...         refuse_changed(before, science)
+    ...     except RunFailed as error:
+    ...         print(str(error).replace(folder, "…").partition(";")[0])
+    …/my.csv has changed while the run was reading it
     """
     for key, digest in file_digests(science).items():
         if before.get(key) != digest:

@@ -48,6 +48,12 @@ class Job:
         Run directory, if it is known without composing.
     of_many : bool
         Whether other points may choose the same options.
+
+    Examples
+    --------
+    >>> job = plan(["method=isotonic", "seed=3"]).jobs[0]
+    >>> job.overrides, job.config.parent["name"], job.run_dir.parts[:-1]
+    (('method=isotonic', 'seed=3'), 'random_forest', ('outputs', 'spiral', 'isotonic'))
     """
 
     composer: Composer = field(repr=False, compare=False)
@@ -97,6 +103,12 @@ class Plan:
         Composes them.
     launching : tuple of str
         Overrides of Hydra's launcher.
+
+    Examples
+    --------
+    >>> planned = plan(["method=kdf,isotonic"], multirun=True)
+    >>> len(planned.jobs), planned.multirun, planned.is_remote
+    (2, True, False)
     """
 
     jobs: tuple[Job, ...]
@@ -160,6 +172,16 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
     ------
     ConfigError, ParameterError
         One line that names the key, the rule and the way out.
+
+    Examples
+    --------
+    >>> config = compose(["dataset=spiral", "method=isotonic", "seed=3"])
+    >>> config.method, config.seed, config.calibrator["_target_"]
+    ('isotonic', 3, 'kdgraph.calibration.ScoreMap')
+    >>> compose(["method=isotonik"])
+    Traceback (most recent call last):
+        ...
+    kdgraph.errors.ConfigError: no method named 'isotonik'; did you mean 'isotonic'? ...
     """
     jobs = plan(overrides, config_dir=config_dir).jobs
     if len(jobs) != 1:
@@ -181,6 +203,16 @@ def plan(
     overrides : what comes after ``kdg run``.
     multirun : whether they are a sweep (``-m``).
     config_dir : folder of config groups of the user, behind those of kdgraph.
+
+    Examples
+    --------
+    >>> planned = plan(["method=kdf,isotonic", "seed=0,1"], multirun=True)
+    >>> for job in planned.jobs:
+    ...     print(*job.overrides)
+    method=kdf seed=0
+    method=kdf seed=1
+    method=isotonic seed=0
+    method=isotonic seed=1
     """
     composer = Composer(config_dir)
     with composer.errors_in_one_line():

@@ -83,6 +83,12 @@ class Origin:
     overrides : what comes after ``kdg run``, without keys that decide how and where it is run.
     experiment : chosen option of the group ``experiment``, or None.
     config_dir : folder of config groups of the user (``--config-dir``), or None.
+
+    Examples
+    --------
+    >>> from kdgraph.config import compose
+    >>> compose(["method=isotonic", "n_jobs=1"]).origin.overrides
+    ('method=isotonic',)
     """
 
     overrides: tuple[str, ...] = ()
@@ -134,6 +140,13 @@ class RunConfig:
         Experiment tracker that gets the finished runs; see :mod:`kdgraph.runner.tracking`.
     origin : Origin
         Words that it was composed from. Configs with other words are equal.
+
+    Examples
+    --------
+    >>> from kdgraph.config import compose
+    >>> config = compose(["dataset=digits", "method=gated_isotonic"])
+    >>> config.method, config.gate["name"], config.protocol, str(config.out)
+    ('gated_isotonic', 'density', 'held_out', 'outputs')
     """
 
     dataset: Mapping[str, Any]
@@ -242,6 +255,15 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
     science : mapping with the keys of :data:`SCIENCE`, but :data:`OPTIONAL` where it is chosen.
     files : digests of :func:`~kdgraph.config.data_sources.file_digests`; None: of the files as they
         are now.
+
+    Examples
+    --------
+    >>> from kdgraph.config import compose
+    >>> config = compose(["dataset=spiral"])
+    >>> run_id(config.science()) == config.run_id == compose(["n_jobs=1"]).run_id
+    True
+    >>> run_id(compose(["seed=1"]).science()) == config.run_id
+    False
     """
     part = {name: science[name] for name in SCIENCE if name in science}
     digests = file_digests(part) if files is None else files
@@ -286,6 +308,15 @@ def method_label(
     as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it
     has a suffix where a method was fitted on test rows, as in its paper, and where it was
     calibrated in another way than its preset prescribes: ``kdf-cross_fit``.
+
+    Examples
+    --------
+    >>> from kdgraph.config import compose
+    >>> nodes = compose(["method=gated_isotonic", "calibration=cross_fit"]).science()
+    >>> method_label(nodes, None, {})
+    'random_forest-isotonic-density-cross_fit'
+    >>> method_label(nodes, "gated_isotonic", nodes)
+    'gated_isotonic'
     """
     is_preset = bool(preset) and all(
         nodes.get(part) == preset_nodes.get(part) for part in ("parent", *AFTER)

@@ -123,6 +123,15 @@ def plot_metric_against_metrics(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 2. The paper does
     not state whether runs of one method or of all methods are correlated; both are shown.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> mce = {name: rng.uniform(0.1, 0.3, 20) for name in ("forest", "kdf")}
+    >>> ece = {name: values / 4 for name, values in mce.items()}
+    >>> figure = plot_metric_against_metrics({"ECE": ece}, mce, ylabel="MCE", runs_of="20 seeds")
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+    ('ECE', 'MCE')
     """
     _check_runs(panels, y)
     names = list(y)

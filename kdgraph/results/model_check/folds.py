@@ -52,6 +52,24 @@ def pool_folds(
     ------
     UsageError
         If the runs have not tested the same rows.
+
+    Examples
+    --------
+    The runs of one repair in two folds, as ``kdg check`` makes them:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.config import plan
+    >>> from kdgraph.config.components import build
+    >>> from kdgraph.runner.run import run
+    >>> words = ["dataset=iris", "dataset.folds=2", "method=isotonic", "parent.n_estimators=10"]
+    >>> words += ["ood=model_check", "metrics=model_check", "figures=none", "n_jobs=1", "seed=0,1"]
+    >>> with TemporaryDirectory() as folder:
+    ...     jobs = plan([*words, f"out={folder}"], multirun=True).jobs
+    ...     runs = [FinishedRun(job.run_dir, run(job.config)) for job in jobs]
+    ...     table = build(jobs[0].config.dataset).load()
+    ...     check = pool_folds({"isotonic": runs}, table, frozenset())
+    >>> list(check.methods), len(check.y), sorted(check.methods["none"].far)
+    (['none', 'isotonic'], 150, ['far', 'noise', 'permuted', 'shifted'])
     """
     import pandas as pd
 
@@ -191,6 +209,23 @@ def measure_models(
     ------
     KdgError
         If the file does not have the columns of the data.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from kdgraph.config import plan
+    >>> from kdgraph.config.components import build
+    >>> from kdgraph.runner.run import run
+    >>> words = ["dataset=iris", "dataset.folds=2", "method=isotonic", "parent.n_estimators=10"]
+    >>> words += ["ood=model_check", "metrics=model_check", "figures=none", "n_jobs=1", "seed=0,1"]
+    >>> with TemporaryDirectory() as folder:
+    ...     jobs = plan([*words, f"out={folder}"], multirun=True).jobs
+    ...     runs = {"isotonic": [FinishedRun(job.run_dir, run(job.config)) for job in jobs]}
+    ...     table = build(jobs[0].config.dataset).load()
+    ...     check = pool_folds(runs, table, frozenset())
+    ...     check = measure_models(check, runs, {"isotonic": jobs[0].config})
+    >>> {name: method.predict_ms > 0 for name, method in check.methods.items()}
+    {'none': True, 'isotonic': True}
     """
     from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.runner.prediction.predict import load_run

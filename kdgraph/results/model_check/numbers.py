@@ -47,6 +47,12 @@ class FarRows:
     auroc : float or None
         Area under the ROC curve of the OOD score against the test rows, a mean over folds. None
         without a score of its own: minus the confidence has the same order as ``confidence``.
+
+    Examples
+    --------
+    >>> far = FarRows(confidence=np.array([0.9, 0.5]), auroc=None)
+    >>> float(far.confidence.mean())
+    0.7
     """
 
     confidence: np.ndarray
@@ -67,6 +73,12 @@ class PooledPredictions:
         Time of the fit after the model, a mean over folds.
     predict_ms : float or None
         Time for a thousand rows in one call, in milliseconds, the model's own included.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.25, 0.75], [1.0, 0.0]])
+    >>> PooledPredictions(proba, far={}).top_label.confidence
+    array([0.75, 1.  ])
     """
 
     proba: np.ndarray
@@ -100,6 +112,18 @@ class Calibration:
     lce, lce_by_chance : float or None
         Local calibration error, of at most 5,000 rows, and that of a calibrated model. None for
         images.
+
+    Examples
+    --------
+    >>> y = np.array([0, 0, 1, 1] * 50)
+    >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
+    >>> unsure = np.full((200, 2), 0.5)
+    >>> methods = {"none": PooledPredictions(unsure, {}), "kdf": PooledPredictions(sure, {})}
+    >>> check = ModelCheck(y, ["no", "yes"], methods, gates=frozenset({"kdf"}))
+    >>> {name: round(numbers.nll, 3) for name, numbers in check.calibration.items()}
+    {'none': 0.693, 'kdf': 0.105}
+    >>> round(check.calibration["kdf"].ece, 3)
+    0.1
     """
 
     error: float
@@ -135,6 +159,15 @@ class GroupNumbers:
         Standard error of confidence minus accuracy.
     ece, ece_by_chance : float
         Expected calibration error in 5 bins, and that of a calibrated model.
+
+    Examples
+    --------
+    >>> y, groups = np.array([0, 0, 1, 1] * 50), np.arange(200) % 2
+    >>> proba = np.where(y[:, None] == [0, 1], 0.9, 0.1)
+    >>> methods = {"none": PooledPredictions(proba, far={})}
+    >>> check = ModelCheck(y, ["no", "yes"], methods, frozenset(), groups, ["women", "men"])
+    >>> [(group.name, group.rows, group.error) for group in check.by_group("none")]
+    [('women', 100, 0.0), ('men', 100, 0.0)]
     """
 
     name: str
@@ -171,6 +204,18 @@ class ModelCheck:
     X : Float[n, m] or None
         Columns of the rows in one unit, categories as columns of 0 and 1: the space in which rows
         are near each other. None for images.
+
+    Examples
+    --------
+    A model that is never sure, and a repair that is right:
+
+    >>> y = np.array([0, 0, 1, 1] * 50)
+    >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
+    >>> unsure = np.full((200, 2), 0.5)
+    >>> methods = {"none": PooledPredictions(unsure, {}), "kdf": PooledPredictions(sure, {})}
+    >>> check = ModelCheck(y, ["no", "yes"], methods, gates=frozenset({"kdf"}))
+    >>> check.choice.chosen, check.helps, check.gated
+    ('kdf', True, 'kdf')
     """
 
     y: np.ndarray
