@@ -1,4 +1,5 @@
-"""Check the docstrings of the library: shapes, sources and plain words; and the size of modules.
+"""Check the docstrings of the library: shapes, sources, examples and plain words; and the size of
+modules.
 
 ``make lint`` runs it. It prints one line for each problem, as a linter does, and exits with 1.
 
@@ -6,6 +7,8 @@
 - The docstring of a public object of a package of methods, of its class or of its module, cites a
   source: a paper with its year, a numbered equation, section, table, figure or algorithm, a
   library, or the words "original to kdgraph".
+- Every class and function that a package exports (``__all__``) has an example that runs as a
+  doctest: a function in its docstring, a class there or in that of a method of its own.
 - Docstrings are sentences: none begins with one of ``FRAGMENTS``.
 - Names and docstrings use none of the words in ``PRIVATE_WORDS``: models do not talk.
 - No module has more than 700 lines.
@@ -64,6 +67,16 @@ PLUMBING = frozenset(
 """Modules of those packages that have nothing to cite."""
 
 
+WITHOUT_EXAMPLE = frozenset(
+    {
+        "geometry/forest.py TreePartition",
+        "geometry/kinds.py NoPartitionError",
+        "geometry/kinds.py finite_space_of",
+    }
+)
+"""Exported names that have no example yet; none is added."""
+
+
 class Definition(NamedTuple):
     """A public class, function or method: its name, the words of its annotations, and the
     docstrings that speak of it, its own first.
@@ -87,6 +100,15 @@ def main() -> int:
         f"{name}: is listed as having nothing to cite, and is not there"
         for name in sorted(PLUMBING)
         if not (package / name).is_file()
+    ]
+    lacking = without_example(package)
+    found += [
+        f"kdgraph/{name.replace(' ', ': ')}: is exported, and no docstring has an example"
+        for name in sorted(lacking - WITHOUT_EXAMPLE)
+    ]
+    found += [
+        f"{name}: is listed as having no example, and has one, or is not exported"
+        for name in sorted(WITHOUT_EXAMPLE - lacking)
     ]
     print("\n".join(found), end="\n" if found else "")
     return int(bool(found))
@@ -129,6 +151,52 @@ def _language(tree: ast.Module, name: str) -> Iterator[str]:
             word = getattr(node, attribute, None)
             if isinstance(word, str) and PRIVATE_WORDS.search(word):
                 yield f"kdgraph/{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
+
+
+def without_example(package: Path) -> set[str]:
+    """Return exported classes and functions without an example, each as "path name".
+
+    Parameters
+    ----------
+    package : Path
+        Folder of a package, whose subpackages are searched too. A name is looked for where it is
+        imported from, which may be another package.
+    """
+    lacking = set()
+    for init in sorted(package.rglob("__init__.py")):
+        tree = ast.parse(init.read_text(encoding="utf-8"))
+        exported = next(
+            (
+                ast.literal_eval(node.value)
+                for node in tree.body
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+            ),
+            (),
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                names = {each.name for each in node.names if each.name in exported}
+                path = package.parent.joinpath(*node.module.split(".")).with_suffix(".py")
+                if names and path.is_file():  # a package lists its names itself
+                    module = path.relative_to(package).as_posix()
+                    lacking |= {f"{module} {name}" for name in _without_example(path, names)}
+    return lacking
+
+
+def _without_example(path: Path, names: set[str]) -> Iterator[str]:
+    """Yield those of the names that a module defines without an example.
+
+    Of a function with overloads, the last definition counts.
+    """
+    has_example: dict[str, bool] = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in names:
+            methods = node.body if isinstance(node, ast.ClassDef) else []
+            documented = [node, *(each for each in methods if isinstance(each, ast.FunctionDef))]
+            has_example[node.name] = any(
+                ">>> " in (ast.get_docstring(each) or "") for each in documented
+            )
+    yield from (name for name, has in has_example.items() if not has)
 
 
 def definitions(module: ast.Module) -> Iterator[Definition]:

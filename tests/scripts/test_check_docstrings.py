@@ -100,3 +100,19 @@ def test_module_may_have_700_lines_at_most(problems):
 
 def test_modules_that_need_no_source_exist(script):
     assert all((ROOT / "kdgraph" / name).is_file() for name in script.PLUMBING)
+
+
+def test_exported_name_must_have_an_example(script, tmp_path):
+    package = tmp_path / "kdgraph"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from kdgraph.a import Bare, Shown, hidden, overloaded, plain\n"
+        '__all__ = ["Bare", "Shown", "overloaded", "plain"]\n'
+    )
+    (package / "a.py").write_text(
+        'class Bare:\n    """Nothing."""\n\n'
+        'class Shown:\n    def f(self):\n        """Return 1.\n\n        >>> 1\n        1\n        """\n\n'
+        "def hidden(): ...\n\ndef plain(): ...\n\n@overload\ndef overloaded(): ...\n\n"
+        'def overloaded():\n    """Return 1.\n\n    >>> 1\n    1\n    """\n'
+    )
+    assert script.without_example(package) == {"a.py Bare", "a.py plain"}
