@@ -20,7 +20,10 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
 
     def as_mathml(found: re.Match[str]) -> str:
         try:
-            return mathml(html.unescape(found[3]).strip(), display=found[2] == "[")
+            is_block = found[2] == "["
+            formula = mathml(html.unescape(found[3]).strip(), display=is_block)
+            # Browsers scroll an element around a formula, and not a formula.
+            return f'<div class="formula">{formula}</div>' if is_block else formula
         except ValueError as error:
             raise PluginError(f"{page.file.src_uri}: {error}") from error
 
