@@ -10,7 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = pytest.mark.slow
@@ -156,6 +158,31 @@ def test_no_page_is_wider_than_a_phone(site, browser):
         browser.get((site / name).as_uri())
         wide[name] = browser.execute_script(width)
     assert {name: pixels for name, pixels in wide.items() if pixels > 0} == {}
+
+
+def test_colours_follow_the_system(site, browser):
+    for scheme, expected in (("light", "default"), ("dark", "slate")):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        browser.get((site / "reference" / "density.html").as_uri())
+        assert browser.find_element(By.TAG_NAME, "body").get_attribute("data-md-color-scheme") == (
+            expected
+        )
+
+
+def test_pages_are_read_by_keyboard(site, browser):
+    """The first Tab reaches the link past the navigation, and / the search."""
+    browser.get((site / "commands.html").as_uri())
+    ActionChains(browser).send_keys(Keys.TAB).perform()
+    focused = browser.switch_to.active_element
+    assert "md-skip" in (focused.get_attribute("class") or "").split()
+    ActionChains(browser).send_keys("/").perform()
+    search = "[data-md-component=search-query]"
+    WebDriverWait(browser, 30, poll_frequency=0.05).until(
+        lambda driver: (
+            driver.switch_to.active_element == driver.find_element(By.CSS_SELECTOR, search)
+        )
+    )
 
 
 def test_every_shown_picture_is_a_file_of_the_site(site):
