@@ -51,6 +51,16 @@ class TreePartition:
         Number of trees, T.
     leaf_starts : Int[T + 1]
         Nodes of tree t are numbered from ``leaf_starts[t]`` on when counted over all trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from kdgraph.geometry import TreePartition, partition_of
+    >>> X, y = load_iris(return_X_y=True)
+    >>> partition = partition_of(RandomForestClassifier(10, random_state=0).fit(X, y))
+    >>> isinstance(partition, TreePartition), partition.n_trees, partition.encode(X).shape
+    (True, 10, (150, 10))
     """
 
     takes_missing: ClassVar[bool] = False

@@ -39,6 +39,16 @@ class NoPartitionError(TypeError):
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from kdgraph.geometry import NoPartitionError, partition_of
+    >>> try:
+    ...     partition_of(GaussianNB().fit([[0.0], [1.0]], [0, 1]))
+    ... except NoPartitionError as error:
+    ...     error.name
+    'GaussianNB'
     """
 
     def __init__(self, parent: Any) -> None:
@@ -204,6 +214,14 @@ def finite_space_of(parent: Any) -> Any:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    >>> finite_space_of(RandomForestClassifier(10))
+    RandomForestClassifier(n_estimators=10)
+    >>> finite_space_of(HistGradientBoostingClassifier()) is None
+    True
     """
     return None if partition_kind(parent) == "boosted" else parent
 
