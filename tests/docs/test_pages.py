@@ -190,7 +190,9 @@ def test_picture_of_a_method_is_drawn_as_it_is(tmp_path):
     assert (tmp_path / "kdf.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", ["commands", "configuration", "docstrings", "formulas", "presets", "reference"])
+@pytest.mark.parametrize(
+    "name", ["commands", "configuration", "docstrings", "formulas", "presets", "reference"]
+)
 def test_examples_of_hooks_pass(hooks, name):
     results = doctest.testmod(hooks[name])
     assert results.attempted > 0 and results.failed == 0
