@@ -28,7 +28,7 @@ from kdgraph.figures.style import (
 from kdgraph.results.comparison.significance import Ranks
 
 PARENT = " (parent)"
-_NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.5, 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
+_NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.8, 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
 
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
