@@ -230,7 +230,7 @@ class KernelDensityGraph:
         labels : Float[n, K]
             Weight of each row in the column of its class.
         """
-        graph = copy(self)
+        graph = copy(self)  # without the index, as in a pickle
         graph.lenders = lenders
         graph._count_classes(locations.codes, labels, self._all_polytopes)
         return graph

@@ -110,7 +110,7 @@ class OutOfBagGraph(KernelDensityGraph):
         locations, rows, is_out
             The rows of this graph.
         """
-        graph = copy(self)
+        graph = copy(self)  # without the index, as in a pickle
         graph._count_rows(lenders, locations, rows, is_out)
         return graph
 
