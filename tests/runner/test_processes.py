@@ -13,7 +13,7 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.config import compose
-from kdgraph.runner import stages
+from kdgraph.runner import stored_stages
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import run
 
@@ -172,13 +172,13 @@ def test_so_does_a_parallel_sweep(parts):
 
 
 def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
-    known, real = [], stages.evaluate
+    known, real = [], stored_stages.evaluate
 
     def evaluate(*models, parent_outputs, **more):
         known.append(parent_outputs is not None)
         return real(*models, parent_outputs=parent_outputs, **more)
 
-    monkeypatch.setattr(stages, "evaluate", evaluate)
+    monkeypatch.setattr(stored_stages, "evaluate", evaluate)
     held_out = ["calibration=held_out"]  # so that all have the same parent
     records = [
         run(compose([*TINY, *held_out, f"calibrator={name}", f"out={tmp_path / out}"]))
