@@ -5,9 +5,8 @@ process: the trees of a forest are fitted there, training rows are encoded by th
 class masses around rows are counted. Every task is a function of what it is sent, and its result is
 put where it belongs, so that the numbers are those of this machine to the bit.
 
-Rows that joblib sends to one worker are lost with it. A stage that has lost them is fitted again on
-the workers that are left; a stage is stored when it has ended, so that nothing of it can be half
-done.
+Rows that joblib sends to one worker are lost with it. A stage that has lost them is fitted again; a
+stage is stored when it has ended, so that nothing of it can be half done.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ CONNECT_SECONDS = 20
 """For so long a cluster may not respond, or have no worker yet."""
 LOCAL = "dask"
 """Value of ``fit_on`` for workers of this machine."""
-MAX_LOSSES = 3
-"""A stage whose workers are lost so often is given up."""
+MAX_ATTEMPTS = 3
+"""A stage that has lost workers in so many attempts is given up."""
 
 
 @contextmanager
@@ -53,19 +52,20 @@ def dask_client(
     Raises
     ------
     ValueError
-        ``address`` is none.
+        ``address`` is not the address of a scheduler.
     OSError
         There is no scheduler at it, or it has no workers.
     """
     from dask.config import set as set_dask
     from distributed import Client, LocalCluster
 
+    # A process that fits is a command's or a worker's own, so that levels stay as they are set.
     for name in list(logging.root.manager.loggerDict):  # each has a level of its own
         if name.startswith("distributed"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
     scheduler: Any = address
-    # A client that fails to begin would write a traceback when it is deleted.
-    if scheduler and not re.search(r"^inproc://|:\d+/?$", scheduler):
+    if scheduler is not None and not re.search(r"^inproc://|:\d+/?$", scheduler):
+        # A client that fails to begin would write a traceback when it is deleted.
         raise ValueError("an address of Dask is tcp://host:port")
     stack = ExitStack()
     try:
@@ -135,39 +135,66 @@ class FitWorkers:
         UsageError
             The workers cannot be reached.
         RunFailed
-            The scheduler was lost, or workers were lost :data:`MAX_LOSSES` times.
+            The scheduler was lost, or all workers of a cluster, or some in each of
+            :data:`MAX_ATTEMPTS` attempts.
         """
         if self.fit_on is None:
             return stage()
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-
-        for _ in range(MAX_LOSSES):
+        for attempt in range(MAX_ATTEMPTS):
             client = self._connect()
             try:
                 with parallel_config(backend="dask", client=client):
                     return stage()
-            except (KilledWorker, FutureCancelledError) as error:
-                if client.status != "running":
-                    raise RunFailed(
-                        f"the scheduler of Dask at {self.fit_on} has ended, or the connection to"
-                        " it; the same command goes on from the stages that are done"
-                    ) from error
-                self.reporter.note("a worker was lost in a fit, which begins again without it")
+            except Exception as error:  # noqa: BLE001 - any: what a lost cluster raises differs
+                self._check_loss(client, error)
+            if attempt < MAX_ATTEMPTS - 1:
+                self.reporter.note("a worker was lost in a fit, which begins again")
         raise RunFailed(
-            f"workers of Dask were lost {MAX_LOSSES} times in one stage: out of memory, or killed;"
-            " the same command begins with it, fit_on=null fits in one process"
+            f"workers of Dask were lost in {MAX_ATTEMPTS} attempts at one stage: out of memory, or"
+            " killed; the same command begins with it, fit_on=null fits in one process"
         )
+
+    def _check_loss(self, client: Any, error: Exception) -> None:
+        """Return if workers were lost and others are there; raise an error otherwise.
+
+        Raises
+        ------
+        RunFailed
+            The scheduler has ended, or no worker is left.
+        Exception
+            ``error``, which is one of the stage itself.
+        """
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        if client.status != "running":
+            raise RunFailed(
+                f"the scheduler of Dask at {self.fit_on} has ended, or the connection to it; the"
+                " same command goes on from the stages that are done"
+            ) from error
+        is_loss = isinstance(error, KilledWorker | FutureCancelledError)
+        # joblib itself waits for a while where there is no worker.
+        if not is_loss and not isinstance(error, TimeoutError):
+            raise error
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            raise RunFailed(
+                f"no worker of Dask at {self.fit_on} is left; the same command goes on from the"
+                " stages that are done"
+            ) from error
+        if not is_loss:
+            raise error
 
     def _connect(self) -> Any:
         """Return the client; the first call connects, or starts the workers."""
         if self._client is None:
             address = None if self.fit_on == LOCAL else self.fit_on
-            n_workers = cpu_count() if self.n_jobs < 0 else self.n_jobs
+            n_workers = self.n_jobs if self.n_jobs > 0 else max(1, cpu_count() + 1 + self.n_jobs)
             try:
                 self._client = self._stack.enter_context(dask_client(address, n_workers))
             # Any: the engine has many kinds for what cannot be reached.
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - any: what a lost cluster raises differs
                 raise UsageError(
                     f"fit_on={self.fit_on}: no workers of Dask there"
                     f" ({one_line(error)[:200]}); fit_on=dask starts workers on this machine,"

@@ -5,7 +5,7 @@
 
 A key is a hash of the data that a stage sees and of every choice that leads to it. The split has
 none: it is computed each time, which costs little, and its fingerprint shows changed data. More
-test rows fit nothing again.
+test rows fit nothing again, unless a stage sees them.
 """
 
 from __future__ import annotations

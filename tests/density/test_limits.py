@@ -65,6 +65,15 @@ def test_few_polytopes_are_not_merged(located_problem, limit):
     assert merge_polytopes(polytopes, locations.points, n, limit) is polytopes
 
 
+def test_merging_supports_copies_of_rows():
+    """In a sample of the rows fewer are distinct than there may be clusters."""
+    points = np.concatenate([np.zeros((5000, 2)), np.arange(300.0).reshape(150, 2)])
+    codes = points[:, :1].astype(np.int64)
+    merged = merge_polytopes(polytopes_of(codes), points, len(points), 100)
+    assert 2 <= len(merged) <= 100 and merged.sizes.sum() == len(points)
+    assert len(np.unique(merged.polytope_of_row[:5000])) == 1
+
+
 def test_merging_supports_constant_features(located_problem):
     locations, n, polytopes = located_problem
     points = np.column_stack([locations.points, np.full(len(locations), 3.0)])

@@ -19,8 +19,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ASSETS = ROOT / "docs" / "assets"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODELS = {
-    "random forest": "random forest",
-    "isotonic regression": "isotonic",
+    "random forest, on 70 % of the rows": "random forest",
+    "isotonic regression, on the others": "isotonic",
     "KDF (`method=kdf`, the default)": "kdf",
     "KDF, whitened (`kdf_whitened`)": "kdf_whitened",
     "linear pool behind the whitened gate (`gated_linear_pool`)": "gated_linear_pool",
