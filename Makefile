@@ -12,8 +12,9 @@ INSTALL = $(PIP) --use-pep517 --no-compile
 COMPILE = $(BIN)/python -m compileall -q -q -j 0 -x '/(tests|transformers/models)/' \
 	$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || true
 
-# Two processes with one thread each: on two cores the threads of BLAS would wait for each other.
-TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+# Processes with one thread each, because on two cores the threads of BLAS would wait for each other; three, because tests
+# of clusters and dying processes mostly wait.
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -24,10 +25,10 @@ run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=â
 	@$(BIN)/kdg run $(ARGS)
 
 test: lint  ## install, check style and types, run the quick tests
-	@$(TWICE) -m '$(MARKED)'
+	@$(PYTEST) -m '$(MARKED)'
 
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
-	@$(TWICE) -m slow tests
+	@$(PYTEST) -m slow tests
 
 bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
 	@$(BIN)/python scripts/bench_kdf.py

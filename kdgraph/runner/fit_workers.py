@@ -194,7 +194,7 @@ class FitWorkers:
             try:
                 self._client = self._stack.enter_context(dask_client(address, n_workers))
             # Any: the engine has many kinds for what cannot be reached.
-            except Exception as error:  # noqa: BLE001 - any: what a lost cluster raises differs
+            except Exception as error:
                 raise UsageError(
                     f"fit_on={self.fit_on}: no workers of Dask there"
                     f" ({one_line(error)[:200]}); fit_on=dask starts workers on this machine,"
