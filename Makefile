@@ -12,23 +12,25 @@ INSTALL = $(PIP) --use-pep517 --no-compile
 COMPILE = $(BIN)/python -m compileall -q -q -j 0 -x '/(tests|transformers/models)/' \
 	$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || true
 
-# Processes with one thread each, because on two cores the threads of BLAS would wait for each other; three, because tests
-# of clusters and dying processes mostly wait.
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
+# Two processes with one thread each: on two cores the threads of BLAS would wait for each other.
+TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow bench docs notebooks readmes reproduce-paper lint format clean help
+.PHONY: run test slow clusters bench docs notebooks readmes reproduce-paper lint format clean help
 .PHONY: own-venv
 
 run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
 	@$(BIN)/kdg run $(ARGS)
 
 test: lint  ## install, check style and types, run the quick tests
-	@$(PYTEST) -m '$(MARKED)'
+	@$(TWICE) -m '$(MARKED)'
 
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
-	@$(PYTEST) -m slow tests
+	@$(TWICE) -m slow tests
+
+clusters: $(VENV)/.dev  ## run the slow tests that start SLURM, Dask or Ray, which mostly wait
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -m 'slow and cluster' tests/runner
 
 bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
 	@$(BIN)/python scripts/bench_kdf.py

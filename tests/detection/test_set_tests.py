@@ -284,7 +284,9 @@ def test_unusable_inputs_are_refused():
     with pytest.raises(
         ValueError, match="a set must have a row for each of n_folds=8 folds, got 5"
     ):
-        ClassifierTwoSample(n_folds=8, set_size=10, random_state=0).fit(X).ood_score(X[:5])
+        ClassifierTwoSample(n_folds=8, set_size=10, repeats=2, random_state=0).fit(X).ood_score(
+            X[:5]
+        )
     with pytest.raises(ValueError, match="n_folds=8 needs as many training rows, got 5; use fewer"):
         ClassifierTwoSample(n_folds=8, n_reference=5, random_state=0).fit(X)
     with pytest.raises(ValueError, match="needs at least two, got n_samples = 1"):

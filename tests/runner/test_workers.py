@@ -23,6 +23,8 @@ from kdgraph.runner.workers import LOST_TWICE, worker_message, workers_of
 
 from .conftest import Sweeps, free_port, wait_until
 
+pytestmark = pytest.mark.cluster
+
 ENGINES = {"dask": "distributed", "ray": "ray"}
 """Launcher → the library that it needs."""
 
