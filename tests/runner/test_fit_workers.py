@@ -134,6 +134,11 @@ class DaskCluster:
         self._start("distributed.cli.dask_scheduler", *listen, "--port", str(self.port))
         for _ in range(2):
             self._start("distributed.cli.dask_worker", self.address, "--nthreads=1", "--no-nanny")
+        # With one worker alone, both tasks would go to it, and the second one would not begin.
+        from distributed import Client
+
+        with Client(self.address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
 
     def _start(self, module: str, *arguments: str) -> None:
         with (self.fits.folder / "cluster.log").open("ab") as log:
