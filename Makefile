@@ -17,7 +17,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow clusters bench docs notebooks readmes reproduce-paper lint format clean help
+.PHONY: run test slow bench docs notebooks readmes reproduce-paper lint format clean help
 .PHONY: own-venv
 
 run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
@@ -28,9 +28,6 @@ test: lint  ## install, check style and types, run the quick tests
 
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
-
-clusters: $(VENV)/.dev  ## run the slow tests that start SLURM, Dask or Ray, which mostly wait
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -m 'slow and cluster' tests/runner
 
 bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
 	@$(BIN)/python scripts/bench_kdf.py

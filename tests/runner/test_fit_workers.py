@@ -21,8 +21,6 @@ from kdgraph.runner.monitoring import ProgressReporter
 
 from .conftest import StartedSweep, free_port, results, wait_until
 
-pytestmark = pytest.mark.cluster
-
 WAITING_FOREST = '''
 import os, time
 from pathlib import Path

@@ -28,7 +28,7 @@ from kdgraph.runner import cluster
 
 from .conftest import Sweeps, free_port, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = pytest.mark.slow
 
 AGAIN = "finished stages are kept, and the same command goes on from them"
 

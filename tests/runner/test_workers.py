@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,8 +23,6 @@ from kdgraph.runner import fit_workers, workers
 from kdgraph.runner.workers import LOST_TWICE, worker_message, workers_of
 
 from .conftest import Sweeps, free_port, wait_until
-
-pytestmark = pytest.mark.cluster
 
 ENGINES = {"dask": "distributed", "ray": "ray"}
 """Launcher → the library that it needs."""
@@ -106,6 +105,14 @@ class Cluster:
             *("--include-dashboard=false", "--object-store-memory=80000000"),
             "--disable-usage-stats",
         )
+        # A sweep waits for 20 s, and Ray may take longer where other tests run.
+        wait_until(self.accepts, 120)
+
+    def accepts(self) -> bool:
+        """Return whether Ray's head accepts a connection."""
+        with socket.socket() as connection:
+            connection.settimeout(1)
+            return connection.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _start(self, module: str, *arguments: str) -> None:
         with self.log.open("ab") as log:
