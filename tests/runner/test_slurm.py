@@ -259,14 +259,15 @@ def test_a_job_that_meets_its_time_limit_is_reported_when_it_ends(slurm, sweeps)
     """Both when it hears the signal before the limit, and when SLURM has to end it.
 
     The limit of five minutes is cut when the runs are in the middle. SLURM looks at its jobs every
-    half minute: one has more than that after its signal, and the other, which ignores it, nothing.
+    half minute: it leaves one alone for that long after the signal, and ends the other, which
+    ignores it.
     """
     words = ["calibrator.trouble=none,deaf"]
     sweep = sweeps.start(*words, poll_seconds=cluster.QUEUE_POLL_SECONDS)
     sweeps.wait_for(2)
     hears, _ = jobs = slurm.jobs()
     for job in jobs:
-        seconds = 100 if job == hears else 1
+        seconds = 40 if job == hears else 1
         call("scontrol", "update", f"JobId={job}", f"EndTime=now+{seconds}")
     assert sweep.end() == 1
     reported = time.time()
