@@ -389,7 +389,7 @@ def sets(table: Table) -> Figure:
             unsure.setdefault(name, []).append(rows["unsure"])
             table.add(
                 name,
-                unsure=rows["unsure"][RATIOS.index(10)],
+                abstained=rows["unsure"][RATIOS.index(10)],
                 error_of_the_rest=rows["error"][RATIOS.index(10)],
                 cost=-rows["reward"][RATIOS.index(10)],
             )
@@ -412,7 +412,7 @@ def set_sizes(table: Table) -> Figure:
         noise = np.random.default_rng(seed).uniform(-1, 2, (500, X.shape[1]))
         forest = RandomForestClassifier(200, random_state=seed)
         models = {
-            "Random forest": ScoreMap(forest, method="temperature", random_state=seed),
+            "Temperature": ScoreMap(forest, method="temperature", random_state=seed),
             "KDF": KernelDensityForest(forest, random_state=seed),
         }
         for name, model in models.items():
@@ -584,11 +584,15 @@ def write_tables(measured: Mapping[str, Mapping[tuple[str, str], tuple[str, str]
         page.write_text(mark.sub(table, text), encoding="utf-8")
 
 
-def number(value: float) -> str:
-    """Return a number as tables of this project have it: three places, or four digits."""
-    if abs(value) >= 10:
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"
+def number(value: float, beside: float | None = None) -> str:
+    """Return a number as tables of this project have it: three places, or four digits.
+
+    A standard deviation has the places of its mean, which is ``beside`` it.
+    """
+    size = abs(value if beside is None else beside)
+    places = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
+    text = f"{value:,.{places}f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
 def main(names: Sequence[str]) -> None:
@@ -606,7 +610,7 @@ def main(names: Sequence[str]) -> None:
             figure = draw(table)
         save_figure(figure, PICTURES / name, ("svg",), title=name, description=shows)
         measured[name] = {
-            key: (number(float(np.mean(v))), number(float(np.std(v, ddof=1))))
+            key: (number(mean := float(np.mean(v))), number(float(np.std(v, ddof=1)), mean))
             for key, v in table.values.items()
         }
         write_measured(measured)

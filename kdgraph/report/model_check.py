@@ -110,7 +110,7 @@ def _far_sentences(check: ModelCheck) -> list[str]:
     if check.gated is None:
         return [f"{start}."]
     gated = float(check.methods[check.gated].far["far"].confidence.mean())
-    end = f"with {check.gated} it is {gated:.3f}"
+    end = f"with {check.gated} the mean is {gated:.3f}"
     if check.gated != check.choice.chosen:
         clear = "not clearly" if check.gated in check.choice.as_good else "clearly"
         cost = check.choice.methods[check.gated].behind.value
