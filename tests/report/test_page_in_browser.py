@@ -373,6 +373,26 @@ def test_a_page_and_an_open_run_fit_into_a_phone(phone, page):
     assert left >= 0 and right <= 390
 
 
+CUT_LABELS = """
+const edge = document.querySelector("#ranks svg").getBoundingClientRect();
+return [...document.querySelectorAll("#ranks text")].filter((text) => {
+  const at = text.getBoundingClientRect();
+  return at.left < edge.left || at.right > edge.right || at.top < edge.top || at.bottom > edge.bottom;
+}).map((text) => text.textContent);
+"""
+
+
+def test_no_label_of_the_mean_ranks_is_cut_on_a_phone(phone, page):
+    phone.get(page[0])
+    reader = Reader(phone)
+    reader.until(lambda: reader.one("#summary").text)
+    labels = phone.execute_script(
+        "return [...document.querySelectorAll('#ranks text')].map((text) => text.textContent);"
+    )
+    assert any(label.startswith("critical difference") for label in labels)
+    assert phone.execute_script(CUT_LABELS) == []
+
+
 def test_a_view_can_be_passed_on(reader, page):
     address, record = page
     reader.browser.get("about:blank")

@@ -99,11 +99,12 @@ function renderRanks(column) {
   const names = Object.keys(ranks).sort((a, b) => ranks[a] - ranks[b]), k = names.length, half = Math.ceil(k / 2);
   const width = Math.max(320, byId("ranks").clientWidth || 640), side = Math.min(212, width * .34), bars = groups.filter((group) => group.length > 1);
   const x = (rank) => side + (width - 2 * side) * (rank - 1) / (k - 1), axis = 44, first = axis + 16 + 7 * bars.length, step = 19;
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${first + half * step + 4}`, width, height: first + half * step + 4, role: "img", "aria-label": `${column.label}, mean ranks: ${names.map((name) => `${name} ${ranks[name].toFixed(2)}`).join(", ")}; critical difference ${apart.toFixed(2)}` });
+  // Beside its length, or above where a narrow screen has no room for it.
+  const long = Math.min(apart, k - 1), head = width - x(1 + long) < 150 ? 12 : 0, height = first + half * step + 4 + head;
+  const picture = draw("svg", { viewBox: `0 ${-head} ${width} ${height}`, width, height, role: "img", "aria-label": `${column.label}, mean ranks: ${names.map((name) => `${name} ${ranks[name].toFixed(2)}`).join(", ")}; critical difference ${apart.toFixed(2)}` });
   picture.append(draw("line", { class: "axis", x1: x(1), x2: x(k), y1: axis, y2: axis }));
   for (let rank = 1; rank <= k; rank += Math.ceil(17 * (k - 1) / (width - 2 * side))) picture.append(draw("g", { class: "tick" }, draw("line", { class: "axis", x1: x(rank), x2: x(rank), y1: axis - 5, y2: axis }), draw("text", { x: x(rank), y: axis - 10, "text-anchor": "middle" }, String(rank))));
-  const long = Math.min(apart, k - 1);
-  picture.append(draw("g", {}, draw("path", { class: "axis", d: `M${x(1)},8v8M${x(1)},12H${x(1 + long)}M${x(1 + long)},8v8` }), draw("text", { class: "quiet", x: x(1 + long) + 7, y: 16 }, `critical difference ${apart.toFixed(2)}`)));
+  picture.append(draw("g", {}, draw("path", { class: "axis", d: `M${x(1)},8v8M${x(1)},12H${x(1 + long)}M${x(1 + long)},8v8` }), draw("text", { class: "quiet", ...(head ? { x: x(1), y: 2 } : { x: x(1 + long) + 7, y: 16 }) }, `critical difference ${apart.toFixed(2)}`)));
   names.forEach((name, i) => {
     const onLeft = i < half, y = first + (onLeft ? i : k - 1 - i) * step + 8, at = x(ranks[name]), end = onLeft ? side - 6 : width - side + 6;
     const cls = [name.endsWith(" (parent)") ? "quiet" : "", best.includes(name) ? "best" : ""].join(" ").trim();
