@@ -31,7 +31,7 @@ from tests.test_howto import PAGES, REGRESSION, SCRIPT_PAGES
 COMMANDS = [command for page in printed.PAGES for command in printed.printed_commands(page)]
 KINDS = {command: printed.kind_of(command) for command in COMMANDS}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-OTHER_PACKAGES = {"git+URL", ".", "mlflow", "ngboost"}
+OTHER_PACKAGES = {".", "mlflow", "ngboost"}
 """What pages install that is not kdgraph with extras: the checkout, and other libraries."""
 LAUNCHERS = {"submitit_slurm": "submitit", "dask": "distributed", "ray": "ray"}
 """Launcher → the library without which its sweeps are refused."""
