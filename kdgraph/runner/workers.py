@@ -38,7 +38,9 @@ from kdgraph.wording import counted
 
 TASK_POLL_SECONDS = 0.2
 HEAD_POLL_SECONDS = 3
-"""How often a head of Ray is looked at; some are started again after a fault."""
+"""How often a head of Ray is looked at."""
+HEAD_SILENCE_SECONDS = 20
+"""How long a head may accept no connection; some are started again after a fault."""
 OBJECT_STORE_BYTES = 80 * 2**20
 """Ray's smallest store of objects: what travels is a config and a line."""
 LOST_TWICE = "its worker was lost twice; out of memory, or killed"
@@ -184,7 +186,9 @@ class DaskWorkers(Workers):
 
     def wait(self, futures: Sequence[Any]) -> list[Any]:
         """Return the futures that have ended."""
-        ended = [future for future in futures if future.status != "pending"]
+        # What a run returns is kept by its worker until it is read. Where that worker has ended,
+        # the future is "lost" until another one has read it again, from the run directory.
+        ended = [future for future in futures if future.status not in ("pending", "lost")]
         if not ended:
             time.sleep(TASK_POLL_SECONDS)
         return ended
@@ -193,11 +197,11 @@ class DaskWorkers(Workers):
         """Return the failure of a run, or raise that its worker or the cluster was lost."""
         from distributed import KilledWorker
 
-        if future.status in ("cancelled", "lost"):  # by the client itself, without its scheduler
+        if future.status == "cancelled":  # by the client itself, without its scheduler
             raise ClusterLost("its scheduler has ended, or the connection to it")
         try:
             return future.result(timeout=CONNECT_SECONDS)
-        except KilledWorker as error:
+        except (KilledWorker, TimeoutError) as error:  # died, or does not hand the result over
             raise WorkerLost from error
 
     def cancel(self, futures: Sequence[Any]) -> None:
@@ -270,7 +274,7 @@ class RayWorkers(Workers):
             _connect(self._head)
         except OSError as error:
             self._silent_since = self._silent_since or now
-            if now - self._silent_since > CONNECT_SECONDS:
+            if now - self._silent_since > HEAD_SILENCE_SECONDS:
                 raise ClusterLost(f"its head at {self._head} does not respond") from error
         else:
             self._silent_since = None

@@ -6,8 +6,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -59,40 +57,8 @@ def test_no_blocks_for_no_rows():
     assert list(map_blocks(np.sum, np.empty(0), [], 2)) == []
 
 
-@contextmanager
-def client_of_two_workers() -> Iterator[Any]:
-    """Let workers of Dask take the blocks."""
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-        parallel_config(backend="dask"),
-    ):
-        yield client
-
-
 @pytest.mark.slow
-def test_dask_backend_gives_the_same_bits():
-    X, y = make_classification(3000, 8, n_informative=5, random_state=0)
-    forest = KernelDensityForest(
-        RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1
-    )
-    local_proba = forest.fit(X, y).predict_proba(X)
-    with client_of_two_workers() as client:
-        cluster_predict = forest.predict_proba(X)
-        # Up to this point the workers have executed the kernels alone.
-        task_counts = client.run(lambda dask_worker: dask_worker.state.executed_count)
-        cluster_proba = forest.fit(X, y).predict_proba(X)
-    assert np.array_equal(local_proba, cluster_predict) and np.array_equal(
-        local_proba, cluster_proba
-    )
-    assert len(task_counts) == 2 and all(count > 0 for count in task_counts.values())
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_during_a_fit_changes_no_bit():
+def test_workers_of_dask_give_the_same_bits_also_where_one_is_killed_during_a_fit():
     distributed = pytest.importorskip("distributed")
     X, y = make_classification(6000, 8, n_informative=5, random_state=0)
     forest = KernelDensityForest(
@@ -101,23 +67,37 @@ def test_a_worker_that_is_killed_during_a_fit_changes_no_bit():
     local_proba = forest.fit(X, y).predict_proba(X)
     killed = []
 
-    def kill_a_worker_at_work(address: str) -> None:
+    def task_counts(client: Any) -> dict[int, int]:
+        """Process of each worker, and how many tasks it has executed."""
+        return dict(
+            client.run(lambda dask_worker: (os.getpid(), dask_worker.state.executed_count)).values()
+        )
+
+    def kill_a_worker_at_work(address: str, before: dict[int, int]) -> None:
         deadline = time.time() + 60
         with distributed.Client(address) as watcher:
             while not killed and time.time() < deadline:
-                counts = watcher.run(
-                    lambda dask_worker: (os.getpid(), dask_worker.state.executed_count)
-                )
-                at_work = [pid for pid, count in counts.values() if count]
+                counts = task_counts(watcher)
+                at_work = [pid for pid, count in counts.items() if count > before.get(pid, 0)]
                 if at_work:
                     os.kill(at_work[0], signal.SIGKILL)
                     killed.append(at_work[0])
 
-    with client_of_two_workers() as client:
-        killer = threading.Thread(target=kill_a_worker_at_work, args=(client.scheduler.address,))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask"),
+    ):
+        cluster_predict = forest.predict_proba(X)
+        predicting = task_counts(client)
+        arguments = (client.scheduler.address, predicting)
+        killer = threading.Thread(target=kill_a_worker_at_work, args=arguments)
         killer.start()
         cluster_proba = forest.fit(X, y).predict_proba(X)
         killer.join()
-        assert len(client.scheduler_info()["workers"]) >= 1
+    assert len(predicting) == 2 and all(predicting.values())
+    assert np.array_equal(local_proba, cluster_predict)
     assert len(killed) == 1
     assert np.array_equal(local_proba, cluster_proba)

@@ -17,7 +17,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
+from joblib import parallel_config
+
+from kdgraph.cli.main import main
 
 TINY = [
     "dataset.n_train=60",
@@ -176,28 +180,31 @@ from kdgraph.calibration import Uncalibrated
 HERE = Path(__file__).parent
 
 class Waiting(Uncalibrated):
-    """Notes its process under its number, then waits for the file "go"."""
+    """Notes its process under its number, then waits for the file "go", or for one of its own.
+
+    A file "deaf" or "dies" with its number makes it ignore a signal, or end its process.
+    """
 
     def __init__(
         self, estimator: Any, *, calibration_size: float = 0.3, random_state: Any = None,
-        number: int = 0, trouble: str = "none",
+        number: int = 0,
     ):
         super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
         self.number = number
-        self.trouble = trouble
 
     def _fit_after(self, train, calibration):
-        if self.trouble == "deaf":
+        if (HERE / f"deaf-{self.number}").exists():
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-        if self.trouble == "dies":
+        if (HERE / f"dies-{self.number}").exists():
             with (HERE / "deaths").open("a") as file:
                 file.write("died ")
             os.kill(os.getpid(), signal.SIGKILL)
-        name = HERE / "waiting" / f"{self.number}-{self.trouble}"
+        name = HERE / "waiting" / str(self.number)
         name.with_suffix(".part").write_text(str(os.getpid()))
         name.with_suffix(".part").rename(name)
         deadline = time.time() + 150
-        while not (HERE / "go").exists() and time.time() < deadline:
+        signs = [HERE / "go", HERE / f"go-{self.number}"]
+        while not any(sign.exists() for sign in signs) and time.time() < deadline:
             time.sleep(0.02)
         name.unlink(missing_ok=True)
         super()._fit_after(train, calibration)
@@ -205,21 +212,40 @@ class Waiting(Uncalibrated):
 START = """
 import sys
 from kdgraph.cli.main import main
-from kdgraph.runner import cluster
+from kdgraph.runner import cluster, workers
 
 cluster.QUEUE_POLL_SECONDS = float(sys.argv[1])
+workers.HEAD_SILENCE_SECONDS = 4
 sys.exit(main(sys.argv[2:]))
 """
 
 
-class StartedSweep:
-    """A sweep in a process, and what it wrote."""
+class StartedCommand:
+    """A command in a process of its own, and what it wrote on stderr.
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+    Parameters
+    ----------
+    arguments : list of str
+        Words after ``kdg``.
+    environment : dict
+        Its environment.
+    log : Path
+        File for stderr.
+    poll_seconds : float
+        Seconds between two looks at SLURM's queue.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        log: Path,
+        poll_seconds: float = 1.0,
+    ) -> None:
         self.log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                command,
+                [sys.executable, "-c", START, str(poll_seconds), *arguments],
                 env=environment,
                 stdout=subprocess.DEVNULL,
                 stderr=file,
@@ -265,45 +291,53 @@ class Sweeps:
     def __init__(self, folder: Path, *launching: str) -> None:
         self.folder, self.launching = folder, launching
         self.out = folder / "outputs"
-        self.started: list[StartedSweep] = []
+        self.started: list[StartedCommand] = []
         (folder / "waiting").mkdir()
         (folder / "conf" / "calibrator").mkdir(parents=True)
         (folder / "waiting_parts.py").write_text(WAITING_PARTS)
         (folder / "conf" / "calibrator" / "waiting.yaml").write_text(
             "# Waits\nname: waiting\n_target_: waiting_parts.Waiting\nnumber: ${seed}\n"
-            "trouble: none\n"
         )
         self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
         }
 
-    def arguments(self, out: Path) -> list[str]:
+    def arguments(self) -> list[str]:
         return [
             *("run", "-m", "--config-dir", str(self.folder / "conf")),
             *("dataset=wine", "parent.n_estimators=5", "calibrator=waiting"),
-            *("ood=none", "metrics=default", "figures=none", f"out={out}"),
+            *("ood=none", "metrics=default", "figures=none", f"out={self.out}"),
         ]
 
-    def start(self, *more: str, poll_seconds: float = 1.0) -> StartedSweep:
-        command = [sys.executable, "-c", START, str(poll_seconds), *self.arguments(self.out)]
+    def start(self, *more: str, poll_seconds: float = 1.0) -> StartedCommand:
+        words = [*self.arguments(), *self.launching, *more]
         log = self.folder / f"sweep_{len(self.started)}.err"
-        self.started.append(StartedSweep([*command, *self.launching, *more], self.environment, log))
+        self.started.append(StartedCommand(words, self.environment, log, poll_seconds))
         return self.started[-1]
 
-    def waiting(self) -> dict[str, int]:
-        """Number, with its trouble, and process of the runs that wait."""
-        return {
-            path.name: int(path.read_text())
+    def trouble(self, kind: str, number: int) -> None:
+        """Have the run with this number be "deaf" to SIGUSR2, or have it end its process when it
+        "dies".
+        """
+        (self.folder / f"{kind}-{number}").touch()
+
+    def waiting(self) -> dict[int, int]:
+        """Number and process of the runs that wait."""
+        found = {
+            int(path.name): int(path.read_text())
             for path in (self.folder / "waiting").iterdir()
             if path.suffix == ""
         }
+        return {number: pid for number, pid in found.items() if is_alive(pid)}
 
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(self.waiting()) >= count, 120)
 
-    def go(self) -> None:
-        (self.folder / "go").touch()
+    def go(self, *numbers: int) -> None:
+        """Let the runs with these numbers go on, or all runs."""
+        for name in [f"go-{number}" for number in numbers] or ["go"]:
+            (self.folder / name).touch()
 
     def records(self) -> list[Path]:
         return sorted(self.out.glob("*/*/*/result.json"))
@@ -316,12 +350,19 @@ class Sweeps:
             for path in self.out.rglob(pattern)
         ]
 
-    def differences(self, n_seeds: int) -> list[str]:
-        """What differs from the same sweep over seeds in one process, and files that were left."""
+    def differences(self, n_seeds: int, died: int = 0) -> list[str]:
+        """What differs from the same sweep over seeds in one process, and files that were left.
+
+        Of each run that died and was not tried again, the two locks are expected: of its directory,
+        and of the stage that it was in.
+        """
         local = local_results()
         here = results(self.out)
         found = [f"{run} differs" for run, values in here.items() if values != local.get(run)]
-        found += [f"{path} was left" for path in self.leftovers()]
+        left = self.leftovers()
+        names = [path.name if path.name == "running.json" else path.suffix for path in left]
+        if sorted(names) != sorted(["running.json", ".lock"] * died):
+            found += [f"{path} was left" for path in left]
         return found + ([] if len(here) == n_seeds else [f"{len(here)} runs are done"])
 
     def end(self) -> None:
@@ -329,14 +370,31 @@ class Sweeps:
             sweep.kill()
 
 
+def results_here(arguments: list[str], folder: Path, out: Path) -> dict[str, tuple]:
+    """Results, by id, of a command in this process, with parts from modules of a folder."""
+    with pytest.MonkeyPatch.context() as patch, parallel_config("threading"):
+        patch.syspath_prepend(folder)
+        assert main(arguments) == 0
+        for path in folder.glob("*.py"):
+            sys.modules.pop(path.stem, None)
+    return results(out)
+
+
 @cache
 def local_results() -> dict[str, tuple]:
-    """Results of a sweep over four seeds in one process, one run after the other, by id."""
+    """Results of a sweep over six seeds in this process, one run after the other, by id."""
     with tempfile.TemporaryDirectory() as folder:
-        sweeps = Sweeps(Path(folder), "hydra/launcher=basic")
+        sweeps = Sweeps(Path(folder))
         sweeps.go()
-        assert sweeps.start("seed=range(0,4)").end() == 0
-        return results(sweeps.out)
+        words = [*sweeps.arguments(), "hydra/launcher=basic", "seed=range(0,6)"]
+        return results_here(words, sweeps.folder, sweeps.out)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def free_port() -> int:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kdgraph.cli.main import main
@@ -19,7 +18,7 @@ from kdgraph.runner import fit_workers
 from kdgraph.runner.fit_workers import MAX_ATTEMPTS, FitWorkers
 from kdgraph.runner.monitoring import ProgressReporter
 
-from .conftest import StartedSweep, free_port, results, wait_until
+from .conftest import StartedCommand, free_port, is_alive, results, results_here, wait_until
 
 WAITING_FOREST = '''
 import os, time
@@ -63,17 +62,19 @@ class Fits:
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
         }
-        self.started: list[StartedSweep] = []
+        self.started: list[StartedCommand] = []
 
-    def start(self, *more: str) -> StartedSweep:
-        words = [
+    def arguments(self) -> list[str]:
+        return [
             *("run", "--config-dir", str(self.folder / "conf"), "dataset=spiral", "parent=waiting"),
             *("parent.n_estimators=20", "dataset.n_train=1000", "dataset.n_test=200"),
             *("ood=none", "metrics=default", "figures=none", "n_jobs=2", f"out={self.out}"),
         ]
+
+    def start(self, *more: str) -> StartedCommand:
+        words = [*self.arguments(), *more]
         log = self.folder / f"{len(self.started)}.err"
-        command = [sys.executable, "-m", "kdgraph", *words, *more]
-        self.started.append(StartedSweep(command, self.environment, log))
+        self.started.append(StartedCommand(words, self.environment, log))
         return self.started[-1]
 
     def wait(self) -> set[int]:
@@ -87,13 +88,6 @@ class Fits:
 
     def go(self) -> None:
         (self.folder / "go").touch()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture
@@ -111,12 +105,7 @@ def local(tmp_path_factory) -> dict[str, tuple]:
     pytest.importorskip("distributed", reason="pip install 'kdgraph[dask]' has it")
     fits = Fits(tmp_path_factory.mktemp("local"))
     fits.go()
-    run = fits.start()
-    try:
-        assert run.end() == 0
-    finally:
-        run.kill()
-    return results(fits.out)
+    return results_here(fits.arguments(), fits.folder, fits.out)
 
 
 class DaskCluster:

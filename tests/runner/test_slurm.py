@@ -62,7 +62,7 @@ MpiDefault=none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
-NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
 PartitionName=main Nodes=node Default=YES MaxTime=60 State=UP
 """
 """A requeued job waits until its credential has expired, which takes two minutes by default."""
@@ -230,81 +230,73 @@ def log_of(sweeps: Sweeps, job: str) -> Path:
     return sweeps.out / ".sweeps" / ".submitit" / job / f"{job}_0_log.err"
 
 
-def test_a_job_that_is_cancelled_killed_or_requeued_has_no_effect_on_the_others(slurm, sweeps):
-    sweep = sweeps.start("seed=range(0,4)")
-    sweeps.wait_for(4)
-    cancelled, killed, requeued, _ = jobs = slurm.jobs()
+def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm, sweeps):
+    """Six jobs: cancelled, killed, requeued, two at their time limit, and one without trouble.
+
+    One of the two hears the signal before its limit, and SLURM has to end the other. The limit of
+    five minutes is cut when the runs are in the middle. SLURM looks at its jobs every half minute:
+    it leaves one alone for that long after the signal, and ends the other, which ignores it.
+    """
+    sweeps.trouble("deaf", 4)
+    sweep = sweeps.start("seed=range(0,6)", poll_seconds=cluster.QUEUE_POLL_SECONDS)
+    sweeps.wait_for(6)
+    cancelled, killed, requeued, hears, deaf, _ = jobs = slurm.jobs()
     array = jobs[0].partition("_")[0]
+    for job, seconds in ((hears, 40), (deaf, 1)):
+        call("scontrol", "update", f"JobId={job}", f"EndTime=now+{seconds}")
     call("scancel", cancelled)
     call("scontrol", "requeue", requeued)
-    os.kill(sweeps.waiting()["1-none"], signal.SIGKILL)
-    wait_until(lambda: cancelled not in slurm.jobs())
-    sweeps.go()
+    os.kill(sweeps.waiting()[1], signal.SIGKILL)
+    sweeps.go(2, 5)
     assert sweep.end() == 1
+    reported = time.time()
+    ended = max(end_time(job) for job in (hears, deaf))
+    # SLURM's grace, a poll of the queue and the table of the sweep: 8 to 12 seconds, where a job of
+    # unknown state is waited for a minute.
+    assert reported - ended < 30
     assert sweep.lines()[1] == (
         f"kdg: submitted as SLURM job {array}; 'squeue -j {array}' shows it, 'scancel {array}'"
         " ends it"
     )
-    assert sorted(sweep.failures()) == [
-        f"SLURM job {cancelled} was cancelled; {AGAIN}; its log is {log_of(sweeps, cancelled)}",
-        f"SLURM job {killed} ended without a result (state FAILED); {AGAIN}; its log is"
-        f" {log_of(sweeps, killed)}",
-    ]
-    assert len(sweeps.records()) == 2
-    assert sweeps.start("seed=range(0,4)").end() == 0
-    assert sweeps.differences(4) == []
-
-
-def test_a_job_that_meets_its_time_limit_is_reported_when_it_ends(slurm, sweeps):
-    """Both when it hears the signal before the limit, and when SLURM has to end it.
-
-    The limit of five minutes is cut when the runs are in the middle. SLURM looks at its jobs every
-    half minute: it leaves one alone for that long after the signal, and ends the other, which
-    ignores it.
-    """
-    words = ["calibrator.trouble=none,deaf"]
-    sweep = sweeps.start(*words, poll_seconds=cluster.QUEUE_POLL_SECONDS)
-    sweeps.wait_for(2)
-    hears, _ = jobs = slurm.jobs()
-    for job in jobs:
-        seconds = 40 if job == hears else 1
-        call("scontrol", "update", f"JobId={job}", f"EndTime=now+{seconds}")
-    assert sweep.end() == 1
-    reported = time.time()
-    ended = max(end_time(job) for job in jobs)
-    # SLURM's grace, a poll of the queue and the table of the sweep: 8 to 12 seconds, where a job of
-    # unknown state is waited for a minute.
-    assert reported - ended < 30
-    assert sweep.failures() == [
-        f"job {job} met its time limit of 5 min; {AGAIN}; hydra.launcher.timeout_min=10 gives it"
-        f" more time; its log is {log_of(sweeps, job)}"
-        for job in jobs
-    ]
+    limit = (
+        f"met its time limit of 5 min; {AGAIN}; hydra.launcher.timeout_min=10 gives it more time"
+    )
+    assert sorted(sweep.failures()) == sorted(
+        [
+            f"SLURM job {cancelled} was cancelled; {AGAIN}; its log is {log_of(sweeps, cancelled)}",
+            f"SLURM job {killed} ended without a result (state FAILED); {AGAIN}; its log is"
+            f" {log_of(sweeps, killed)}",
+            *(f"job {job} {limit}; its log is {log_of(sweeps, job)}" for job in (hears, deaf)),
+        ]
+    )
+    done = sweeps.records()
+    assert len(done) == 2
     sweeps.go()
-    assert sweeps.start(*words).end() == 0
-    records = [json.loads(path.read_text()) for path in sweeps.records()]
-    assert [record["from_store"] for record in records] == [["fit"], ["fit"]]
+    assert sweeps.start("seed=range(0,6)").end() == 0
+    assert sweeps.differences(6) == []
+    taken_up = [json.loads(path.read_text()) for path in sweeps.records() if path not in done]
+    assert [record["from_store"] for record in taken_up] == [["fit"]] * 4
 
 
-@pytest.mark.parametrize("requeue", [True, False])
-def test_a_job_whose_node_goes_down_is_done_when_the_node_comes_back(slurm, sweeps, requeue):
+def test_jobs_whose_node_goes_down_are_done_when_the_node_comes_back(slurm, sweeps):
     """SLURM requeues the jobs of a lost node, unless they refuse it: then kdgraph submits them
     again.
     """
-    no_requeue = "+hydra.launcher.additional_parameters.no_requeue=true"
-    sweep = sweeps.start("seed=0", *([] if requeue else [no_requeue]))
-    sweeps.wait_for(1)
+    requeued = sweeps.start("seed=0")
+    refusing = sweeps.start("seed=1", "+hydra.launcher.additional_parameters.no_requeue=true")
+    sweeps.wait_for(2)
     slurm.cut_power()
     # The controller would notice by itself, half a minute later.
     call("scontrol", "update", "NodeName=node", "State=DOWN", "Reason=power")
     wait_until(lambda: slurm.node_state().startswith("down"))
     sweeps.go()
     slurm.start_node()
-    assert sweep.end() == 0
-    assert sweeps.differences(1) == []
-    (job,) = re.findall(r"submitted as SLURM job (\d+)", sweep.lines()[1])
-    note = f"kdg: SLURM job {job} was lost with its node (NODE_FAIL); it is submitted again"
-    assert (note in sweep.lines()) != requeue
+    assert [requeued.end(), refusing.end()] == [0, 0]
+    assert sweeps.differences(2) == []
+    for sweep in (requeued, refusing):
+        (job,) = re.findall(r"submitted as SLURM job (\d+)", sweep.lines()[1])
+        note = f"kdg: SLURM job {job} was lost with its node (NODE_FAIL); it is submitted again"
+        assert (note in sweep.lines()) == (sweep is refusing)
 
 
 def test_killed_clients_and_controllers_leave_the_jobs_to_the_next_commands(slurm, sweeps):
