@@ -175,7 +175,9 @@ class _Product:
         # Without the best score, the largest is the second one: two passes of a maximum take a
         # third of the time of one comparison with all.
         scores[at_best] = -np.inf
-        return best, best_score - scores.max(axis=1) > tolerance
+        lead = best_score - scores.max(axis=1)
+        # A product beyond the numbers of 32 bits is infinite, and no lead of its mean.
+        return best, (lead > tolerance) & (lead < np.inf)
 
 
 class _Cells:

