@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -61,10 +62,11 @@ def test_a_killed_client_and_killed_workers_leave_the_numbers_of_a_local_sweep(s
     os.kill(next(iter(sweeps.waiting().values())), signal.SIGKILL)
     sweeps.go()
     assert second.end() == 1
-    assert second.lines()[:2] == [
-        f"kdg: 4 runs on 2 workers of {engine.title()} on this machine, one core each",
-        "kdg: 2 runs lost a worker; each is tried again, alone",
-    ]
+    begun, lost = second.lines()[:2]
+    where = f"2 workers of {engine.title()} on this machine, one core each"
+    assert begun == f"kdg: 4 runs on {where}"
+    # The third is a run that was done, where its result is lost with the worker that dies next.
+    assert re.fullmatch("kdg: [23] runs lost a worker; each is tried again, alone", lost)
     assert second.failures() == [LOST_TWICE]
     assert (sweeps.folder / "deaths").read_text() == "died died "
     assert sweeps.differences(3, died=1) == []
