@@ -565,7 +565,7 @@ def markdown(cells: Mapping[tuple[str, str], tuple[str, str]]) -> str:
     """Return a table of means ± standard deviations."""
     rows = list(dict.fromkeys(row for row, _ in cells))
     columns = list(dict.fromkeys(column for _, column in cells))
-    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = ["| mean ± sd | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for row in rows:
         values = [" ± ".join(cells[row, column]) for column in columns]
         lines.append(f"| {row} | " + " | ".join(values) + " |")

@@ -12,6 +12,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,11 +53,14 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
+@event_priority(-50)  # after the hooks that put paragraphs of other pages, with links, into a page
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
     """Put sections of the README where a page has a mark for them; links from docs/ to the rest of
     the checkout, and those of texts that are not written for the site, lead to what the site has.
     """
     uri = page.file.src_uri
+    if uri == "index.md":  # titled as the site is, "kdgraph - kdgraph", without a name of its own
+        page.meta.setdefault("title", "Start")
     if len(markdown) > LONG:
         page.meta.setdefault("search", {"exclude": True})
     if page.file.generated_by is not None:
@@ -162,6 +166,7 @@ def relinked(text: str, here: str, uri: str, files: Files) -> str:
             f"{place}/README.md",
             place.removeprefix("docs/"),
             f"{place.removeprefix('docs/')}.md",
+            made_of(place),
         ):
             if files.get_file_from_path(there) is not None:
                 return f"{picture}[{words}]({posixpath.relpath(there, posixpath.dirname(uri) or '.')}{hash_}{anchor})"
@@ -175,3 +180,20 @@ def relinked(text: str, here: str, uri: str, files: Files) -> str:
         text,
         flags=re.DOTALL | re.MULTILINE,
     )
+
+
+def made_of(place: str) -> str:
+    """The page that a hook makes of a place in the checkout, so that a link leads somewhere for
+    those who read it on a code host, where no page is made.
+
+    >>> made_of("kdgraph/calibration/local/__init__.py"), made_of("conf/method")
+    ('reference/calibration.local.md', 'configuration/method.md')
+    """
+    if place in {"conf", "kdgraph/cli"}:
+        return {"conf": "configuration/index.md", "kdgraph/cli": "commands.md"}[place]
+    if place.startswith("kdgraph/"):
+        package = place.removeprefix("kdgraph/").removesuffix("/__init__.py")
+        return f"reference/{package.replace('/', '.')}.md"
+    if place.endswith("/figures.csv"):
+        return place.removesuffix(".csv") + ".md"
+    return place.replace("conf/", "configuration/", 1) + ".md"

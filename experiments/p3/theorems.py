@@ -287,7 +287,7 @@ def figure_regions(found: Found) -> Figure:
             drawn, "regions K", log=True, ylim=(0, 3), ticks=[4, 16, 64, 256, 1024]
         )
     return side_by_side(
-        panels, ylabel="(1 − mean H) · K", note="Theorem 4.2 says 1; bands: 5 to 95 % of draws"
+        panels, ylabel="(1 − mean H) · K", note="1 by Theorem 4.2; bands: 5 to 95 % of draws"
     )
 
 

@@ -128,8 +128,8 @@ class SplitSizes:
         ]
         if len(specified) > 1:
             raise DataError(
-                f"{' and '.join(specified)} both say how many rows learn; give one of them,"
-                " and null for the other"
+                f"{' and '.join(specified)} each set how many rows learn; give one of them,"
+                " and null for the rest"
             )
 
     def of_simulation(self, name: str) -> RoleSizes:

@@ -200,7 +200,7 @@ def test_more_rows_than_prescribed_are_refused(requested_sizes, description):
 
 def test_n_train_and_n_learn_exclude_each_other():
     message = (
-        "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
+        "n_train and n_learn each set how many rows learn; give one of them, and null for the rest"
     )
     with pytest.raises(DataError, match=f"^{message}$"):
         SplitSizes(n_train=100, n_learn=100)

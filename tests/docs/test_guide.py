@@ -107,7 +107,7 @@ def test_tables_and_prose_of_the_guide_are_of_ten_seeds():
         ):
             shown.add(name)
             lines = [line.strip("| ").split(" | ") for line in table.strip().splitlines()]
-            columns = [column.strip() for column in lines[0]]
+            columns = [column.strip() for column in lines[0][1:]]
             cells = {
                 (line[0], column): value
                 for line in lines[2:]

@@ -394,3 +394,24 @@ def test_outputs_on_the_page_of_the_command_line_are_those_of_its_commands(hooks
     assert re.search(r"^ +random_forest +kdf$(.*\n)+^outputs/spiral/kdf/\w+ ", run, re.MULTILINE)
     assert "4 runs in outputs, 1 of them done before" in sweep
     assert collection.startswith("nothing to delete")
+
+
+def test_links_of_texts_lead_to_files_of_the_checkout(hooks):
+    """On a code host no page is made, so that a link to one that the site has leads nowhere."""
+    texts = [
+        path
+        for folder, pattern in (("", "*.md"), ("docs", "**/*.md"), ("experiments", "**/*.md"))
+        for path in (DOCS.parent / folder).glob(pattern)
+    ]
+    links = [
+        (path.relative_to(DOCS.parent).as_posix(), target)
+        for path in texts
+        for _, _, target in hooks["checkout"].LINK.findall(path.read_text(encoding="utf-8"))
+        if "://" not in target and target[0] != "#"
+    ]
+    assert len(links) > 300
+    assert [
+        (text, target)
+        for text, target in links
+        if not (DOCS.parent / text).parent.joinpath(target.partition("#")[0]).exists()
+    ] == []

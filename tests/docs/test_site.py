@@ -41,6 +41,14 @@ def anchors(site: Path, folder: str, pattern: str) -> set[str]:
     }
 
 
+def test_titles_of_pages_name_the_page(site):
+    titles = {
+        name: re.findall(r"<title>(.*?)</title>", text) for name, text in page_texts(site).items()
+    }
+    assert titles["index.html"] == ["Start - kdgraph"]
+    assert [name for name, title in titles.items() if title == ["kdgraph - kdgraph"]] == []
+
+
 def test_no_page_loads_anything_from_the_network(site):
     for name, text in page_texts(site).items():
         assert EXTERNAL_SOURCE.findall(text) == [], name
