@@ -43,7 +43,7 @@ SETS = {
 }
 MODELS = {
     "random forest, all rows": ("random forest", GREY, "s", True),
-    "temperature": ("temperature", VERMILLION, "^", True),
+    "temperature, out of bag": ("temperature", VERMILLION, "^", True),
     "kdf": ("KDF (default)", BLUE, "o", True),
     "gated_kdf": ("gated KDF", GREEN, "D", False),
 }
