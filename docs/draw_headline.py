@@ -37,7 +37,7 @@ SETS = {
     "test": "test rows",
     "near": "classes left out",
     "permuted": "columns permuted",
-    "shifted": "shifted, blown up",
+    "shifted": "shifted by 1 sd",
     "other": "another table",
     "noise": "noise",
 }
