@@ -186,14 +186,10 @@ def made_of(place: str) -> str:
     """The page that a hook makes of a place in the checkout, so that a link leads somewhere for
     those who read it on a code host, where no page is made.
 
-    >>> made_of("kdgraph/calibration/local/__init__.py"), made_of("conf/method")
-    ('reference/calibration.local.md', 'configuration/method.md')
+    >>> made_of("kdgraph/calibration/local/__init__.py"), made_of("experiments/p1/figures.csv")
+    ('reference/calibration.local.md', 'experiments/p1/figures.md')
     """
-    if place in {"conf", "kdgraph/cli"}:
-        return {"conf": "configuration/index.md", "kdgraph/cli": "commands.md"}[place]
     if place.startswith("kdgraph/"):
         package = place.removeprefix("kdgraph/").removesuffix("/__init__.py")
-        return f"reference/{package.replace('/', '.')}.md"
-    if place.endswith("/figures.csv"):
-        return place.removesuffix(".csv") + ".md"
-    return place.replace("conf/", "configuration/", 1) + ".md"
+        return "commands.md" if package == "cli" else f"reference/{package.replace('/', '.')}.md"
+    return "configuration/index.md" if place == "conf" else f"{place.removesuffix('.csv')}.md"
