@@ -33,7 +33,7 @@ GOAL = 0.75
 """Fraction of the numbers that are judged that is to match or be better."""
 LINE = 100
 """Columns of a sentence where the output is no terminal."""
-CAPTIONS = ("match or better, of what is judged", "of what can be run")
+CAPTIONS = ("match or better, of what is judged", "match or better, of what can be run")
 
 
 def write(
@@ -77,7 +77,13 @@ def write(
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
     _write_html(
         to / "page.html",
-        shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters, scale)},
+        shown
+        | {
+            "chapters": chapters,
+            "summary": _numbers_section(chapters),
+            "verdicts": VERDICTS,
+            "told": _told(chapters, scale),
+        },
     )
     _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
     write_atomically(to / "page.md", markdown(chapters, about, scale).encode(), "--page")
@@ -119,7 +125,6 @@ def _write_html(path: Path, shown: dict[str, Any]) -> None:
         settings=_settings,
         absent=_absent,
         shares=_shares,
-        captions=CAPTIONS,
         published=_published,
         verdict=_verdict,
     )
@@ -136,7 +141,10 @@ def markdown(chapters: Sequence[Chapter], about: Sequence[str], scale: Scale) ->
         "\n".join(f"{said}  " for said in about),
         "\n".join(_told(chapters, scale)),
     ]
-    parts += ["\n".join(_summary(chapters)), "What claims in words are worth: [claims](claims.md)."]
+    parts += [
+        "\n".join(_summary(_numbers_section(chapters))),
+        "What claims in words are worth: [claims](claims.md).",
+    ]
     for each in chapters:
         parts.append(f"## {each.paper.name}: {each.paper.title}")
         for item in each.items:
@@ -259,22 +267,16 @@ def _shares(of: Count) -> list[str]:
     ]
 
 
-def _summary(chapters: Sequence[Chapter]) -> list[str]:
-    """A table: a row for each paper, and one for all where there are several."""
-    rows = {each.paper.name: each.count for each in chapters}
-    if len(chapters) > 1:
-        rows["all"] = count(cell for each in chapters for cell in each.cells)
-    lines = head(["paper", "cells", *VERDICTS, *CAPTIONS])
-    return lines + [
-        line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), *_shares(of)])
-        for name, of in rows.items()
-    ]
+def _summary(section: Section) -> list[str]:
+    """Return a section as the lines of a Markdown table."""
+    return head(list(section.head)) + [line(list(row)) for row in section.rows]
 
 
 def _numbers_section(chapters: Sequence[Chapter]) -> Section:
     """Return the summary as a table that is narrow: a column for each paper, a row for each verdict.
 
-    Verdicts that no number has are left out.
+    Verdicts that no number has are left out. What was reached comes first, so that a small screen
+    shows it.
     """
     counts = {each.paper.name: each.count for each in chapters}
     if len(chapters) > 1:
@@ -286,9 +288,10 @@ def _numbers_section(chapters: Sequence[Chapter]) -> Section:
     ]
     shares = [_shares(of) for of in counts.values()]
     if any(of.judged for of in counts.values()):
-        rows += [
+        rows = [
             [name, *cells] for name, cells in zip(CAPTIONS, zip(*shares, strict=True), strict=True)
-        ]
+        ] + rows
+    rows.append(["all numbers", *(f"{of.cells:,}" for of in counts.values())])
     return Section("published numbers", ["", *counts], rows)
 
 
