@@ -182,8 +182,12 @@ def _two_lines(text: str) -> list[str]:
 
 
 def _tick_label(score: float, _: float | None = None) -> str:
-    """Return the label of a tick, such as −1,800 or 0.99."""
-    text = f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
+    """Return the label of a tick, such as −1,800, 0.99 or 1.8e11."""
+    if abs(score) >= 1e6:
+        mantissa, exponent = f"{score:.5e}".split("e")
+        text = f"{float(mantissa):g}e{int(exponent)}"
+    else:
+        text = f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
     return text.replace("-", "−")
 
 

@@ -7,6 +7,7 @@ or None if the run does not have the data. :func:`register_figure` makes it avai
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,24 @@ def registered_figures() -> dict[str, Callable[..., Any]]:
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
     return _FIGURES
+
+
+def tables_of_figure(name: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the tables that a figure draws, as keys in ``metrics``.
+
+    Parameters
+    ----------
+    name : str
+        Name of a registered figure.
+    options : mapping
+        Its options; those that are missing have their defaults.
+    """
+    parameters = inspect.signature(registered_figures()[name]).parameters
+    table, tables = (
+        options.get(key, parameters[key].default) if key in parameters else None
+        for key in ("table", "tables")
+    )
+    return [*([table] if table else []), *(tables or [])]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,12 +200,34 @@ def _draw_figures(
         return []
     from kdgraph.figures.run_figures import RunFigureData
 
+    _warn_of_tables_without_metric(config)
     data = RunFigureData(*contents, names=figure_names(config.parent, config.after))
     with wrap_os_errors(run_dir / FIGURES):
         names = data.save(
             run_dir / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]
         )
     return [f"{FIGURES}/{name}" for name in names]
+
+
+def _warn_of_tables_without_metric(config: RunConfig) -> None:
+    """Warn of figures of tables that none of the config's metrics computes: a user expects them.
+
+    Figures that suit other data or models are left out without a warning.
+    """
+    from kdgraph.figures.run_figures import tables_of_figure
+
+    computed = {key for nodes in config.measures.values() for key in nodes}
+    tables_of = {
+        name: tables_of_figure(name, options or {}) for name, options in config.drawn.items()
+    }
+    figures = [name for name, tables in tables_of.items() if tables and computed.isdisjoint(tables)]
+    if figures:
+        tables = ", ".join(dict.fromkeys(table for name in figures for table in tables_of[name]))
+        warnings.warn(
+            f"not drawn: {', '.join(figures)}, since no metric computes {tables}; choose metrics"
+            " that do, such as metrics=local with figures=local",
+            stacklevel=2,
+        )
 
 
 def _write_outputs(evaluation: Evaluation, splits: Splits, run_dir: Path) -> dict[str, Any]:

@@ -304,3 +304,13 @@ def test_run_of_a_file_with_groups_draws_tables(kdg, tmp_path) -> None:
     assert (code, err) == (0, "")
     (record,) = tmp_path.glob("outputs/*/*/*/result.json")
     assert "group_tables.svg" in {path.name for path in (record.parent / "figures").iterdir()}
+
+
+@pytest.mark.filterwarnings("default")  # as outside of the tests: the run records its warnings
+def test_a_run_names_the_figures_whose_tables_no_metric_computes(tmp_path, kdg):
+    small = ["parent.n_estimators=5", "dataset=wine", "method=none", "ood=none", "n_jobs=1"]
+    code, out, _ = kdg("run", *small, "figures=groups")
+    assert code == 0
+    assert "not drawn: group_tables, since no metric computes by_group" in out
+    code, out, _ = kdg("run", *small, "figures=default")
+    assert code == 0 and "not drawn" not in out

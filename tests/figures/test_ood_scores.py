@@ -115,6 +115,7 @@ def test_ticks_are_few_distinct_and_inside_of_the_axis(spread, far):
     assert 1 <= len(ticks) <= 3
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert len(set(labels)) == len(labels) and "−0" not in labels
+    assert max(map(len, labels)) <= len("−1.23456e300")  # neighbours do not meet
     assert axes.get_xlim()[0] <= min(ticks) and max(ticks) <= axes.get_xlim()[1]
 
 
