@@ -24,11 +24,14 @@ from kdgraph.figures.style import (
     new_figure,
     shorten_text,
     style_context,
+    text_size,
 )
 from kdgraph.results.comparison.significance import Ranks
 
 PARENT = " (parent)"
-_NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.8, 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
+_BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
+_SCALE = 0.8
+"""Least width of the scale of ranks in inches; names are shortened only where it would be less."""
 
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
@@ -55,13 +58,18 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
         figure = new_figure(FULL_WIDTH, _HEAD + _LINE * most + _FOOT + _NOTE)
         each = (FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
-            margin = _NAMES + _BAR * (len(ranks.groups) + 1)
+            bars = _BAR * (len(ranks.groups) + 1)
+            widest = max(
+                text_size(figure, paper_name(name), LABEL_SIZE)[0] for name in ranks.mean
+            )
+            names = min(widest + 0.1, each - _GAP - bars - _SCALE)
+            margin = names + bars
             height = _LINE * len(ranks.mean)
             bottom = _NOTE + _FOOT + _LINE * most - height
             axes = add_axes(
                 figure, i * each + margin, bottom, each - margin - _GAP, height, label=title
             )
-            _draw(axes, ranks, each - margin - _GAP)
+            _draw(axes, ranks, each - margin - _GAP, names)
             axes.set_title(f"{title}, {ranks.n} data sets", fontsize=LABEL_SIZE + 1, loc="left")
             axes.set_xlabel(
                 f"mean rank; critical difference {ranks.critical_difference:.1f}",
@@ -83,7 +91,7 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
+def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
     names, k = list(ranks.mean), len(ranks.mean)
     best = set(ranks.best)
     axes.set(xlim=(1 - 0.3, k + 0.3), ylim=(k - 0.5, -0.5), yticks=[])
@@ -113,7 +121,7 @@ def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
             zorder=3,
             gid=f"rank {name}",
         )
-        text = shorten_text(_figure_of(axes), paper_name(name), LABEL_SIZE, _NAMES - 0.05)
+        text = shorten_text(_figure_of(axes), paper_name(name), LABEL_SIZE, names_width)
         axes.text(
             0.7 - unit * (len(ranks.groups) + 1),
             i,

@@ -115,6 +115,15 @@ def test_every_method_has_a_line_in_the_order_of_ranks():
     )
 
 
+def test_no_name_of_a_preset_is_shortened():
+    mean = {"tabular_mlp energy_fine_tuning (parent)": 1.0, "kdf_whitened": 2.0, "odin": 3.0}
+    ranks = Ranks(mean, 8, 20.0, 12.0, 0.001, critical_difference=1.6)
+    figure = rank_lines({"AUROC": ranks, "OCE": ranks})
+    texts = [text for axes in figure.axes for text in axes.texts]
+    assert len(texts) == 6 and not any("…" in text.get_text() for text in texts)
+    assert min(text.get_window_extent().x0 for text in texts) >= 0
+
+
 def test_who_leaves_probabilities_as_they_are_has_no_rank_of_them(tmp_path):
     records = runs(0.03)
     for record in records:
