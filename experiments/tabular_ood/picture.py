@@ -59,9 +59,7 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
         each = (FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
             bars = _BAR * (len(ranks.groups) + 1)
-            widest = max(
-                text_size(figure, paper_name(name), LABEL_SIZE)[0] for name in ranks.mean
-            )
+            widest = max(text_size(figure, paper_name(name), LABEL_SIZE)[0] for name in ranks.mean)
             names = min(widest + 0.1, each - _GAP - bars - _SCALE)
             margin = names + bars
             height = _LINE * len(ranks.mean)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
 from kdgraph.cli import COMMANDS
-from kdgraph.errors import UsageError, did_you_mean
+from kdgraph.errors import UsageError
 from kdgraph.quoting import as_value
 
 WIDTH = 80
@@ -100,7 +101,10 @@ class CommandParser(argparse.ArgumentParser):
         way_out = f"; '{self.prog} --help' lists the options"
         if message.startswith("unrecognized arguments: "):
             option = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
-            way_out = did_you_mean(option, self.options(), way_out)
+            # Dashes would make all options similar.
+            names = {name.lstrip("-"): name for name in self.options()}
+            if close := get_close_matches(option.lstrip("-"), list(names), n=1):
+                way_out = f"; did you mean '{names[close[0]]}'?"
         raise UsageError(message + way_out)
 
     def options(self) -> list[str]:

@@ -5,6 +5,7 @@ It imports nothing that ``kdg --help`` does not need.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -71,12 +72,14 @@ Failures to write the files of a run have messages of their own.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command of the arguments and return the exit code."""
+    codecs.register_error("kdg", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without "◂" must not end a run
+            stream.reconfigure(errors="kdg")  # a terminal without "◂" must not end a run
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _signals_unwind():
-            return _run_command(list(sys.argv[1:] if arguments is None else arguments))
+            return _run_command(words)
     except KdgError as error:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
@@ -88,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else "interrupted"
         )
         with suppress(OSError):  # at SIGHUP the terminal is gone
-            print(f"kdg: {name}; finished stages are kept", file=sys.stderr, flush=True)
+            what = "parts" if words[:1] == ["predict"] else "stages"
+            print(f"kdg: {name}; finished {what} are kept", file=sys.stderr, flush=True)
         return 128 + signum
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
@@ -103,6 +107,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"kdg: cannot use {path}: {error.strerror}; {way_out}", file=sys.stderr)
         return UsageError.exit_code if isinstance(error, PermissionError) else 1
+
+
+_ASCII = dict(
+    zip("◂→·…−–±≤≥×", ("<", "->", "-", "...", "-", "-", "+-", "<=", ">=", "x"), strict=True)
+)
+"""What tables are printed with where the encoding of a terminal has no such character."""
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of characters that an encoding does not have, and where it ends.
+
+    It is a handler of :func:`codecs.register_error`. Other characters are question marks.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    return "".join(_ASCII.get(character, "?") for character in found), error.end
 
 
 @contextmanager

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser, OverrideParser
-from kdgraph.errors import CannotWrite, DataNotAvailable, KdgError, RunFailed, UsageError
+from kdgraph.errors import (
+    CannotWrite,
+    ConfigError,
+    DataNotAvailable,
+    KdgError,
+    RunFailed,
+    UsageError,
+)
 from kdgraph.wording import counted, first_line
 
 if TYPE_CHECKING:
@@ -60,13 +67,15 @@ def parser() -> CommandParser:
         " directory, outputs/DATASET/METHOD/ID, and the same command resumes what was interrupted.",
         notes="force=true repeats what is done, fail_fast=true ends a sweep at its first failure,"
         " n_jobs=2 limits the cores, save=false keeps no models. Runs of a sweep go side by side:"
-        " hydra.launcher.n_jobs=4, or hydra/launcher=submitit_slurm on a cluster.",
+        " hydra.launcher.n_jobs=4, or hydra/launcher=submitit_slurm on a cluster. A table of"
+        " yours is dataset=table dataset.path=FILE dataset.target=COLUMN; the column that"
+        " dataset.split_column names divides its rows into train, calibration and test.",
         examples=[
             "kdg run dataset=digits method=kdf parent.n_estimators=100",
             "kdg run -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'",
         ],
         exit_codes={
-            0: "every run is done, now or before",
+            0: "every run is done whose data can be had; the others are listed",
             1: "a run failed; its directory has the traceback in error.txt",
             2: UNUSABLE,
             130: INTERRUPTED,
@@ -122,7 +131,29 @@ def plan_runs(args: argparse.Namespace) -> Plan:
     from kdgraph.runner.index import Index
 
     planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
-    return planned.with_run_dirs(Index.of(planned).known()) if planned.multirun else planned
+    if not planned.multirun:
+        return planned
+    planned = planned.with_run_dirs(Index.of(planned).known())
+    for job in planned.jobs:
+        if job.known is None:
+            with _naming_job(job, planned):
+                _ = job.config  # composes it
+    return planned
+
+
+@contextmanager
+def _naming_job(job: Job, planned: Plan) -> Iterator[None]:
+    """Add the values of a job to an error of its config, unless the first job has the same.
+
+    Of a sweep over methods, for example, one may have no parameter of that name.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        values = [f"{key}={value}" for key, value in job.swept.items()]
+        if job is planned.jobs[0] or all(value in str(error) for value in values):
+            raise
+        raise type(error)(f"{error} (run {' '.join(values)})") from error
 
 
 def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
@@ -134,7 +165,8 @@ def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
     from kdgraph.runner.index import Index
 
     for job in jobs:
-        check(job.config)
+        with _naming_job(job, planned):
+            check(job.config)
     Index.of(planned).remember(job for job in planned.jobs if job.known is None)
 
 

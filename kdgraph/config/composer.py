@@ -331,10 +331,12 @@ class Composer:
             elif override.is_discrete_sweep():
                 choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
                 if not choices[key]:
-                    raise ConfigError(
-                        f"'{override.input_line}' matches nothing; 'kdg list {key}' shows what"
-                        " there is"
+                    way_out = (
+                        f"'kdg list {key}' shows what there is"
+                        if self._is_group(key)
+                        else "a sweep needs one value or more"
                     )
+                    raise ConfigError(f"'{override.input_line}' matches nothing; {way_out}")
             else:
                 raise ConfigError(
                     f"'{override.input_line}' has no end; a sweep needs range(), glob() or values"

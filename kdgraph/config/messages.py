@@ -99,7 +99,11 @@ def config_error(
             depth = 2 if words[0] == "hydra" else 1
             group, name = "/".join(words[:depth]), "/".join(words[depth:])
             if not name:
-                return ConfigError(_first_line(cause))
+                return ConfigError(
+                    f"{group} has no name; 'kdg list {group}' shows its options"
+                    if group in groups()
+                    else _first_line(cause)
+                )
             chooser = re.match(r"In '(?!config'|hydra/config')(.*)': ", str(cause))
             named_in = f"; it is named in {chooser[1]}" if chooser else ""
             return ConfigError(f"{unknown_option(group, name, options(group))}{named_in}")

@@ -42,6 +42,14 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         ),
         (["run", "datset=wine"], "unknown key 'datset'; did you mean 'dataset'?"),
         (
+            ["table", "--metrik", "nll"],
+            "unrecognized arguments: --metrik; did you mean '--metric'?",
+        ),
+        (
+            ["table", "--bogus"],
+            "unrecognized arguments: --bogus; 'kdg table --help' lists the options",
+        ),
+        (
             ["run", "dataset=spirl"],
             (
                 "no dataset named 'spirl'; did you mean 'spiral'? ('kdg list dataset' shows all"
@@ -534,3 +542,27 @@ def test_the_help_states_that_configs_of_others_are_code(kdg):
         "so name no folder of others that you have not read"
     )
     assert code == 0 and sentence in " ".join(out.split())
+
+
+def test_an_error_of_one_run_of_a_sweep_names_it(kdg):
+    methods = ["dataset=iris", "method=isotonic,temperature"]
+    code, _, err = kdg("run", "-m", *methods, "parent.n_estimators=5")
+    assert code == 2 and err.startswith("kdg: unknown key 'parent.n_estimators' (parent has: ")
+    assert err.endswith("weight_decay) (run method=temperature)\n")
+    code, _, err = kdg("run", "-m", *methods, "parent.n_estimater=5")
+    assert code == 2 and "(run" not in err, "the first run has it too"
+
+
+def test_a_terminal_without_the_signs_of_a_table_gets_others_of_ascii(tmp_path):
+    code = "from kdgraph.cli.main import main; raise SystemExit(main())"
+    arguments = ["run", "dataset=iris", "method=isotonic", *TINY[2:], "ood=none"]
+    arguments = [word for word in arguments if not word.startswith("ood.")]
+    process = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    text = process.stdout.decode("ascii")
+    assert "test) -> random_forest -> isotonic" in text and " <" in text and "?" not in text

@@ -317,6 +317,19 @@ def test_plain_values_are_checked(default):
         replace(default, seed=-1)
 
 
+def test_a_range_without_values_is_no_sweep_of_no_runs():
+    message = r"^'seed=range\(0,0\)' matches nothing; a sweep needs one value or more$"
+    with pytest.raises(ConfigError, match=message):
+        plan(["seed=range(0,0)"], multirun=True)
+
+
+def test_a_group_without_a_name_is_refused_with_the_command_that_lists_it():
+    with pytest.raises(
+        ConfigError, match=r"^dataset has no name; 'kdg list dataset' shows its options$"
+    ):
+        compose(["dataset="])
+
+
 def test_a_pattern_that_matches_nothing_is_no_sweep_of_no_runs():
     with pytest.raises(
         ConfigError,

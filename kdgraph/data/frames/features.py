@@ -458,15 +458,20 @@ def check_numeric_features(
         raise _too_large_error(
             ColumnReference(table, columns[j], settings or NO_COLUMN_SETTINGS),
             row,
-            float(X[row, j]),
+            X[:, j],
             can_be_read=settings is not None,
         )
 
 
+_MAX_MISSING_CODES = 3
+"""Largest number of different values of a column that may be codes for missing."""
+
+
 def _too_large_error(
-    reference: ColumnReference, row: int, value: float, *, can_be_read: bool
+    reference: ColumnReference, row: int, column: np.ndarray, *, can_be_read: bool
 ) -> DataError:
-    """Return the error for infinity or a number from 1e18 on."""
+    """Return the error for infinity or a number from 1e18 on, the first of a column, Float[n]."""
+    value = float(column[row])
     problem = f"{reference} has {value!r} in row {row}"
     # Infinity is suggested as text, which is read as the number too. Records and schemas are JSON,
     # which cannot represent the number.
@@ -478,6 +483,16 @@ def _too_large_error(
     )
     if np.isinf(value):
         return DataError(f"{problem}, and features must be finite: {way_out}, else write a number")
+    # A code for missing is one value; several long numbers are names, such as those of accounts.
+    if len(np.unique(column[np.abs(column) >= MAX_CELL_VALUE])) > _MAX_MISSING_CODES:
+        way_out = (
+            f"if they are names, {reference.as_categorical()} takes them as such, and"
+            f" {reference.dropped()} leaves them out"
+            if can_be_read
+            else "if they are names, leave the column out of X"
+        )
+        reason = "many different numbers from 1e18 on, whose squares lose all others"
+        return DataError(f"{problem}, one of {reason}: {way_out}, else rescale the column")
     reason = "values from 1e18 on are usually codes for missing, and their squares lose all others"
     return DataError(f"{problem}; {reason}: {way_out}, else rescale the column")
 

@@ -149,7 +149,7 @@ Threshold = float | Literal["median"] | None
 The median includes the rows that test.
 """
 
-_MAX_NUMERIC_CLASSES = 20
+MAX_NUMERIC_CLASSES = 20
 """Largest number of distinct integers that count as classes if the task is not declared."""
 
 
@@ -294,7 +294,7 @@ def infer_task(
     values = np.unique(to_exact_numbers(target))
     return (
         "classification"
-        if len(values) <= _MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
+        if len(values) <= MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
         else "regression"
     )
 
@@ -343,7 +343,7 @@ def _check_target_format(
     distinct, codes = np.unique(texts.to_numpy(dtype=object), return_inverse=True)
     form = dominant_form(distinct, np.bincount(codes))
     # With few distinct values, text with units or single words among numbers are plausible classes.
-    is_small = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
+    is_small = len(distinct) <= MAX_NUMERIC_CLASSES and task == "auto"
     if form.kind is None or (form.kind == "unit" and is_small):
         return
     if form.kind == "date":

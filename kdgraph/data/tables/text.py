@@ -300,7 +300,7 @@ class TextFile:
         DataError
             If the file does not exist or cannot be read, or labels are missing or all equal.
         """
-        from kdgraph.data.frames.targets import encode_target
+        from kdgraph.data.frames.targets import MAX_NUMERIC_CLASSES, encode_target
 
         path = resolve_existing(self.path)
         texts, labels, facts = (
@@ -309,6 +309,12 @@ class TextFile:
         texts, labels, source_rows = self._select_labels(texts, labels)
         # Labels are checked before the texts are vectorised, which takes much longer.
         y, classes, _ = encode_target(self.name, labels, "classification")
+        if classes.dtype.kind == "f" and len(classes) > MAX_NUMERIC_CLASSES:
+            raise DataError(
+                f"{self.name}: '{labels.name}' has {len(classes):,} different numbers, such as"
+                f" {classes[0]:g}, and texts have classes; choose a column of classes, or group the"
+                " numbers into classes"
+            )
         X = vectorize_texts(texts, self.n_features, self.vectors, posts=self.posts)
         warn_duplicate_rows(self.name, X)
         facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}

@@ -163,3 +163,18 @@ def test_exact_numbers_and_labels_keep_their_type():
     assert parse_integers(["7", str(2**64)]).tolist() == []
     assert label_array([-1, 2**63]).tolist() == ["-1", str(2**63)]
     assert label_array([True, False]).dtype == bool
+
+
+def test_many_numbers_beyond_the_largest_cell_are_names_and_few_are_codes_for_missing():
+    names = [2 * 10**18 + i * 10**15 for i in range(4)]
+    with pytest.raises(DataError) as caught:
+        load(frame(c=names))
+    assert str(caught.value) == (
+        f"t: column 'c' has {float(names[0])!r} in row 0, one of many different numbers from 1e18"
+        f" on, whose squares lose all others: {WAYS_OUT}, else rescale the column"
+    )
+    assert load(frame(c=names), categorical=["c"]).categories[1] == tuple(map(str, names))
+    with pytest.raises(
+        DataError, match=r"usually codes for missing.*'dataset\.missing=\[1e\+30\]'"
+    ):
+        load(frame(c=[1.0, 1e30, 2.0, 1e30]))

@@ -220,3 +220,17 @@ def test_file_of_a_folder_in_another_encoding_is_refused():
         "mail/ham/1.txt is not text in utf-16: byte 14 (0x6e) cannot be decoded",
         TextFile(folder, encoding="utf-16"),
     )
+
+
+def test_a_target_of_many_different_numbers_is_no_class():
+    frame = pd.DataFrame({"text": [f"word{i}" for i in range(24)], "price": np.arange(24) + 0.5})
+    frame.to_csv("mail.csv", index=False)
+    assert_refused(
+        "mail: 'price' has 24 different numbers, such as 0.5, and texts have classes; choose a"
+        " column of classes, or group the numbers into classes",
+        TextFile("mail.csv", target="price", n_features=16),
+    )
+    frame["price"] = np.arange(24) % 3 / 2  # such as half stars: few are classes
+    frame.to_csv("mail.csv", index=False)
+    data = TextFile("mail.csv", target="price", n_features=4096).load()
+    assert data.classes.tolist() == [0.0, 0.5, 1.0]
