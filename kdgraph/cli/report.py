@@ -13,11 +13,11 @@ from kdgraph.wording import counted
 
 def main(arguments: list[str]) -> int:
     """Write the page and return the exit code."""
-    from kdgraph.runner.files import refuse_folder, write_atomically
-
     args = parser().parse(arguments)
     output = Path(args.output)
-    refuse_folder(output, "--output")
+    from kdgraph.results.export import refuse_other_endings
+
+    refuse_other_endings(output, ("html",))
     from kdgraph.report.page.attachments import read_figures, read_tables
     from kdgraph.report.page.content import (
         Content,
@@ -28,6 +28,7 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.page.page import PageInfo, find_unfinished, render_page
     from kdgraph.results.comparison.study import build_study
     from kdgraph.results.records import find_runs, pause_garbage_collection
+    from kdgraph.runner.files import write_atomically
 
     notes: list[str] = []
 
@@ -77,7 +78,10 @@ def parser() -> CommandParser:
         ],
     )
     parser.add_argument(
-        "--output", default="report.html", metavar="FILE", help="the page (default: report.html)"
+        "--output",
+        default="report.html",
+        metavar="FILE",
+        help="the page, *.html (default: report.html)",
     )
     parser.add_argument("--title", metavar="TEXT", help="title of the page")
     parser.add_argument(

@@ -92,16 +92,32 @@ def file_kind(path: str | Path, kinds: Sequence[str], flag: str = "--output") ->
     UsageError
         Another ending, a folder that does not exist, or ``path`` is a folder.
     """
-    kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
-    if kind not in kinds:
-        endings = [f".{ending}" for ending in kinds]
-        raise UsageError(
-            f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'"
-        )
+    kind, folder = _ending(path, kinds, flag), Path(path).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
     refuse_folder(Path(path), flag)
     return kind
+
+
+def refuse_other_endings(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> None:
+    """Raise an error for a file whose folder may still be made.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that will be written.
+    kinds : sequence of str
+        Endings that are allowed.
+    flag : str, default="--output"
+        Flag of the command line that the error message names.
+
+    Raises
+    ------
+    UsageError
+        ``path`` is a folder, or it has another ending.
+    """
+    refuse_folder(Path(path), flag)
+    _ending(path, kinds, flag)
 
 
 def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> None:
@@ -298,6 +314,16 @@ def escape_latex(text: str) -> str:
     """
     escaped = text.translate(TEX)
     return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped
+
+
+def _ending(path: str | Path, kinds: Sequence[str], flag: str) -> str:
+    """Return the ending of a file without its dot; raise an error for one that is not allowed."""
+    kind = Path(path).suffix.removeprefix(".")
+    if kind not in kinds:
+        *others, last = [f".{ending}" for ending in kinds]
+        endings = f"{', '.join(others)} or {last}" if others else last
+        raise UsageError(f"{flag} must end in {endings}, got '{path}'")
+    return kind
 
 
 def _escape_markdown(text: str) -> str:

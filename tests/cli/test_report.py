@@ -79,6 +79,8 @@ def test_help_is_printed(kdg, capsys):
     ("arguments", "line"),
     [
         (["--output", "."], "kdg: --output must be a file, got '.', which is a folder\n"),
+        (["--output", "rep.pdf"], "kdg: --output must end in .html, got 'rep.pdf'\n"),
+        (["--output", "none"], "kdg: --output must end in .html, got 'none'\n"),
         (
             ["--figures", "few"],
             (
@@ -97,6 +99,19 @@ def test_unusable_arguments_are_refused_in_one_line(kdg, arguments, line):
     code, said, told = kdg(*arguments)
     assert (code, said) == (2, "")
     assert told.replace("'none', 'some', 'all'", "none, some, all") == line
+
+
+def test_a_file_of_another_kind_is_left_as_it_is(kdg, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    assert kdg("--output", "rows.csv")[0] == 2
+    assert (tmp_path / "rows.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_the_page_states_how_numbers_are_compared(kdg, tmp_path):
+    kdg()
+    page = (tmp_path / "report.html").read_text()
+    assert "compared as they are, a relative difference of 1e-09 is a tie" in page
+    assert "four decimals" not in page
 
 
 @pytest.mark.slow

@@ -382,6 +382,63 @@ return [...document.querySelectorAll("#ranks text")].filter((text) => {
 """
 
 
+def small_page(folder, *records):
+    """The address of a report of these runs."""
+    out = write(folder / "outputs", list(records))
+    assert main(["report", "--out", str(out), "--output", str(folder / "small.html")]) == 0
+    return (folder / "small.html").as_uri()
+
+
+def test_a_phone_shows_numbers_beside_the_names_of_methods(phone, tmp_path):
+    kinds = ("kdf", "isotonic")  # on two parents, so there is a column of parents
+    phone.get(small_page(tmp_path, *(make_record("dataset=wine", f"method={k}") for k in kinds)))
+    reader = Reader(phone)
+    heads = reader.script(
+        "return [...document.querySelectorAll('#methods-table thead th')].map((head) =>"
+        " [head.textContent, head.getBoundingClientRect().right])"
+    )
+    assert [name for name, _ in heads][-1] == "Parent" and heads[1][0] == "error"
+    assert all(right <= 390 for _, right in heads[:3])
+
+
+def test_what_the_names_of_methods_have_already_is_no_column(browser, tmp_path):
+    runs = [
+        make_record(
+            "dataset=wine",
+            "method=isotonic",
+            f"parent.n_estimators={n}",
+            method="random_forest-isotonic",
+        )
+        for n in (20, 30)
+    ]
+    browser.get(small_page(tmp_path, *runs))
+    reader = Reader(browser)
+    assert len(reader.all("#methods-table tbody tr")) == 4
+    heads = [head.text for head in reader.all("#methods-table thead th")]
+    assert heads[:2] == ["Method", "error"] and "Parent" not in heads
+
+
+def test_one_data_set_has_the_legend_of_its_bars(browser, tmp_path):
+    browser.get(small_page(tmp_path, make_record("dataset=wine", "method=isotonic")))
+    reader = Reader(browser)
+    assert reader.all("#methods-table .bar")
+    assert reader.one("#methods-legend").text == (
+        "better than its own parent the same worse; the counts beneath are in this order."
+    )
+    assert reader.one("#methods-lead").text == (
+        "Means over seeds. Beneath: whether the method is better than, the same as, or worse than"
+        " its own parent."
+    )
+
+
+def test_parents_alone_have_no_legend_of_bars(browser, tmp_path):
+    run = make_record("dataset=wine", "method=none")
+    browser.get(small_page(tmp_path, run))
+    reader = Reader(browser)
+    assert not reader.all("#methods-table .bar")
+    assert not reader.one("#methods-legend").is_displayed()
+
+
 def test_no_label_of_the_mean_ranks_is_cut_on_a_phone(phone, page):
     phone.get(page[0])
     reader = Reader(phone)
@@ -549,8 +606,8 @@ def test_a_task_is_chosen_on_the_whole_page(mixed):
         "kdf",
     ]
     heads = {
-        "regression": ["Parent", "RMSE", "CRPS", "coverage"],
-        "detection": ["Parent", "error", "AUROC\nat radius 2"],
+        "regression": ["RMSE", "CRPS", "coverage", "Parent"],
+        "detection": ["error", "AUROC\nat radius 2", "Parent"],
     }
     for task, method, dataset in (
         ("regression", "global_pit", "tran20"),

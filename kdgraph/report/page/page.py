@@ -19,6 +19,7 @@ from jinja2 import Environment
 
 from kdgraph import __version__
 from kdgraph.report.page.attachments import PageFigures, PageTables
+from kdgraph.results.names import NOISE
 from kdgraph.results.records import PAPER_PROTOCOL_NOTE, parse_filter
 from kdgraph.runner.run_dir import LOCK_FILE, RunDir
 
@@ -128,6 +129,7 @@ def render_page(
         style=style,
         theme=theme,
         script=script,
+        noise=f"{NOISE:g}",
         paper_protocol=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
         policy=content_policy([theme, script], [style]),
         data=script_json({**content, "unfinished": rows}),

@@ -21,7 +21,7 @@ function methodColumn(column) {
     summary.set(row, { ...found, median: means.length ? median(means) : null, mean: means.length ? mean(means) : null, n: means.length, total: found.better + found.same + found.worse });
   }
   return {
-    key: column.id + column.index, name: column.short, detail: column.detail, about: aboutColumn(column), n: true,
+    summary, key: column.id + column.index, name: column.short, detail: column.detail, about: aboutColumn(column), n: true,
     first: column.ideal === "higher" ? "descending" : "ascending",
     value: (row) => summary.get(row).median,
     text: (row) => {
@@ -50,6 +50,12 @@ function wins({ better, same, worse }) {
   return make("span", { class: "bar", "aria-hidden": "true" }, part("better", better), part("same", same), part("worse", worse));
 }
 
+// Whether the name of a method has every word of its parents' names: a parent's name begins its own, and settings follow.
+function namesItsParents(row) {
+  const words = row.name.split(" ");
+  return row.kind === "parent" || row.on.every((parent) => bare(parent).split(" ").every((word, i) => i ? words.includes(word) : row.name.startsWith(word)));
+}
+
 function renderMethods() {
   const shown = columnsOfTask().filter((column) => column.shown), rows = rowsOfTask(), datasets = datasetsOfTask();
   const repetitions = (dataset, row) => runsOf(dataset, row).filter((same) => same.some(isOfTask)).length;
@@ -58,19 +64,24 @@ function renderMethods() {
   ROWS.forEach((row) => { row.cls = row.kind === "parent" ? "is-parent" : null; });
   const even = (values) => new Set(values).size < 2;
   const isEven = even(rows.map(used)) && even(rows.map(runs));
+  const columns = shown.map(methodColumn), summaries = columns.flatMap((column) => rows.map((row) => column.summary.get(row)));
+  // Numbers first: on a phone nothing else is beside the names. What a name has already is no column.
   methodsGrid.setColumns([
     { key: "name", name: "Method", about: "Method\nA parent, or one with what was fitted after it. Enter shows its runs.", value: (row) => row.name, text: (row) => breakable(marked(row.name)), tip: methodTip },
-    ...(DATA.parents.length > 1 ? [{ key: "on", name: "Parent", about: "Parent\nThe model that the method stands on.", value: (row) => row.on.join(), text: (row) => row.kind === "parent" ? "" : row.on.map(bare).join(", "), cls: () => "quiet" }] : []),
+    ...columns,
     ...(isEven ? [] : [
       { key: "datasets", name: "Data sets", about: "Data sets\nOn how many of them there is a run.", n: true, value: used, text: (row) => count(used(row)), cls: () => "quiet" },
       { key: "runs", name: "Runs", about: "Runs\nOf the parent, each is counted once for each data set and seed.", n: true, value: runs, text: (row) => count(runs(row)), cls: () => "quiet" },
     ]),
-    ...shown.map(methodColumn),
+    ...(DATA.parents.length > 1 && rows.some((row) => !namesItsParents(row)) ? [{ key: "on", name: "Parent", about: "Parent\nThe model that the method stands on.", value: (row) => row.on.join(), text: (row) => row.kind === "parent" ? "" : breakable(row.on.map(bare).join(", ")), cls: () => "quiet name" }] : []),
   ]);
   methodsGrid.setRows(rows);
   const all = datasets.length, uneven = shown.some((column) => new Set(rows.map((row) => measuredOn(row, column)).filter(Boolean)).size > 1);
-  byId("methods-lead").textContent = all === 1 ? "Means over seeds." : `Medians over data sets of means over seeds${isEven ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)` : ""}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
-  byId("methods-legend").hidden = all === 1;
+  const anyTally = summaries.some((found) => found.total);
+  byId("methods-lead").textContent = all === 1 ? `Means over seeds.${anyTally ? " Beneath: whether the method is better than, the same as, or worse than its own parent." : ""}` : `Medians over data sets of means over seeds${isEven ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)` : ""}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
+  byId("methods-legend").hidden = !anyTally;
+  byId("methods-sure").hidden = !summaries.some(isSure);
+  byId("methods-best").hidden = !shown.some((column) => column.tests?.best.length);
   byId("methods-paper").hidden = !rows.some((row) => AS_IN_PAPER.has(row.name));
   const notes = shown.filter((column) => column.tests?.notes.length).map((column) => `${column.label}: ${column.tests.notes.join(" ")}`);
   byId("methods-notes").replaceChildren(...(notes.length ? [make("summary", {}, "Tests"), make("ul", {}, ...notes.map((note) => make("li", {}, note)))] : []));
