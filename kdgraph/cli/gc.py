@@ -33,8 +33,11 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
-    from kdgraph.runner.cleanup import damaged_records, delete, find_garbage
+    from kdgraph.results.records import no_finished_run
+    from kdgraph.runner.cleanup import damaged_records, delete, find_garbage, has_runs
 
+    if not has_runs(out):
+        raise no_finished_run(out)
     for line in damaged_records(out):
         print(f"kdg: {line}", file=sys.stderr)
     files = find_garbage(out)

@@ -71,6 +71,7 @@ def list_groups(catalogue: Catalogue, width: int) -> str:
     lines += [
         "",
         "kdg list GROUP         the options of a group, such as 'kdg list method'",
+        "kdg list GROUP --all   also presets of papers, which the numbers leave out",
         "kdg list GROUP WORD    those whose name or line has the word",
         "kdg show key=value     a composed config, with the meaning of each key",
     ]
@@ -103,6 +104,7 @@ def list_options(
         If no option has the words.
     """
     from kdgraph.config.catalogue import PAPER, first_comment
+    from kdgraph.config.messages import list_command
     from kdgraph.errors import ConfigError
 
     if group not in catalogue.groups:
@@ -123,10 +125,8 @@ def list_options(
     more = f"{counted(n_hidden, 'preset')} of papers: kdg list {group} --all" if n_hidden else ""
     if not shown:
         text = " ".join(words)
-        raise UsageError(
-            f"no {group} has '{text}' in its name or line"
-            + (f"; {more}" if more else f"; 'kdg list {group}' shows all {len(lines)}")
-        )
+        all_options = f"{list_command(group, lines)} shows all {len(lines)}"
+        raise UsageError(f"no {group} has '{text}' in its name or line; {more or all_options}")
     sections: dict[str, list[str]] = {}
     for option in shown:
         sections.setdefault(_section(catalogue, group, option), []).append(option)

@@ -64,9 +64,20 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     others = (
         f"(available: {', '.join(names)})"
         if len(names) <= MOST_NAMED
-        else f"('kdg list {group}' shows all {len(names)})"
+        else f"({list_command(group, names)} shows all {len(names)})"
     )
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
+
+
+def list_command(group: str, names: Iterable[str]) -> str:
+    """Return the quoted command that lists all options of a group.
+
+    Without ``--all`` the command leaves out the presets of papers.
+    """
+    from kdgraph.config.catalogue import PAPER  # which imports this module
+
+    has_presets = any(name.startswith(PAPER) for name in names)
+    return f"'kdg list {group}{' --all' if has_presets else ''}'"
 
 
 def library_missing(chosen: str, library: str, extra: str) -> ConfigError:

@@ -366,10 +366,7 @@ def find_runs(
     if left_out := reader.left_out(out):
         note(f"left out of {out}: {left_out}")
     if not reader.runs:
-        raise UsageError(
-            f"no finished run in '{out}'; make one with 'kdg run', or name another folder with"
-            " --out"
-        )
+        raise no_finished_run(out)
     if not passing:
         refuse_unknown_filters(conditions, [run.record for run in reader.runs])
         n_runs = counted(len(reader.runs), "run")
@@ -385,6 +382,13 @@ def find_runs(
     for line in hidden_differences([run.record for run in runs]):
         note(line)
     return sorted(runs, key=_sort_key)
+
+
+def no_finished_run(out: str | Path) -> UsageError:
+    """Return the error for a folder without a finished run."""
+    return UsageError(
+        f"no finished run in '{out}'; make one with 'kdg run', or name another folder with --out"
+    )
 
 
 @contextmanager

@@ -52,6 +52,11 @@ def find_garbage(out: Path) -> list[Garbage]:
     return sorted(garbage, key=lambda file: (file.kind, file.path))
 
 
+def has_runs(out: Path) -> bool:
+    """Return whether ``out`` has a store or the record of a run, so that runs were made there."""
+    return (out / STORE_FOLDER).is_dir() or any((run / RECORD).is_file() for run in _run_dirs(out))
+
+
 def damaged_records(out: Path) -> list[str]:
     """Return a line on each record below ``out`` that is not as it was written.
 

@@ -52,8 +52,8 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         (
             ["run", "dataset=spirl"],
             (
-                "no dataset named 'spirl'; did you mean 'spiral'? ('kdg list dataset' shows all"
-                f" {N_DATASETS})"
+                "no dataset named 'spirl'; did you mean 'spiral'? ('kdg list dataset --all'"
+                f" shows all {N_DATASETS})"
             ),
         ),
         (
@@ -223,7 +223,7 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
             ["run", "experiment=bench/simulation"],
             (
                 "no experiment named 'bench/simulation'; did you mean 'bench/simulations'? ('kdg"
-                f" list experiment' shows all {N_EXPERIMENTS})"
+                f" list experiment --all' shows all {N_EXPERIMENTS})"
             ),
         ),
         (
@@ -234,8 +234,8 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         (
             ["show", "dataset=spirl"],
             (
-                "no dataset named 'spirl'; did you mean 'spiral'? ('kdg list dataset' shows all"
-                f" {N_DATASETS})"
+                "no dataset named 'spirl'; did you mean 'spiral'? ('kdg list dataset --all'"
+                f" shows all {N_DATASETS})"
             ),
         ),
     ],

@@ -198,5 +198,13 @@ def test_without_a_terminal_it_deletes_nothing(kdg, configs, tmp_path, monkeypat
     assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists()
 
 
+def test_a_folder_without_runs_is_refused_as_by_other_commands(kdg, tmp_path, capsys):
+    (tmp_path / "other" / "a" / "b" / "c").mkdir(parents=True)
+    code, out, err = kdg("--out", "other")
+    assert (code, out) == (2, "") and err.startswith("kdg: no finished run in 'other'; ")
+    assert main(["table", "--out", "other"]) == 2
+    assert capsys.readouterr().err == err
+
+
 def test_a_folder_that_is_not_there(kdg):
     assert kdg("--out", "gone") == (2, "", "kdg: --out gone: there is no such folder\n")

@@ -59,7 +59,7 @@ def test_the_examples_can_be_parsed(example):
 @pytest.mark.parametrize("example", RUNNABLE)
 def test_the_examples_work(kdg, tmp_path, example):
     if example.startswith("kdg gc"):
-        (tmp_path / "outputs").mkdir()
+        (tmp_path / "outputs" / ".store").mkdir(parents=True)
         example = example.replace("/scratch/outputs", "outputs")
     code, out, err = kdg(*shlex.split(example)[1:])
     assert (code, err) == (0, "") and out

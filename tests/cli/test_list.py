@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kdgraph.cli.list import list_groups, list_options
@@ -14,12 +16,21 @@ CATALOGUE = Catalogue([conf_dir()])
 
 def test_the_overview_has_a_line_for_each_group_within_80_columns(kdg):
     code, out, _ = kdg("list")
-    groups = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()[:-4]}
+    groups = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()[:-5]}
     assert code == 0 and list(groups) == list(CATALOGUE.groups)
     assert set(groups) == {path.name for path in conf_dir().iterdir() if path.is_dir()} - {"hydra"}
     for group, (count, purpose) in groups.items():
         assert purpose == GROUPS[group] and int(count) <= len(CATALOGUE.groups[group])
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_all_that_an_error_counts_is_what_its_command_lists(kdg):
+    """Presets of papers are counted where the command lists them, and only there."""
+    for group in ("dataset", "method", "gate"):
+        _, _, err = kdg("list", group, "nothing of this")
+        found = re.search(r"'kdg (.*)' shows all (\d+)", err)
+        listed = kdg(*found[1].split())[1].splitlines()
+        assert sum(line.startswith("  ") for line in listed) == int(found[2])
 
 
 def test_list_shows_options_with_their_line(kdg):

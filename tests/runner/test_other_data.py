@@ -191,7 +191,7 @@ def test_names_can_be_swept_and_run_side_by_side(tmp_path, capsys):
         ),
         (
             ["ood=dataset", "ood.name=svnh"],
-            r"no dataset named 'svnh'; did you mean 'svhn'? ('kdg list dataset' shows all ",
+            r"no dataset named 'svnh'; did you mean 'svhn'? ('kdg list dataset --all' shows all ",
         ),
         (
             ["dataset=wine", "ood=dataset", "ood.name=wine"],
