@@ -47,13 +47,20 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def with_spread(value: float, spread: float, digits: int = 3) -> str:
-    """Write a number with its standard deviation, which has as many decimals where these show it.
+    """Write a number with its standard deviation, which has as many decimals, or one more.
 
-    >>> with_spread(0.318, 0.0123), with_spread(0.318, 2e-5), with_spread(1.234e-6, 5.6e-8)
-    ('0.318 ± 0.012', '0.318 ± 2.0e-05', '1.23e-06 ± 6e-08')
+    A deviation that these decimals would show as 0 has two significant digits.
+
+    >>> with_spread(0.318, 0.0123), with_spread(0.318, 4.8e-4), with_spread(0.318, 2e-5)
+    ('0.318 ± 0.012', '0.318 ± 0.0005', '0.318 ± 2.0e-05')
+    >>> with_spread(1.234e-6, 5.6e-8)
+    '1.23e-06 ± 6e-08'
     """
     text = significant(value, digits)
-    fixed = f"{spread:.{len(text.partition('.')[2])}f}"
+    decimals = len(text.partition(".")[2])
+    fixed = f"{spread:.{decimals}f}"
+    if float(fixed) == 0 and decimals:
+        fixed = f"{spread:.{decimals + (spread > 0)}f}"
     if "e" in text and spread > 0:
         smaller = math.floor(math.log10(abs(value))) - math.floor(
             math.log10(spread)

@@ -160,7 +160,7 @@ def _show(
         for comparison in comparisons
         if (section := datasets_section(comparison, args.digits))
     ]
-    sections.append(remarks_section(selection, comparisons, with_spread=all_datasets))
+    sections.append(remarks_section(selection, comparisons, sections))
     show(sections_to_text(sections, terminal_width()))
     if not all_datasets:
         show(
@@ -174,9 +174,7 @@ def _write(
 ) -> None:
     from kdgraph.results.comparison.tables import (
         comparison_table,
-        datasets_section,
-        means_section,
-        remarks_section,
+        file_sections,
         study_heading,
     )
     from kdgraph.results.export import sections_to_latex, sections_to_markdown, write_columns
@@ -186,15 +184,7 @@ def _write(
     if kind == ".csv":
         write_columns(comparison_table(selection, comparisons), args.output)
     else:
-        sections = [
-            section
-            for comparison in comparisons
-            if (section := datasets_section(comparison, args.digits))
-        ]
-        sections += [
-            means_section(selection, comparison, args.digits) for comparison in comparisons
-        ]
-        sections.append(remarks_section(selection, comparisons, with_spread=True))
+        sections = file_sections(selection, comparisons, args.digits)
         text = (sections_to_markdown if kind == ".md" else sections_to_latex)(
             sections, study_heading(selection)
         )

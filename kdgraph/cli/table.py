@@ -102,7 +102,7 @@ def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
 def _show(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import wrap_line
-    from kdgraph.results.measures import select_measures
+    from kdgraph.results.measures import metric_notes, select_measures
     from kdgraph.results.names import name_runs
     from kdgraph.results.records import PAPER_PROTOCOL, PAPER_PROTOCOL_NOTE, uses_paper_protocol
     from kdgraph.results.table import pivot_text, reading_order, table_lines
@@ -116,12 +116,15 @@ def _show(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     columns = measures if args.metric else reading_order(measures)
     width = terminal_width()
     rows = None if width is None else MOST_LINES
-    show(pivot_text(lines, columns, width=width, rows=rows))
+    text = pivot_text(lines, columns, width=width, rows=rows)
+    show(text)
+    on_screen = text.partition("\n")[0].split()
     notes = [
         f"{counted(len(runs), 'run')}: {counted(len(lines), 'line')},"
         f" {counted(len(measures), 'measure')}; --output FILE writes every number with its standard"
         " error, --metric and --on choose"
     ]
+    notes[:0] = metric_notes(measure for measure in columns if measure.metric in on_screen)
     if any(uses_paper_protocol(run.record) for run in runs):
         notes.insert(0, f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}")
     for note in notes:

@@ -11,6 +11,7 @@ from kdgraph.results.measures import (
     ROWS,
     Measure,
     choose_ood_measures,
+    metric_notes,
     read_measures,
     unique_labels,
 )
@@ -248,7 +249,10 @@ def _metrics(record: Record, width: int | None) -> list[str]:
         label, *more = label_lines[measure]
         lines.append(f"  {label:<{first}}{cells}{notes[measure]}".rstrip())
         lines += [f"  {line}" for line in more]
-    return lines + (ood_table(values, outside, names, record, width) if has_ood_table else [])
+    lines += ood_table(values, outside, names, record, width) if has_ood_table else []
+    for note in metric_notes(dict.fromkeys([*shown, *outside])):
+        lines += wrap_line(f"  {note}", width, "    ")
+    return lines
 
 
 def _marked_cells(

@@ -1,4 +1,4 @@
-"""The table at the end of a sweep: mean ± standard deviation over seeds, and the warnings.
+"""The table at the end of a sweep: means over seeds with their deviations, and the warnings.
 
 Names come from the values that the sweep varies: a setting that is the same in all runs is in no
 name.
@@ -17,6 +17,7 @@ from kdgraph.results.measures import (
     DEFAULT_METRICS,
     Measure,
     choose_ood_measures,
+    metric_notes,
     unique_labels,
 )
 from kdgraph.results.names import MISSING, ON_ALL_ROWS, format_mean, format_value, number_range
@@ -133,9 +134,12 @@ def _section(name: str, runs: Sequence[SweepRun]) -> Section:
         [row, *(_cell(values.get(m, {}).values(), m.info.unit) for m in labels)]
         for row, values in rows.items()
     ]
-    title = " · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])
+    has_spread = any("±" in cell for _, *numbers in cells for cell in numbers)
+    spread = ["mean ± standard deviation"] if has_spread else []
+    title = " · ".join([name, _seeds(runs), *spread, *_prior(runs)])
     has_paper_protocol = any(uses_paper_protocol(run.record) for run in runs)
     notes = [f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}"] if has_paper_protocol else []
+    notes += metric_notes(labels)
     return Section(title, ["", *labels.values()], cells, notes)
 
 

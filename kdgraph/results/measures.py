@@ -48,6 +48,22 @@ COMPARISON_METRICS = (
     *("rmse", "crps", "coverage", "oce", "auroc"),
 )
 """Metrics by which methods are compared unless the user chooses others."""
+SET_COVERAGE_METRICS = (
+    *("set_coverage", "size_stratified_coverage", "worst_class_coverage"),
+    "worst_group_set_coverage",
+)
+"""Registry names of metrics that are judged by the nominal coverage of prediction sets."""
+METRIC_NOTES = {
+    "oce": (
+        "OCE: out-of-distribution calibration error, the mean distance of the largest probability"
+        " from the largest class prior"
+    ),
+    "oce_of_mean": (
+        "OCE of the mean: out-of-distribution calibration error, the distance of the mean largest"
+        " probability from the largest class prior"
+    ),
+}
+"""Meaning of metrics whose labels no textbook has, by their names in the registry."""
 FEWEST_METRICS = 3
 """Metrics of a comparison: if fewer of :data:`COMPARISON_METRICS` were measured, others follow."""
 DETECTION_METRICS = ("auroc", "fpr95")
@@ -235,6 +251,14 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
         if on != "spaces"
     }
     node = record["config"]["ood"] or {}
+    # A coverage of sets has the level of the method that makes them, which is no option of its own.
+    nominal = (record["config"].get("conformal") or {}).get("coverage")
+    level = _option_texts({"level": nominal}) if nominal is not None else ()
+    for of_rows in options.values():
+        for name in of_rows:
+            about = record["about_metrics"].get(name) or {}
+            if (about.get("metric") or name) in SET_COVERAGE_METRICS:
+                of_rows[name] += level
     content = content_digests(record, "ood.")  # other content of a file is other rows
     drawn = _drawn(node)
     drawn_of_source = {key: _drawn(of) for key, of in (node.get("sources") or {}).items()}
@@ -288,6 +312,12 @@ def unique_labels(measures: Sequence[Measure]) -> dict[Measure, str]:
         texts = [f"{_spaced(key)} {own[key]}" for key in differing if key in own]
         labels[measure] = ", ".join([measure.label, *texts])
     return labels
+
+
+def metric_notes(measures: Iterable[Measure]) -> list[str]:
+    """Return a line on the meaning of each of the measures' metrics that has one."""
+    names = dict.fromkeys(measure.metric_name for measure in measures)
+    return [METRIC_NOTES[name] for name in names if name in METRIC_NOTES]
 
 
 def select_measures(

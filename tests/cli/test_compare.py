@@ -4,6 +4,8 @@ wrongly.
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -71,10 +73,14 @@ def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
             "  Numbers are compared as they are, not as they are printed; a relative difference of"
             " 1e-09 is a tie."
         ),
-        "  p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
+        "  p: two-sided Wilcoxon signed-rank test, adjusted over the methods (Holm).",
         (
             "  ◂: the best, and all that do not differ significantly from it; omitted if no"
             " difference is significant."
+        ),
+        (
+            "  OCE: out-of-distribution calibration error, the mean distance of the largest"
+            " probability from the largest class prior."
         ),
     ]
     assert (
@@ -107,6 +113,29 @@ def test_few_data_sets_are_shown_one_by_one(kdg) -> None:
 def test_another_baseline(kdg, name, baseline) -> None:
     code, said, _ = kdg("--against", name, "--metric", "error")
     assert code == 0 and f"8 data sets, against {baseline}\n" in said
+
+
+def test_a_file_of_one_data_set_has_what_the_terminal_shows(kdg, tmp_path) -> None:
+    given = ("dataset=d0", "--metric", "error,mmc")
+    assert kdg(*given, "--output", "t.md")[0] == 0
+    text = (tmp_path / "t.md").read_text()
+    for line in kdg(*given)[1].splitlines()[1:]:
+        for words in re.split(r"\s{2,}", line.strip()):
+            assert words in text
+    assert "| kdf | 2/0/0 |" in text and "| kdf | 0.4010 ± 0.0014 | 0.9000 ± 0.0000 |" in text
+    for absent in ("p:", "bold:", "median"):
+        assert absent not in text
+
+
+def test_a_file_has_the_outcomes_over_seeds_of_each_data_set(kdg, tmp_path) -> None:
+    assert kdg("--output", "t.md", "--metric", "error")[0] == 0
+    lines = (tmp_path / "t.md").read_text().splitlines()
+    at = lines.index("## error, against random_forest (parent), wins/ties/losses: each data set")
+    assert lines[at + 2 : at + 5] == [
+        "| data set | isotonic | kdf | sigmoid |",
+        "| --- | ---: | ---: | ---: |",
+        "| d0 | 0/2/0 | 2/0/0 | 0/0/2 |",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["md", "tex"])

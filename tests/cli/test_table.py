@@ -41,6 +41,11 @@ def test_a_line_is_one_model_of_one_run(kdg) -> None:
         "a         sigmoid                    0  0.3000    0.0100",
         "",
         (
+            "OCE: out-of-distribution calibration error, the mean distance of the largest"
+            " probability from the largest class prior"
+        ),
+        "",
+        (
             "3 runs: 5 lines, 2 measures; --output FILE writes every number with its standard"
             " error, --metric and --on choose"
         ),

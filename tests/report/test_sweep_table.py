@@ -43,7 +43,7 @@ def test_a_sweep_of_regressors_shows_what_was_measured():
 
 def test_a_sweep_of_detectors_shows_what_they_detect():
     assert sweep_table([SweepRun(detection_run())]).splitlines() == [
-        "spiral · seed 0 · mean ± standard deviation · prior 0.500",
+        "spiral · seed 0 · prior 0.500",
         (
             "                         error   AUROC on kmnist   AUROC on noise   FPR95 on kmnist  "
             " FPR95 on noise"

@@ -9,6 +9,7 @@ from kdgraph.results.measures import (
     Measure,
     choose_measures,
     choose_ood_measures,
+    metric_notes,
     read_measures,
     representative_sets,
     select_measures,
@@ -105,6 +106,32 @@ def test_labels_contain_options_that_are_numbers(record) -> None:
         "coverage, level 0.9",
         "my_score, k 3",
     ]
+
+
+def test_the_coverage_of_prediction_sets_has_the_level_of_their_method(record) -> None:
+    def measures(**conformal):
+        return measures_of(
+            record(
+                values={"set_coverage": 0.93, "set_size": 1.2},
+                config={"conformal": {"name": "aps", **conformal}} if conformal else None,
+            )
+        )
+
+    coverage, size = measures(coverage=0.9)
+    assert coverage.label == "set coverage, level 0.9" and "level" not in size.label
+    assert ("level", "0.9") in coverage.options
+    other, same_size = measures(coverage=0.95)
+    assert other != coverage and same_size == size
+    assert [measure.label for measure in measures()] == ["set coverage", size.label]
+
+
+def test_metrics_that_no_textbook_has_are_explained(record) -> None:
+    one = record(values={"error": 0.1, "oce@sphere:radius=2": 0.2, "oce@sphere:radius=5": 0.2})
+    assert metric_notes(measures_of(one)) == [
+        "OCE: out-of-distribution calibration error, the mean distance of the largest probability"
+        " from the largest class prior"
+    ]
+    assert metric_notes(measures_of(record(values={"ece": 0.1}))) == []
 
 
 def test_labels_contain_the_feature_space(record) -> None:

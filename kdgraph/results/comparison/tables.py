@@ -18,6 +18,7 @@ from kdgraph.results.comparison.significance import (
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.estimate import SIMULATIONS
 from kdgraph.results.export import Section
+from kdgraph.results.measures import metric_notes
 from kdgraph.results.names import (
     MARK,
     MISSING,
@@ -32,9 +33,10 @@ from kdgraph.results.names import (
 from kdgraph.results.records import PAPER_PROTOCOL_NOTE, uses_paper_protocol
 from kdgraph.wording import counted, some
 
-DATASETS_COLUMNS = (
-    *("", "mean rank", "data sets", "median", "wins/ties/losses", "median change", "p"),
-)
+OUTCOMES = "wins/ties/losses"
+P = " (p)"
+"""Behind :data:`OUTCOMES` where p values follow them."""
+DATASETS_COLUMNS = ("", "mean rank", "data sets", "median", OUTCOMES, "median change", "p")
 """Columns of the table over data sets."""
 COMPARISON_COLUMNS = {
     "over": (
@@ -64,6 +66,8 @@ COMPARISON_COLUMNS = {
     "p": "two-sided Wilcoxon signed-rank test over pairs, adjusted over the methods (Holm)",
 }
 """Column of the long table → description."""
+MOST_FILE_COLUMNS = 6
+"""Columns of numbers up to which methods are columns in a file, however few data sets there are."""
 _MOST_CONFLICTS = 5
 
 
@@ -111,7 +115,7 @@ def dataset_sections(
         }
         title = (
             f"{dataset}, {counted(n_seeds, repetition_noun(study))}{_against_phrase(baselines)}:"
-            f" wins/ties/losses{'' if few else ' (p)'}"
+            f" {OUTCOMES}{'' if few else P}"
         )
         cells = _outcome_rows(dataset, methods, tested, with_p=not few)
         head = ["", *(comparison.label for comparison in tested)]
@@ -170,10 +174,62 @@ def means_section(study: Study, comparison: MeasureComparison, digits: int) -> S
     )
 
 
+def outcomes_section(study: Study, comparison: MeasureComparison) -> Section | None:
+    """Return the tests over seeds with a row for each data set and a column for each method.
+
+    It is None if no data set has two seeds or more, and if neither direction is better.
+    """
+    tested = {
+        name: comparison.over_seeds[name]
+        for name in study.datasets
+        if len(study.repetitions[name]) > 1 and comparison.over_seeds.get(name)
+    }
+    if not comparison.is_judged or not tested:
+        return None
+    noun = repetition_noun(study)
+    few = {
+        name: too_few_note(len(study.repetitions[name]), len(baselines), noun)
+        for name, baselines in tested.items()
+    }
+    methods = [name for name in study.methods if any(name in of for of in tested.values())]
+    rows = [
+        [name, *(_outcome_cell(of.get(method), with_p=not few[name]) for method in methods)]
+        for name, of in tested.items()
+    ]
+    against = {baseline.name for of in tested.values() for baseline in of.values()}
+    title = (
+        f"{comparison.label}{_against_phrase(against)}, {OUTCOMES}{'' if all(few.values()) else P}:"
+        " each data set"
+    )
+    notes = dict.fromkeys(note for note in few.values() if note)
+    return Section(title, ["data set", *methods], rows, list(notes))
+
+
+def file_sections(
+    study: Study, comparisons: Sequence[MeasureComparison], digits: int
+) -> list[Section]:
+    """Return all tables and notes for a file.
+
+    Several data sets are the rows of a table for each measure, as publications have them, unless
+    there are many methods and fewer data sets: then methods are the rows.
+    """
+    if len(study.datasets) == 1:
+        (name,) = study.datasets
+        sections = [_upright(s) for s in dataset_sections(study, name, comparisons, digits)]
+    else:
+        over_datasets = (datasets_section(comparison, digits) for comparison in comparisons)
+        sections = [section for section in over_datasets if section]
+        for comparison in comparisons:
+            sections.append(_upright(means_section(study, comparison, digits)))
+            if outcomes := outcomes_section(study, comparison):
+                sections.append(_upright(outcomes))
+    return [*sections, remarks_section(study, comparisons, sections)]
+
+
 def remarks_section(
-    study: Study, comparisons: Sequence[MeasureComparison], *, with_spread: bool
+    study: Study, comparisons: Sequence[MeasureComparison], tables: Sequence[Section]
 ) -> Section:
-    """Return the notes that all tables share.
+    """Return the notes that all tables share, on what occurs in them.
 
     Parameters
     ----------
@@ -181,25 +237,33 @@ def remarks_section(
         The runs.
     comparisons : sequence of MeasureComparison
         All of the tables.
-    with_spread : bool
-        True if a table contains ±.
+    tables : sequence of Section
+        The tables that are shown.
     """
-    notes = spread_notes(study) if with_spread else []
-    if len(study.datasets) > 1:
+    cells = [cell for table in tables for row in table.rows for cell in row[1:]]
+    columns = {column for table in tables for column in table.head}
+    titles = [table.title for table in tables]
+    is_repeated = any(len(of_dataset) > 1 for of_dataset in study.repetitions.values())
+    has_marks = any(cell.endswith(MARK) for cell in cells)
+    has_outcomes = OUTCOMES in columns or any(OUTCOMES in title for title in titles)
+    notes = spread_notes(study) if not is_repeated or any("±" in cell for cell in cells) else []
+    if "median" in columns:
         notes.append("median, median change: over data sets, of means over seeds.")
-    has_pairs = len(study.datasets) > 1 or any(len(of) > 1 for of in study.repetitions.values())
-    if has_pairs and any(comparison.is_judged for comparison in comparisons):
+    if has_outcomes or has_marks:
         notes.append(
             "Numbers are compared as they are, not as they are printed; a relative difference of"
             f" {NOISE:g} is a tie."
         )
-        notes.append("p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).")
+    if "p" in columns or any(f"{OUTCOMES}{P}" in title for title in titles):
+        notes.append("p: two-sided Wilcoxon signed-rank test, adjusted over the methods (Holm).")
+    if has_marks:
         notes.append(
             "◂: the best, and all that do not differ significantly from it; omitted if no"
             " difference is significant."
         )
     if untested := [comparison.label for comparison in comparisons if not comparison.is_judged]:
         notes.append(f"Neither direction is better, so nothing is tested: {'; '.join(untested)}.")
+    notes += [f"{note}." for note in metric_notes(c.measure for c in comparisons)]
     return Section("", notes=[*notes, *caution_notes(study, comparisons)])
 
 
@@ -389,6 +453,15 @@ def _outcome_rows(
         if any(baselines):
             rows.append([name, *(_outcome_cell(baseline, with_p=with_p) for baseline in baselines)])
     return rows
+
+
+def _upright(section: Section) -> Section:
+    """Return a table that is too wide for a page with its rows as columns, if these are fewer."""
+    n_columns = len(section.head) - 1
+    if n_columns <= MOST_FILE_COLUMNS or n_columns <= len(section.rows):
+        return section
+    (_, *head), *rows = zip(section.head, *section.rows, strict=True)
+    return Section(section.title, ["", *head], rows, section.notes)
 
 
 def _outcome_cell(baseline: BaselineComparison | None, *, with_p: bool) -> str:

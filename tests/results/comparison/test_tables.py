@@ -14,7 +14,9 @@ from kdgraph.results.comparison.tables import (
     comparison_table,
     dataset_sections,
     datasets_section,
+    file_sections,
     means_section,
+    outcomes_section,
     remarks_section,
     study_heading,
 )
@@ -166,9 +168,55 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
         "  kdf        8/0/0 (0.023)",
         "  sigmoid    0/0/8 (0.023)",
     ]
-    *_, last = sections_to_text([remarks_section(one, both, with_spread=True)]).splitlines()
+    *_, last = sections_to_text([remarks_section(one, both, [])]).splitlines()
     assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
     assert datasets_section(both[0], 3) is None
+
+
+def test_notes_are_on_what_the_tables_have(record, found) -> None:
+    one, both = made(found, runs(record, 1, 8))
+    with_p = remarks_section(one, both, dataset_sections(one, "d0", both, 3)).notes
+    assert [note.partition(":")[0] for note in with_p[-4:-1]] == [
+        "Numbers are compared as they are, not as they are printed; a relative difference of 1e-09"
+        " is a tie.",
+        "p",
+        "◂",
+    ]
+    few, both = made(found, runs(record, 1, 3))
+    without = remarks_section(few, both, dataset_sections(few, "d0", both, 3)).notes
+    assert not any(note.startswith(("p:", "◂:", "median")) for note in without)
+    assert without[0].startswith("± is") and without[1].startswith("Numbers are compared")
+
+
+def test_a_file_has_the_tests_over_seeds_of_each_data_set(record, found) -> None:
+    one, (error, mmc) = made(found, runs(record, 2, 8))
+    section = outcomes_section(one, error)
+    assert section.title == (
+        "error, against random_forest (parent), wins/ties/losses (p): each data set"
+    )
+    assert section.head == ["data set", "isotonic", "kdf", "sigmoid"]
+    assert section.rows[1] == ["d1", "0/8/0 (1.000)", "8/0/0 (0.023)", "0/0/8 (0.023)"]
+    assert outcomes_section(one, mmc) is None
+    titles = [section.title for section in file_sections(one, [error, mmc], 3)]
+    assert titles == [
+        "error, lower is better, 2 data sets, against random_forest (parent)",
+        "error, lower is better: each data set",
+        section.title,
+        "mean max confidence, neither direction is better: each data set",
+        "",
+    ]
+
+
+def test_many_methods_are_rows_in_a_file(record, found) -> None:
+    records = [
+        record(d, f"m{k}", values={"error": 0.1 * k}, of_parent={"error": 0.5})
+        for d in ("a", "b")
+        for k in range(7)
+    ]
+    one, both = made(found, records)
+    means = file_sections(one, both, 3)[1]
+    assert list(means.head) == ["", "a", "b"] and len(means.rows) == 8
+    assert list(means.rows[2]) == ["m1", "0.100", "0.100"]
 
 
 def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
