@@ -59,7 +59,9 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
         each = (FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
             bars = _BAR * (len(ranks.groups) + 1)
-            widest = max(text_size(figure, paper_name(name), LABEL_SIZE)[0] for name in ranks.mean)
+            widest = max(
+                text_size(figure, _shown(name, ranks), LABEL_SIZE)[0] for name in ranks.mean
+            )
             names = min(widest + 0.1, each - _GAP - bars - _SCALE)
             margin = names + bars
             height = _LINE * len(ranks.mean)
@@ -93,7 +95,7 @@ def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
     names, k = list(ranks.mean), len(ranks.mean)
     best = set(ranks.best)
     axes.set(xlim=(1 - 0.3, k + 0.3), ylim=(k - 0.5, -0.5), yticks=[])
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10], prune=None))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], prune=None))
     axes.spines["left"].set_visible(False)
     first = ranks.mean[names[0]]
     axes.axvspan(
@@ -119,7 +121,7 @@ def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
             zorder=3,
             gid=f"rank {name}",
         )
-        text = shorten_text(_figure_of(axes), paper_name(name), LABEL_SIZE, names_width)
+        text = shorten_text(_figure_of(axes), _shown(name, ranks), LABEL_SIZE, names_width)
         axes.text(
             0.7 - unit * (len(ranks.groups) + 1),
             i,
@@ -144,6 +146,12 @@ def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
             gid=f"not told apart {j}",
             **style,
         )
+
+
+def _shown(name: str, ranks: Ranks) -> str:
+    """Return the name in the picture, of a parent without that word, since its mark is hollow."""
+    bare = name.removesuffix(PARENT)
+    return paper_name(name if bare in ranks.mean else bare)
 
 
 def _ends(names: Sequence[str], group: Sequence[str]) -> tuple[int, int]:
