@@ -7,14 +7,16 @@ of finished runs (``table``, ``compare``, ``report``), and the folder of the use
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
 from kdgraph.cli import COMMANDS
-from kdgraph.errors import UsageError
+from kdgraph.errors import KdgError, UsageError
 from kdgraph.quoting import as_value
 
 WIDTH = 80
@@ -22,6 +24,9 @@ WIDTH = 80
 INTERRUPTED = "interrupted; what was finished stays (143, 129: by SIGTERM, SIGHUP)"
 UNUSABLE = "an argument, a config or a file cannot be used; the error is one line"
 EXIT_CODES = {0: "done", 2: UNUSABLE, 130: INTERRUPTED}
+NOT_WRITTEN = "a file cannot be written"
+WRITING_EXIT_CODES = {0: "done", 1: NOT_WRITTEN, 2: UNUSABLE, 130: INTERRUPTED}
+"""Exit codes of commands that write a file, such as that of ``--output``."""
 CONFIG_DIR_HELP = (
     "folder of your own config groups, searched after those of kdgraph; a config is code (_target_"
     " imports and calls what it names), so read a folder of others before you name it"
@@ -156,7 +161,7 @@ class FilterParser(CommandParser):
 
     def __init__(self, command: str, description: str, *, notes: str = "", **texts: Any) -> None:
         notes = "\n\n".join(part for part in (_FILTERS, notes) if part)
-        super().__init__(command, description, notes=notes, **texts)
+        super().__init__(command, description, notes=notes, exit_codes=WRITING_EXIT_CODES, **texts)
         self.add_argument(
             "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
         )
@@ -171,16 +176,30 @@ class FilterParser(CommandParser):
 
 
 class FittedModelParser(CommandParser):
-    """Parser of ``kdg COMMAND --model MODEL --data FILE [--target COLUMN] [key=value ...]``."""
+    """Parser of ``kdg COMMAND --model MODEL --data FILE [--target COLUMN] [key=value ...]``.
+
+    Attributes
+    ----------
+    option_of : dict of str to str
+        Override, or key of the config, that :func:`fitted_model_overrides` or the command sets →
+        the option that it comes from.
+    """
 
     def __init__(self, command: str, description: str, **texts: Any) -> None:
         super().__init__(command, description, **texts)
+        self.option_of = {
+            "parent.path": "--model",
+            "parent.trust=true": "--trust",
+            "dataset.path": "--data",
+            "dataset.target": "--target",
+        }
         self.add_argument(
             "--model",
             required=True,
             metavar="MODEL",
             help="file of the fitted model: .txt of LightGBM, .json or .ubj of XGBoost, .cbm,"
-            " .onnx, .skops, .pkl, .joblib, .pt; or a function package.module:function",
+            " .onnx, .skops, .pkl, .joblib, .pt, .kdg of 'kdg repair'; or a function"
+            " package.module:function",
         )
         self.add_argument(
             "--data",
@@ -195,7 +214,7 @@ class FittedModelParser(CommandParser):
             action="store_true",
             help="read a model that can run code, such as a pickle, because you know its origin",
         )
-        self.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+        self.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
         self.add_argument(
             "overrides",
             nargs="*",
@@ -222,6 +241,12 @@ class FittedModelParser(CommandParser):
         return args
 
 
+def _seed(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0, got '{text}'")
+    return int(text)
+
+
 def is_array_file(path: str) -> bool:
     """Return whether a file of rows holds arrays, not columns."""
     return path.lower().endswith(".npz")
@@ -236,6 +261,50 @@ def fitted_model_overrides(args: argparse.Namespace) -> list[str]:
     words += ["parent=fitted", f"parent.path={as_value(args.model)}"]
     words += ["parent.trust=true"] if args.trust else []
     return [*words, *args.overrides]
+
+
+_QUOTED_COMMAND = r"'kdg [^']*'"
+
+
+def name_options(message: str, option_of: Mapping[str, str]) -> str:
+    """Return a message that names options of a command where it named keys of the config.
+
+    Parameters
+    ----------
+    message : str
+        Message of an error. Commands in it, such as 'kdg run -m method=kdf', stay as they are.
+    option_of : mapping of str to str
+        As :attr:`FittedModelParser.option_of`. A key without a dot may be a word of the message, so
+        that it is replaced only before an equals sign, or where the message is on what it must be.
+
+    Examples
+    --------
+    >>> option_of = {"parent.path": "--model", "parent.trust=true": "--trust"}
+    >>> name_options("parent.path=m.pkl: is a pickle; give parent.trust=true", option_of)
+    '--model m.pkl: is a pickle; give --trust'
+    """
+    keys = "|".join(re.escape(key) for key in sorted(option_of, key=len, reverse=True))
+
+    def named(match: re.Match[str]) -> str:
+        key, equals = match["key"], match["equals"]
+        if key is None:
+            return match[0]
+        if not equals and "." not in key and not message.startswith(f"{key} must "):
+            return match[0]
+        return option_of[key] + (" " if equals else "")
+
+    pattern = rf"{_QUOTED_COMMAND}|(?<![\w.=/-])(?P<key>{keys})(?![\w.])(?P<equals>=?)"
+    return re.sub(pattern, named, message)
+
+
+@contextmanager
+def errors_by_option(option_of: Mapping[str, str]) -> Iterator[None]:
+    """Make errors name options of a command, see :func:`name_options`."""
+    try:
+        yield
+    except KdgError as error:
+        error.args = (name_options(str(error), option_of),)
+        raise
 
 
 def comma_separated(text: str) -> list[str]:

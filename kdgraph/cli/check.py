@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import (
     INTERRUPTED,
+    NOT_WRITTEN,
     UNUSABLE,
-    CommandParser,
     FittedModelParser,
     comma_separated,
+    errors_by_option,
     fitted_model_overrides,
     is_array_file,
+    name_options,
 )
 from kdgraph.errors import RunFailed, UsageError
 from kdgraph.quoting import as_value
@@ -49,7 +51,8 @@ shifted, far away, noise.
 The repair with the least negative log-likelihood is chosen. A bootstrap of the rows gives the \
 interval of what it gains, how often it is chosen, and which others are not clearly worse. If the \
 best density gate is one of these, and costs at most .01 nats, it is recommended, since it alone \
-changes what the model predicts far from its data.
+changes what the model predicts far from its data. A gate that costs more is named with its cost, \
+for rows that may come from elsewhere.
 
 The page is one HTML file without a script. The runs are in --out, and 'kdg table', 'compare' and \
 'report' read them."""
@@ -57,11 +60,21 @@ The page is one HTML file without a script. The runs are in --out, and 'kdg tabl
 
 def main(arguments: list[str]) -> int:
     """Run the repairs, write the page, print the result and return the exit code."""
-    args = parser().parse(arguments)
-    output = Path(args.output)
-    from kdgraph.runner.files import refuse_folder, write_atomically
+    command = parser()
+    args = command.parse(arguments)
+    with errors_by_option(command.option_of):
+        return _check(args, command.option_of, arguments)
 
-    refuse_folder(output, "--output")
+
+def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: list[str]) -> int:
+    output = Path(args.output)
+    from kdgraph.results.export import refuse_other_endings
+    from kdgraph.runner.files import check_writable, refuse_inputs, write_atomically
+
+    inputs = {"--model": args.model, "--data": args.data, "--ood": args.ood}
+    refuse_inputs(output, inputs, "--output")
+    refuse_other_endings(output, ("html",))
+    check_writable(output.absolute().parent, "--output")  # before runs that take minutes
     from kdgraph.config import check, plan
     from kdgraph.config.compatibility import falls_back_to_prior
     from kdgraph.config.components import build
@@ -84,7 +97,7 @@ def main(arguments: list[str]) -> int:
         # Categories can be permuted, and not shifted.
         shared = [*(f"~ood.sources.{name}" for name in OF_NUMBERS), *shared]
     methods = args.methods or _candidates(kind, has_groups=args.group is not None)
-    jobs, runs = _run_folds(methods, shared, args)
+    jobs, runs = _run_folds(methods, shared, args, option_of)
     configs = {name: of_method[0].config for name, of_method in jobs.items()}
     gates = frozenset(name for name, config in configs.items() if falls_back_to_prior(config))
     with warnings.catch_warnings():
@@ -92,19 +105,20 @@ def main(arguments: list[str]) -> int:
         table = build(next(iter(configs.values())).dataset).load()
         measured = pool_folds(runs, table, gates)
         measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
-    page = _page(measured, configs, runs, table, args, arguments)
+    repairs = _repairs(measured, args)
+    page = _page(measured, repairs, configs, runs, table, args, arguments)
     content = render_model_page(page).encode()
     write_atomically(output, content, "--output")
     show(sections_to_text(page.sections[:1], terminal_width()))
-    show("\n" + "\n".join(page.verdict))
-    if page.programs:
-        show(f"\n{page.programs[0][1]}")
+    show("\n" + "\n".join([*page.verdict, page.advice]))
+    for caption, command in repairs:
+        show(f"\n{caption}\n{command}")
     n_runs = sum(map(len, runs.values()))
     print(f"\n{output}   {counted(n_runs, 'run')} in {args.out}   {len(content) / 1e6:.1f} MB")
     return 0
 
 
-def parser() -> CommandParser:
+def parser() -> FittedModelParser:
     """Return the parser of the command."""
     parser = FittedModelParser(
         "check",
@@ -118,11 +132,19 @@ def parser() -> CommandParser:
         ],
         exit_codes={
             0: "done",
-            1: "runs of every repair failed",
+            1: f"runs of every repair failed, or {NOT_WRITTEN}",
             2: UNUSABLE,
             130: INTERRUPTED,
         },
     )
+    parser.option_of |= {
+        "dataset.group": "--group",
+        "dataset.folds": "--folds",
+        "dataset.max_test": "--max-rows",
+        "dataset.max_learn": "--max-rows",
+        "method": "--methods",
+        "out": "--out",
+    }
     parser.add_argument(
         "--group", metavar="COLUMN", help="column of the subgroups that are measured apart"
     )
@@ -215,7 +237,10 @@ def _candidates(kind: str | None, *, has_groups: bool) -> list[str]:
 
 
 def _run_folds(
-    methods: Sequence[str], shared: Sequence[str], args: argparse.Namespace
+    methods: Sequence[str],
+    shared: Sequence[str],
+    args: argparse.Namespace,
+    option_of: Mapping[str, str],
 ) -> tuple[dict[str, list[Job]], dict[str, list[FinishedRun]]]:
     """Run each method in each fold; return jobs and runs of the methods without a failure."""
     from kdgraph.cli.run import run_plan
@@ -234,7 +259,8 @@ def _run_folds(
     for outcome in result.outcomes:
         method = methods[0] if len(methods) == 1 else outcome.job.swept["method"]
         if outcome.record is None:
-            failures.setdefault(method, printable(str(outcome.failure)))
+            failure = name_options(str(outcome.failure), option_of)
+            failures.setdefault(method, printable(failure))
         else:
             jobs[method].append(outcome.job)
             runs[method].append(FinishedRun(outcome.job.run_dir, outcome.record))
@@ -250,6 +276,7 @@ def _run_folds(
 
 def _page(
     measured: ModelCheck,
+    repairs: Sequence[tuple[str, str]],
     configs: Mapping[str, RunConfig],
     runs: Mapping[str, Sequence[FinishedRun]],
     table: Dataset,
@@ -257,22 +284,11 @@ def _page(
     arguments: Sequence[str],
 ) -> ModelPage:
     """Return the content of the page."""
-    from kdgraph.report.model_check import figures, recommended, sections, verdict
+    from kdgraph.report.model_check import advice, figures, recommended, sections, verdict
     from kdgraph.report.page.model_page import ModelPage
-    from kdgraph.results.model_check import UNREPAIRED
 
     record = next(iter(runs.values()))[0].record
-    advised = recommended(measured)
     n, k = len(measured.y), len(measured.classes)
-    parts = []
-    if advised == UNREPAIRED:
-        parts.append("No repair is clearly worth its cost: keep the model as it is")
-    elif advised == measured.choice.chosen:
-        parts.append(f"{advised} has the least NLL")
-    else:
-        parts.append(f"{advised} is not clearly worse than {measured.choice.chosen}")
-    if advised in measured.gates:
-        parts.append("it falls back to the shares of the classes far from the data")
     return ModelPage(
         title=f"Check of {Path(args.model).name}",
         subtitle=(
@@ -282,43 +298,50 @@ def _page(
         verdict=verdict(measured),
         sections=sections(measured),
         figures=figures(measured),
-        advice=f"{', and '.join(parts)}.",
-        programs=_programs(measured, advised, configs, table, args),
+        advice=advice(measured),
+        programs=_programs(repairs, recommended(measured), configs, table, args),
         guide=_guide(measured, args),
         warnings=_warnings(runs),
         command=shlex.join(["kdg", "check", *arguments]),
     )
 
 
+def _repairs(measured: ModelCheck, args: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return captions with commands: the advised repair, and a gate that costs more than it."""
+    from kdgraph.report.model_check import cost_of_gate, recommended
+    from kdgraph.results.model_check import UNREPAIRED
+
+    gate, advised, repairs = measured.gated, recommended(measured), []
+    if advised != UNREPAIRED:
+        repairs.append(("Fit it on all rows and write one file:", _repair_command(advised, args)))
+    if gate not in (None, advised):
+        caption = f"Where rows may come from elsewhere, {gate} at {cost_of_gate(measured)}:"
+        repairs.append((caption, _repair_command(gate, args)))
+    return repairs
+
+
 def _programs(
-    measured: ModelCheck,
+    repairs: Sequence[tuple[str, str]],
     advised: str,
     configs: Mapping[str, RunConfig],
     table: Dataset,
     args: argparse.Namespace,
 ) -> list[tuple[str, str]]:
-    """Return captions, and programs that apply a repair; none if none is advised."""
+    """Return captions, and programs that apply a repair; none without any."""
     from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.report.program import repair_program
-    from kdgraph.results.model_check import UNREPAIRED
 
-    gate, programs = measured.gated, []
-    if advised != UNREPAIRED:
-        programs.append(("Fit it on all rows and write one file:", _repair_command(advised, args)))
-    if gate not in (None, advised):
-        cost = measured.choice.methods[gate].behind.value
-        caption = f"Where rows may come from elsewhere, at an NLL {cost:.3f} nats higher:"
-        programs.append((caption, _repair_command(gate, args)))
-    if not programs:
+    if not repairs:
         return []
-    programs.append(
+    programs = [
+        *repairs,
         (
             "Predict with that file, in a process that needs no configuration:",
             "import pandas as pd\n\nimport kdgraph\n\n"
-            'model = kdgraph.load("repaired.kdg")\n'
+            f'model = kdgraph.load("{_repaired_file(args)}")\n'
             'print(model.predict_proba(pd.read_csv("new.csv")))',
-        )
-    )
+        ),
+    ]
     config = configs.get(advised)
     takes_groups = config is not None and config.calibrator["name"] in OF_GROUPS
     if args.target is None or config is None or takes_groups:
@@ -343,8 +366,13 @@ def _repair_command(method: str, args: argparse.Namespace) -> str:
     words = ["--model", args.model, *(["--trust"] if args.trust else []), "--data", args.data]
     words += [] if args.target is None else ["--target", args.target]
     words += [] if args.group is None else [f"dataset.group={as_value(args.group)}"]
-    words += [*args.overrides, "--method", method, "--output", "repaired.kdg"]
+    words += [*args.overrides, "--method", method, "--output", _repaired_file(args)]
     return f"kdg repair {shlex.join(words)}"
+
+
+def _repaired_file(args: argparse.Namespace) -> str:
+    """Return the name of the repaired model: another one than that of a model repaired before."""
+    return "repaired_again.kdg" if Path(args.model).name == "repaired.kdg" else "repaired.kdg"
 
 
 def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:

@@ -58,7 +58,8 @@ def parser() -> CommandParser:
 
 def list_groups(catalogue: Catalogue, width: int) -> str:
     """Return a line for each group: name, number of options, purpose."""
-    from kdgraph.config.catalogue import GROUPS, PAPER, first_comment
+    from kdgraph.config.catalogue import GROUPS, first_comment
+    from kdgraph.config.messages import PAPER
 
     for options in catalogue.groups.values():
         for path in options.values():
@@ -103,8 +104,8 @@ def list_options(
     UsageError
         If no option has the words.
     """
-    from kdgraph.config.catalogue import PAPER, first_comment
-    from kdgraph.config.messages import list_command
+    from kdgraph.config.catalogue import first_comment
+    from kdgraph.config.messages import PAPER, list_command
     from kdgraph.errors import ConfigError
 
     if group not in catalogue.groups:
@@ -140,7 +141,7 @@ def list_options(
 
 def _section(catalogue: Catalogue, group: str, option: str) -> str:
     """Return the heading of an option: its task or kind, or the folder that it lies in."""
-    from kdgraph.config.catalogue import PAPER
+    from kdgraph.config.messages import PAPER
 
     folder, _, _ = option.rpartition("/")
     if group in _BY_TASK and not option.startswith(PAPER):
@@ -152,7 +153,8 @@ def _section(catalogue: Catalogue, group: str, option: str) -> str:
 
 def _in_order(sections: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
     """Return the sections by task or kind, then by folder, those of papers last."""
-    from kdgraph.config.catalogue import KINDS, PAPER, TASKS
+    from kdgraph.config.catalogue import KINDS, TASKS
+    from kdgraph.config.messages import PAPER
 
     order = {title: k for k, title in enumerate([*TASKS, *KINDS.values()])}
     return sorted(

@@ -49,7 +49,8 @@ options:
   --version    print the version
 
 exit codes:
-  0 done    1 a run failed    2 an argument, a config or a file cannot be used
+  0 done    1 a run failed, or a file cannot be written
+  2 an argument, a config or a file cannot be used
   130 interrupted    143, 129 terminated by SIGTERM, SIGHUP
 """.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in COMMANDS.items()))
 
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _ASCII = dict(
     zip("◂→·…−–±≤≥×", ("<", "->", "-", "...", "-", "-", "+-", "<=", ">=", "x"), strict=True)
 )
-"""What tables are printed with where the encoding of a terminal has no such character."""
+"""Signs of tables, and what replaces them where the encoding of a terminal has no such sign."""
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

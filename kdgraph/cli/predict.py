@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import CommandParser
+from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser
 from kdgraph.errors import UsageError
 from kdgraph.wording import counted, printable
 
@@ -50,7 +49,7 @@ def main(arguments: list[str]) -> int:
     """Predict and return the exit code."""
     args = parser().parse(arguments)
     output, new = Path(args.output), Path(args.input)
-    _check(output, new)
+    _check(output, {"--input": new, "--model": args.model})
     from kdgraph.runner.prediction.predict import SavedModel, predict
     from kdgraph.runner.prediction.rows import NewRows
 
@@ -101,6 +100,12 @@ def parser() -> CommandParser:
             "kdg predict --run shared/1cb9f0a2 --input new.csv --output out.csv --trust",
             "kdg predict --model repaired.kdg --input new.csv --output out.csv",
         ],
+        exit_codes={
+            0: "done",
+            1: f"{NOT_WRITTEN}, or a process that predicts was ended",
+            2: UNUSABLE,
+            130: INTERRUPTED,
+        },
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -187,16 +192,15 @@ def _fraction(text: str) -> float:
     return value
 
 
-def _check(output: Path, new: Path) -> None:
-    from kdgraph.runner.files import refuse_folder
+def _check(output: Path, inputs: Mapping[str, str | Path | None]) -> None:
+    from kdgraph.runner.files import refuse_folder, refuse_inputs
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(
             f"--output {output}: the ending chooses the format, and must be .parquet or .csv"
         )
     refuse_folder(output, "--output")
-    if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
-        raise UsageError(f"--output {output} is the input; give another name")
+    refuse_inputs(output, inputs, "--output")
 
 
 @contextmanager

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
 import warnings
 from pathlib import Path
 
-from kdgraph.cli.arguments import CommandParser, FittedModelParser, fitted_model_overrides
+from kdgraph.cli.arguments import (
+    WRITING_EXIT_CODES,
+    FittedModelParser,
+    errors_by_option,
+    fitted_model_overrides,
+)
 from kdgraph.errors import UsageError
 from kdgraph.wording import counted, printable
 
@@ -26,13 +32,20 @@ need --trust, or trust=True."""
 
 def main(arguments: list[str]) -> int:
     """Write the repaired model and return the exit code."""
-    args = parser().parse(arguments)
+    command = parser()
+    args = command.parse(arguments)
+    with errors_by_option(command.option_of):
+        return _repair(args)
+
+
+def _repair(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if output.suffix != SUFFIX:
         raise UsageError(f"--output {output}: a model file ends in {SUFFIX}, got '{output.suffix}'")
-    from kdgraph.runner.files import refuse_folder, wrap_os_errors
+    from kdgraph.runner.files import check_writable, refuse_folder, refuse_inputs, wrap_os_errors
 
     refuse_folder(output, "--output")
+    refuse_inputs(output, {"--model": args.model, "--data": args.data}, "--output")
     from kdgraph.config import check, compose
     from kdgraph.persistence import SaveError, save
     from kdgraph.runner.repair import repair
@@ -40,13 +53,13 @@ def main(arguments: list[str]) -> int:
     method = f"method={args.method}"
     config = compose([method, *fitted_model_overrides(args), f"seed={args.seed}", "figures=none"])
     check(config)
+    check_writable(output.absolute().parent, "--output")  # before rows are read and fitted
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         repaired = repair(config)
     for message in dict.fromkeys(str(item.message) for item in caught):
         print(f"kdg: {printable(message)}", file=sys.stderr)
     with wrap_os_errors(output, "--output"):
-        output.parent.mkdir(parents=True, exist_ok=True)
         try:
             save(repaired.model, output)
         except SaveError as error:
@@ -59,7 +72,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def parser() -> CommandParser:
+def parser() -> FittedModelParser:
     """Return the parser of the command."""
     parser = FittedModelParser(
         "repair",
@@ -70,7 +83,9 @@ def parser() -> CommandParser:
             "kdg repair --model m.txt --data new.csv --target y --method kdf --output m.kdg",
             "kdg predict --model m.kdg --input july.csv --output predictions.csv",
         ],
+        exit_codes=WRITING_EXIT_CODES,
     )
+    parser.option_of["method"] = "--method"
     parser.add_argument(
         "--method",
         required=True,

@@ -34,8 +34,6 @@ GROUPS = {
     "experiment": "sweeps: benchmarks and the tables of the papers",
 }
 """Group → purpose, in the order in which a user chooses."""
-PAPER = "paper/"
-"""Folder of a group for presets that repeat the setting of a paper."""
 TASKS = (
     "class probabilities",
     "top-label confidence",

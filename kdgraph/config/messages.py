@@ -16,6 +16,8 @@ CLUSTER_LAUNCHERS = ("submitit_local", "submitit_slurm")
 """Options of ``hydra/launcher`` that come with the extra ``cluster``."""
 MOST_NAMED = 40
 """Options that a message names one by one."""
+PAPER = "paper/"
+"""Folder of a group for presets that repeat the setting of a paper."""
 
 
 def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
@@ -74,8 +76,6 @@ def list_command(group: str, names: Iterable[str]) -> str:
 
     Without ``--all`` the command leaves out the presets of papers.
     """
-    from kdgraph.config.catalogue import PAPER  # which imports this module
-
     has_presets = any(name.startswith(PAPER) for name in names)
     return f"'kdg list {group}{' --all' if has_presets else ''}'"
 

@@ -398,20 +398,18 @@ class Dataset:
 class Splits:
     """Rows by role, all of them scaled by a scaling that is fitted on the training rows.
 
-    No fitted object uses ``test``.
-
     Attributes
     ----------
     train, calibration, test : Dataset
-        Rows of each role, scaled.
+        Rows of each role, scaled. No fitted object uses ``test``.
     scaling : Scaling, default=identity
         Scaling of all rows, fitted on ``train``.
-    rows_fingerprint : str, default=""
-        Hex digest of the unscaled rows that learn, held out or not, and of those that test.
+    rows_fingerprint, test_fingerprint : str, default=""
+        Hex digests of the unscaled rows that learn, held out or not, and test; and of the latter.
     left_out : Dataset, default=None
-        Rows of classes that no role contains, with these classes; None if there are no such
-        classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if
-        one of them has a missing value, a run fills in missing values.
+        Rows of classes that no role contains, with these classes; None without such classes. Only
+        numbers of out-of-distribution sets depend on them, with one exception: if one of them has a
+        missing value, a run fills in missing values.
 
     Examples
     --------
@@ -427,6 +425,7 @@ class Splits:
     scaling: Scaling = field(default_factory=Scaling)
     left_out: Dataset | None = None
     rows_fingerprint: str = ""
+    test_fingerprint: str = ""
 
     @property
     def fingerprint(self) -> str:

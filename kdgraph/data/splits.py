@@ -402,6 +402,7 @@ def make_splits(
         scaling=scaling,
         left_out=None if left_out_rows is None else _scale_dataset(left_out_rows, scaling),
         rows_fingerprint=hashlib.sha256("".join(parts).encode()).hexdigest()[:16],
+        test_fingerprint=test.fingerprint,
     )
 
 

@@ -78,8 +78,11 @@ def plot_gains(
             axes.plot(value, line, "o", color=color, markerfacecolor=face, markersize=4.5)
         axes.axvline(0, color=BLACK, linewidth=0.7, zorder=0.5)
         axes.set_xlabel(xlabel)
-        note = "95 % intervals; filled: chosen" if chosen else "95 % intervals"
-        note_above(axes, note, axes.get_xlim()[0], "left", 3)
+        note = ["95 % intervals"]
+        note += ["blue: above 0"] if any(low > 0 for _, low, _ in gains.values()) else []
+        note += ["orange: below 0"] if any(high < 0 for _, _, high in gains.values()) else []
+        note += ["filled: chosen"] if chosen in gains else []
+        note_above(axes, "; ".join(note), axes.get_xlim()[0], "left", 3)
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ The Wilson interval of nine rows is at least .30 wide, a third of the axis.
 FADED = 0.35
 """Opacity of these bins."""
 _NORMAL_95 = 1.959963984540054
+_DASHED = (0, (2.2, 2.2))
 
 AccuracyIntervalName = Literal["wilson", "clopper_pearson"]
 
@@ -77,7 +79,8 @@ def plot_reliability_diagram(
     Points are at the mean confidence of their bin, and their area grows with its rows. Bars are
     binomial intervals of the accuracy. They show the sampling error of the rows, and unlike
     ±√(a(1-a)/n) they do not vanish if all of a few predictions are correct. Lines join adjacent
-    bins of at least 10 rows; bins with fewer rows are faded.
+    bins of at least 10 rows; bins with fewer rows are faded. Lines from the third model on are
+    dashed, so that those below them can be seen.
 
     Examples
     --------
@@ -100,7 +103,10 @@ def plot_reliability_diagram(
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _COUNTS + _GAP + _HEIGHT + key + _TOP)
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _COUNTS)
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
-        for name, style in styles_by_name(list(bins)).items():
+        for position, (name, style) in enumerate(styles_by_name(list(bins)).items()):
+            if position > 1:
+                # Two methods may have the same curve, such as a calibrator with a gate and without.
+                style = replace(style, linestyle=_DASHED)
             short_name = shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.2)
             _draw_accuracy(
                 above,

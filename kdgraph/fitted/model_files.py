@@ -2,7 +2,8 @@
 
 :func:`read_model` finds the library by the ending of the file and its content. Formats without code
 are read as they are: ONNX, the own files of XGBoost, LightGBM and CatBoost, the weights of torch,
-and skops files of types that are known to be harmless. Everything else can run code of its writer's
+and skops files of types that are known to be harmless; and files of ``kdg repair`` that this user
+has made. Everything else can run code of its writer's
 choosing when it is read, and is refused unless the caller trusts it. The content is read once, into
 memory, and no library opens a file by a name that the content chose. Original to kdgraph.
 """
@@ -19,6 +20,7 @@ from sklearn.base import is_classifier
 
 from kdgraph.fitted.boosting_files import read_catboost, read_lightgbm, read_xgboost
 from kdgraph.fitted.onnx_models import read_onnx
+from kdgraph.fitted.repaired_models import read_repaired
 from kdgraph.fitted.source import (
     ExternalModel,
     ModelSource,
@@ -222,4 +224,5 @@ _READERS: Mapping[str, Callable[[ModelSource, bytes], ExternalModel]] = {
     ".pt2": _read_torch,
     ".pth": _read_torch,
     ".pt": _read_torch,
+    ".kdg": read_repaired,
 }

@@ -74,9 +74,9 @@ class FittedParent(BaseEstimator):
     ----------
     path : str
         A file of skops (.skops), joblib or pickle (.joblib, .pkl, .pickle), ONNX (.onnx), torch
-        (.pt, .pth, .pt2), XGBoost (.json, .ubj), LightGBM (.txt) or CatBoost (.cbm), or the import
-        path ``package.module:function`` of a function that maps rows to class probabilities
-        Float[n, K]. For a table it gets a data frame.
+        (.pt, .pth, .pt2), XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or ``kdg repair``
+        (.kdg), or the import path ``package.module:function`` of a function that maps rows to class
+        probabilities Float[n, K]. For a table it gets a data frame.
     trust : bool, default=False
         True reads files that can run code of their writer's choosing: pickles, whole modules,
         TorchScript and exported programs of torch, and skops files with types that skops does not

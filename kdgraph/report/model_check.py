@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from kdgraph.results.export import Section
 from kdgraph.results.model_check import GIVEN, UNREPAIRED, Calibration, Interval, ModelCheck
 from kdgraph.results.names import MARK, MISSING
 from kdgraph.wording import counted, some
-
-if TYPE_CHECKING:
-    pass
 
 AS_IT_IS = "the model as it is"
 """Name of the model without a repair."""
@@ -113,11 +109,22 @@ def _far_sentences(check: ModelCheck) -> list[str]:
     end = f"with {check.gated} the mean is {gated:.3f}"
     if check.gated != check.choice.chosen:
         clear = "not clearly" if check.gated in check.choice.as_good else "clearly"
-        cost = check.choice.methods[check.gated].behind.value
-        best = method_title(check.choice.chosen)
-        than = "that of" if check.choice.chosen == UNREPAIRED else "with"
-        end += f", and the NLL is {cost:.3f} nats higher than {than} {best}, {clear}"
+        end += f", and it has {cost_of_gate(check)}, {clear}"
     return [f"{start}; {end}."]
+
+
+def cost_of_gate(check: ModelCheck) -> str:
+    """Return how much higher the NLL of the best gate is than the least one.
+
+    Parameters
+    ----------
+    check : ModelCheck
+        The numbers, with a gate.
+    """
+    cost = check.choice.methods[str(check.gated)].behind.value
+    best = check.choice.chosen
+    than = f"that of {AS_IT_IS}" if best == UNREPAIRED else f"with {best}"
+    return f"an NLL {cost:.3f} nats higher than {than}"
 
 
 def recommended(check: ModelCheck) -> str:
@@ -133,6 +140,20 @@ def recommended(check: ModelCheck) -> str:
     return choice.chosen if check.helps else UNREPAIRED
 
 
+def advice(check: ModelCheck) -> str:
+    """Return the sentence on which method to apply, with the reason."""
+    advised, chosen, parts = recommended(check), check.choice.chosen, []
+    if advised == UNREPAIRED:
+        parts.append(f"No repair is clearly worth its cost: keep {AS_IT_IS}")
+    elif advised == chosen:
+        parts.append(f"{advised} is recommended: it has the least NLL")
+    else:
+        parts.append(f"{advised} is recommended: it is not clearly worse than {chosen}")
+    if advised in check.gates:
+        parts.append("it falls back to the shares of the classes far from the data")
+    return f"{', and '.join(parts)}."
+
+
 def repairs_section(check: ModelCheck) -> Section:
     """Return the table of all methods: NLL, gain, and what each costs."""
     choice, rows = check.choice, []
@@ -144,7 +165,7 @@ def repairs_section(check: ModelCheck) -> Section:
             [
                 method_title(name),
                 f"{loss.loss:.3f}{mark}",
-                MISSING if name == UNREPAIRED else f"{loss.gain.value:+.3f}",
+                MISSING if name == UNREPAIRED else _signed(loss.gain.value),
                 MISSING if name == UNREPAIRED else _ends(loss.gain),
                 f"{loss.chosen_share:.0%}",
                 f"{numbers.error:.3f}",
@@ -235,7 +256,7 @@ def groups_section(check: ModelCheck) -> Section | None:
                     f"{group.rows:,}",
                     f"{group.error:.3f}",
                     f"{group.confidence:.3f}",
-                    f"{gap:+.3f} ± {group.gap_stderr:.3f}",
+                    f"{_signed(gap)} ± {group.gap_stderr:.3f}",
                     f"{group.ece:.3f}",
                     f"{group.ece_by_chance:.3f}",
                 ]
@@ -348,11 +369,20 @@ def _shown(check: ModelCheck) -> list[str]:
 
 
 def _range(interval: Interval) -> str:
-    return f"95 % interval {interval.low:.3f} to {interval.high:.3f}"
+    return f"95 % interval {_minus(f'{interval.low:.3f}')} to {_minus(f'{interval.high:.3f}')}"
 
 
 def _ends(interval: Interval) -> str:
-    return f"{interval.low:+.3f} to {interval.high:+.3f}"
+    return f"{_signed(interval.low)} to {_signed(interval.high)}"
+
+
+def _signed(value: float) -> str:
+    return _minus(f"{value:+.3f}")
+
+
+def _minus(number: str) -> str:
+    """Return a number with the minus sign of the figures."""
+    return number.replace("-", "−")
 
 
 def _number(value: float | None, form: str) -> str:

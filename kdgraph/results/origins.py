@@ -76,21 +76,27 @@ def _has_changed(read: Read, stamp: str, digest: str) -> bool:
 
 
 def _different_rows(records: Sequence[Record]) -> list[str]:
-    """Return a line about runs of one data set and seed with the same config and other rows."""
-    fingerprints: dict[tuple[str, ...], set[str]] = {}
+    """Return a line about runs of one data set and seed with the same config and other rows.
+
+    Methods divide the rows that do not test otherwise: a gate needs training rows behind a model
+    that was fitted elsewhere, and a calibrator there needs none. So all runs must have the same
+    test rows, and those with the same numbers of training and calibration rows the same of these.
+    """
+    fingerprints: dict[tuple[Any, ...], set[str]] = {}
     for record in records:
+        rows = record["dataset"]
         node = json.dumps(record["config"]["dataset"], sort_keys=True, default=str)
-        key = (str(record["dataset"]["name"]), str(record["seed"]), node, content_digests(record))
-        fingerprints.setdefault(key, set()).add(str(record["dataset"]["fingerprint"]))
-    names = dict.fromkeys(
-        f"{name} seed {seed}"
-        for (name, seed, *_), of_key in fingerprints.items()
-        if len(of_key) > 1
-    )
-    if not names:
+        key = (str(rows["name"]), int(record["seed"]), node, content_digests(record))
+        division = (rows["n_train"], rows["n_calibration"])
+        fingerprints.setdefault((*key, division), set()).add(str(rows["fingerprint"]))
+        if "test_fingerprint" in rows:
+            fingerprints.setdefault((*key, "test"), set()).add(rows["test_fingerprint"])
+    differ = {(name, seed) for (name, seed, *_), found in fingerprints.items() if len(found) > 1}
+    if not differ:
         return []
+    names = [f"{name} seed {seed}" for name, seed in sorted(differ)]
     return [
-        f"runs of one name saw different rows, on {some(list(names), 3)}: compare none of them;"
+        f"runs of one name saw different rows, on {some(names, 3)}: compare none of them;"
         " force=true runs each again"
     ]
 

@@ -69,15 +69,22 @@ def delete_temporary_files(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, option: str = OUT) -> None:
     """Create ``folder`` if need be, and write a small, unnamed file to it.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    option : str, default OUT
+        The argument with which a user names another one, for the message.
 
     Raises
     ------
     CannotWrite
         In one line, with the way out.
     """
-    with wrap_os_errors(folder):
+    with wrap_os_errors(folder, option):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))  # a page: an empty file fits on a full disk
@@ -106,6 +113,29 @@ def refuse_folder(path: Path, flag: str) -> None:
     """Raise UsageError if the file that ``flag`` names is a folder, before any other work."""
     if os.path.isdir(path):  # False, where Path.is_dir raises, of a name that is too long
         raise UsageError(f"{flag} must be a file, got '{path}', which is a folder")
+
+
+def refuse_inputs(output: Path, inputs: Mapping[str, str | Path | None], flag: str) -> None:
+    """Raise UsageError if the file that ``flag`` names is one that the command reads.
+
+    Parameters
+    ----------
+    output : Path
+        File to write.
+    inputs : mapping of str to str, Path or None
+        Option → the file that it names. None, and a name of no file, is never the output.
+    flag : str
+        Option that names the output.
+    """
+    for option, path in inputs.items():
+        # A link to the input, and another name of it, are the same file.
+        if (
+            path is not None
+            and os.path.exists(output)
+            and os.path.exists(given := os.path.expanduser(path))
+            and os.path.samefile(output, given)
+        ):
+            raise UsageError(f"{flag} {output} is the file of {option}; give another name")
 
 
 def _reason(error: OSError) -> str:

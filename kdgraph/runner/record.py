@@ -15,9 +15,9 @@ infinity are null. Its keys are:
 ``reads``
     Key of a source → the file or folder that it reads, with a digest of the content.
 ``dataset``
-    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_fraction
-    (of the training values), shape (of a row), classes, prior (null in regression), source (origin
-    of the rows)}.
+    {name, fingerprint, test_fingerprint (of the test rows alone), n_train, n_calibration, n_test,
+    n_features, n_categorical, missing_fraction (of the training values), shape (of a row), classes,
+    prior (null in regression), source (origin of the rows)}.
 ``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
     Names; and ``conformal``, if the run predicts sets of classes.
 ``protocol``
@@ -154,6 +154,7 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
     return {
         "name": config.dataset["name"],
         "fingerprint": splits.rows_fingerprint or splits.fingerprint,
+        "test_fingerprint": splits.test_fingerprint or splits.test.fingerprint,
         "n_train": len(splits.train.y),
         "n_calibration": len(splits.calibration.y),
         "n_test": len(splits.test.y),

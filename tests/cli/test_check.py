@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
 import re
 import subprocess
@@ -30,6 +33,9 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*is trusted", "ignore:.*trees of their own", "ignore:.*have the features of another"
 )
 MODEL = ["--model", "model.joblib", "--trust", "--data", "new.csv", "--target", "rich"]
+
+
+ISOTONIC = ["--method", "isotonic", "--output", "m.kdg"]
 
 
 def make_files(folder: Path):
@@ -115,6 +121,20 @@ def test_gates_fall_back_far_away_and_the_page_has_everything(checked):
     assert page.count("data:image/svg+xml;base64,") == 3
     assert "f, the model as it is" in page and "local calibration error" in page
     assert "kdg repair --model model.joblib --trust" in printed
+    (advice,) = re.findall(r"^(?:kdf|gated_\w+) is recommended: .*\.$", printed, re.MULTILINE)
+    assert advice in page
+
+
+def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
+    checked, capsys, monkeypatch
+):
+    """Calibrators take all other rows, and gates divide them into training and calibration."""
+    folder, _, _ = checked
+    monkeypatch.chdir(folder)
+    assert main(["compare", "--metric", "nll"]) == 0
+    assert "different rows" not in capsys.readouterr().err
+    assert main(["table", "--output", "runs.csv"]) == 0
+    assert len(set(pd.read_csv("runs.csv")["n_calibration"])) > 1
 
 
 def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys, monkeypatch):
@@ -200,15 +220,23 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["check", *MODEL[:-1], "rch"], "new has no column 'rch' (dataset.target); did you mean"),
-        (["check", *MODEL, "--group", "sx"], "new has no column 'sx' (dataset.group)"),
+        (["check", *MODEL[:-1], "rch"], "new has no column 'rch' (--target); did you mean"),
+        (["check", *MODEL, "--group", "sx"], "new has no column 'sx' (--group)"),
+        (["check", *MODEL, "dataset.group=sx"], "new has no column 'sx' (--group)"),
         (["check", *MODEL, "--methods", "isotonc"], "no method named 'isotonc'; did you mean"),
         (["check", *MODEL, "--methods", "kdn"], "calibrator=kdn needs the partition of a network"),
         (["check", *MODEL, "--folds", "1"], "argument --folds: must be a number of folds from 2"),
         (["check", *MODEL, "dataset.drop=[age]"], "was fitted on other columns than those of the"),
         (["check", *MODEL[:-2]], "--data new.csv needs --target COLUMN, the column of its labels"),
-        (["check", "--model", "model.joblib", *MODEL[3:]], "trust"),
-        (["check", "--model", "m.txt", *MODEL[3:]], "parent.path=m.txt: cannot be read"),
+        (["check", "--model", "model.joblib", *MODEL[3:]], "trust its origin, give --trust\n"),
+        (["check", "--model", "m.txt", *MODEL[3:]], "--model m.txt: cannot be read"),
+        (["check", "--model", "new.csv", *MODEL[3:]], "--model new.csv: has an ending that is no"),
+        (["check", *MODEL[:4], "nw.csv", *MODEL[5:]], "--data nw.csv: no such file"),
+        (["check", *MODEL, "--max-rows", "0"], "--max-rows must be in [1, inf)"),
+        (["check", *MODEL, "--seed=-1"], "--seed: must be a whole number from 0, got '-1'"),
+        (["check", *MODEL, "--out", "new.csv"], "--out must be a folder"),
+        (["repair", *MODEL[:-1], "rch", *ISOTONIC], "new has no column 'rch' (--target)"),
+        (["repair", *MODEL, "dataset.group=sx", *ISOTONIC], "no column 'sx' (dataset.group)"),
         (
             ["check", "--model", "model.joblib", "--data", "rows.npz", "--target", "y"],
             "--data rows.npz has labels in its array y; leave out --target",
@@ -228,6 +256,67 @@ def test_arguments_that_cannot_be_used_are_one_line(words, message, capsys):
     assert main(words) == 2
     error = capsys.readouterr().err
     assert message in error and error.startswith("kdg: ") and error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("command", "output", "message"),
+    [
+        ("check", "new.csv", "--output new.csv is the file of --data; give another name"),
+        ("check", "./../{here}/new.csv", "/new.csv is the file of --data; give another name"),
+        ("check", "model.joblib", "--output model.joblib is the file of --model; give another"),
+        ("check", "strange.csv", "--output strange.csv is the file of --ood; give another name"),
+        ("check", "link.html", "--output link.html is the file of --data; give another name"),
+        ("check", "page.pdf", "--output must end in .html, got 'page.pdf'"),
+        ("repair", "link.kdg", "--output link.kdg is the file of --model; give another name"),
+        ("repair", "data.kdg", "--output data.kdg is the file of --data; give another name"),
+    ],
+)
+def test_an_output_that_is_an_input_or_no_page_is_refused_before_any_run(command, output, message):
+    Path("strange.csv").write_bytes(Path("new.csv").read_bytes())
+    Path("link.html").symlink_to("new.csv")
+    Path("link.kdg").symlink_to("model.joblib")
+    Path("data.kdg").hardlink_to("new.csv")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    more = ["--ood", "strange.csv"] if command == "check" else ["--method", "isotonic"]
+    output = output.format(here=Path().absolute().name)
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        assert main([command, *MODEL, *more, "--output", output]) == 2
+    assert message in errors.getvalue() and errors.getvalue().count("\n") == 1
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "words", [["check", *MODEL, "--output", "x.html"], ["repair", *MODEL, *ISOTONIC]]
+)
+def test_a_folder_that_cannot_be_written_ends_it_before_any_run(words, capsys, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert main(words) == 1
+    assert capsys.readouterr().err == (
+        f"kdg: cannot write {Path().absolute()}: Permission denied; change the rights of the folder,"
+        " or name another one with --output\n"
+    )
+    assert not Path("outputs").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_a_repaired_model_is_measured_as_any_other(capsys):
+    assert main(["repair", *MODEL, "--method", "kdf", "--output", "repaired.kdg"]) == 0
+    words = ["check", "--model", "repaired.kdg", *MODEL[3:], "--methods", "gated_temperature"]
+    capsys.readouterr()
+    assert main([*words, "--folds", "2", "hydra.launcher.n_jobs=1"]) == 0
+    printed = capsys.readouterr().out
+    new = pd.read_csv("new.csv")
+    expected = log_loss(new["rich"], kdgraph.load("repaired.kdg").predict_proba(new))
+    assert float(table_of(printed)["the model as it is"][0]) == pytest.approx(expected, abs=6e-4)
+    if "kdg repair" in printed:  # which must not write over the model
+        assert "--output repaired_again.kdg" in printed
+    assert "kdgraph.load(&#34;repaired_again.kdg&#34;)" in Path("check.html").read_text()
 
 
 @pytest.mark.usefixtures("files")

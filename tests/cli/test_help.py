@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from kdgraph.cli import COMMANDS
-from kdgraph.cli.arguments import WIDTH, all_parsers
+from kdgraph.cli.arguments import NOT_WRITTEN, WIDTH, all_parsers, name_options
 from kdgraph.cli.main import HELP
+from kdgraph.errors import CannotWrite
 
 PARSERS = all_parsers()
 EXAMPLES = {
@@ -45,6 +46,26 @@ def test_each_command_has_a_paragraph_and_two_examples(command):
     parser = PARSERS[command]
     assert parser.description.endswith(".") and len(parser.examples) >= 2
     assert all(example.startswith(("kdg ", 'eval "$(kdg ')) for example in parser.examples)
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_the_help_of_a_command_that_writes_a_file_has_the_code_of_a_failure(command):
+    parser = PARSERS[command]
+    if {"--output", "--page"} & set(parser.options()):
+        assert NOT_WRITTEN in parser.exit_codes[CannotWrite.exit_code]
+
+
+def test_messages_name_options_where_they_named_keys_that_options_set():
+    option_of = {"method": "--methods", "dataset.path": "--data", "parent.trust=true": "--trust"}
+    message = (
+        "dataset.path='a b.csv': no method of dataset.paths, or method=kdf; 'kdg run method=kdf'"
+        " shows it (parent.trust=true)"
+    )
+    assert name_options(message, option_of) == (
+        "--data 'a b.csv': no method of dataset.paths, or --methods kdf; 'kdg run method=kdf'"
+        " shows it (--trust)"
+    )
+    assert name_options("method must be a name", option_of) == "--methods must be a name"
 
 
 @pytest.mark.parametrize("example", [line for lines in EXAMPLES.values() for line in lines])

@@ -311,7 +311,7 @@ def test_an_empty_cell_where_the_model_takes_none(kdg, tmp_path, monkeypatch):
             ["--output", "new.txt"],
             "--output new.txt: the ending chooses the format, and must be .parquet or .csv",
         ),
-        (["--output", "in.csv"], "--output in.csv is the input; give another name"),
+        (["--output", "in.csv"], "--output in.csv is the file of --input; give another name"),
         (["--input", "elsewhere.parquet"], "--input elsewhere.parquet: no such file"),
         (
             ["--chunk", "0"],

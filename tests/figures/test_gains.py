@@ -28,6 +28,13 @@ def test_intervals_have_the_colour_of_what_they_show():
         to_rgba(color) for color in (BLUE, GREY, VERMILLION)
     ]
     assert [text.get_text() for text in axes.get_yticklabels()] == list(gains)
+    notes = [text.get_text() for text in axes.texts]
+    assert notes == ["95 % intervals; blue: above 0; orange: below 0; filled: chosen"]
+
+
+def test_only_colours_that_are_drawn_are_explained():
+    (axes,) = plot_gains({"luck": (0.01, -0.1, 0.1)}, xlabel="gain").axes
+    assert [text.get_text() for text in axes.texts] == ["95 % intervals"]
 
 
 def test_each_set_has_the_means_of_all_models():

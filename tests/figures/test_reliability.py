@@ -60,6 +60,15 @@ def test_parent_is_dashed_and_grey_and_method_blue(bins) -> None:
     assert method.get_linestyle() == "-"
 
 
+def test_a_curve_below_an_equal_one_is_seen_between_its_dashes(bins) -> None:
+    (one,) = list(bins.values())[:1]
+    names = ["model", "temperature", "gated_temperature"]
+    figure = plot_reliability_diagram(dict.fromkeys(names, one), ece=dict.fromkeys(names, 0.1))
+    _, above = figure.axes
+    drawn = [line for line in above.lines if len(line.get_xdata()) == len(one.confidence)]
+    assert [line.is_dashed() for line in drawn] == [True, False, True]
+
+
 def test_histogram_has_the_counts_of_the_bins(bins) -> None:
     below, _ = plot_reliability_diagram(bins, ece=ECE).axes
     outlines = [patch for patch in below.patches if patch.get_gid() != "parent rows"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -20,9 +21,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from torch import nn
 
+from kdgraph.base import FittedModel
+from kdgraph.deployment import DeployedModel, Schema
+from kdgraph.deployment.schema import Feature, Texts
 from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
 from kdgraph.geometry import partition_of, tree_partition_of
+from kdgraph.persistence import load, save
 
 rng = np.random.default_rng(5)
 N = 240
@@ -43,6 +48,64 @@ ROWS = np.column_stack([FRAME[["width", "height", "depth"]], FRAME["colour"].cat
 def as_parent_of_run(path: Path | str, labels: list, **parameters) -> FittedParent:
     parent = FittedParent(str(path), data_columns=COLUMNS, data_labels=labels, **parameters)
     return parent.fit(ROWS[:0], np.empty(0, dtype=int))
+
+
+def repaired(tmp_path, model, **changes) -> DeployedModel:
+    """Write a model as ``kdg repair`` does, and return it as it is read."""
+    features = [Feature(name, None if v is None else list(v)) for name, v in COLUMNS]
+    schema = Schema("rows", "y", features, shape=[4], classes=["no", "yes"])
+    save(DeployedModel(model, replace(schema, **changes)), tmp_path / "repaired.kdg")
+    return load(tmp_path / "repaired.kdg")
+
+
+def of_codes() -> FittedModel:
+    return FittedModel(RandomForestClassifier(5, random_state=0).fit(ROWS, Y))
+
+
+def test_a_repaired_model_predicts_rows_of_a_run_as_it_predicts_data_frames(tmp_path):
+    expected = repaired(tmp_path, of_codes()).predict_proba(FRAME)
+    parent = as_parent_of_run(tmp_path / "repaired.kdg", ["no", "yes"])
+    np.testing.assert_array_equal(parent.predict_proba(ROWS), expected)
+    np.testing.assert_array_equal(parent.predict_proba(FRAME), expected)
+    np.testing.assert_array_equal(
+        as_parent_of_run(tmp_path / "repaired.kdg", ["yes", "no"]).predict_proba(ROWS),
+        expected[:, ::-1],
+    )
+    assert not parent.has_partition() and parent.describe()["format"] == "kdgraph"
+    # It is saved with its content, as models of other libraries are.
+    save(parent, tmp_path / "parent.kdg")
+    np.testing.assert_array_equal(load(tmp_path / "parent.kdg").predict_proba(ROWS), expected)
+
+
+def test_a_repaired_model_reads_new_categories_as_missing_and_dates_as_numbers(tmp_path):
+    days = Feature("depth", date_format="%Y-%m-%d")
+    dates = [*(Feature(name) for name in ("width", "height")), days]
+    colours = Feature("colour", ["blue", "green"])
+    model = repaired(tmp_path, of_codes(), features=[*dates, colours])
+    parent = as_parent_of_run(tmp_path / "repaired.kdg", ["no", "yes"])
+    new = FRAME.assign(depth=pd.to_datetime("1970-01-01") + pd.to_timedelta(np.arange(N), "D"))
+    rows = np.column_stack([ROWS[:, :2], np.arange(N), ROWS[:, 3]])
+    unseen = replace(model, unseen="missing").predict_proba(new)
+    np.testing.assert_array_equal(parent.predict_proba(rows), unseen)
+
+
+def test_a_repaired_model_that_a_run_cannot_use_is_refused_in_one_line(tmp_path, monkeypatch):
+    path = tmp_path / "repaired.kdg"
+    texts = Texts(["note"], n_features=4)
+    refused = {"takes texts": lambda: repaired(tmp_path, of_codes(), features=[], text=texts)}
+    refused["holds a dict, and no repaired model"] = lambda: save({"a": 1}, path)
+    refused["cannot be read"] = lambda: path.write_bytes(b"no model")
+    for message, write in refused.items():
+        write()
+        with pytest.raises(DataError, match=f"parent.path={path}: {message}") as caught:
+            as_parent_of_run(path, ["no", "yes"])
+        assert "\n" not in str(caught.value)
+    repaired(tmp_path, of_codes())
+    monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "another.key"))
+    with pytest.raises(DataError, match=r"was not made with your key.*give parent\.trust=true"):
+        as_parent_of_run(path, ["no", "yes"])
+    with pytest.warns(UserWarning, match="is trusted"):
+        as_parent_of_run(path, ["no", "yes"], trust=True)
 
 
 def save_skops(estimator, path: Path) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from kdgraph.report.model_check import (
+    advice,
     classes_section,
+    cost_of_gate,
     far_section,
     figures,
     groups_section,
@@ -68,6 +70,10 @@ def test_a_repair_that_helps_and_a_gate_that_costs_nothing():
     assert "the mean confidence of the model is 0.990" in far
     assert far.endswith("nats higher than with isotonic, not clearly.")
     assert recommended(check) == "gated_isotonic"
+    assert advice(check) == (
+        "gated_isotonic is recommended: it is not clearly worse than isotonic, and it falls back to"
+        " the shares of the classes far from the data."
+    )
 
 
 def test_a_gate_that_is_clearly_worse_is_not_recommended():
@@ -93,6 +99,9 @@ def test_a_gate_that_few_rows_cannot_tell_from_the_best_is_not_recommended():
     assert check.choice.methods["gated_isotonic"].behind.value > 0.01
     assert recommended(check) == UNREPAIRED
     assert verdict(check)[-1].endswith("nats higher than that of the model as it is, not clearly.")
+    assert advice(check) == "No repair is clearly worth its cost: keep the model as it is."
+    cost = check.choice.methods["gated_isotonic"].behind.value
+    assert cost_of_gate(check) == f"an NLL {cost:.3f} nats higher than that of the model as it is"
 
 
 def test_without_a_gate_the_words_are_of_the_model_alone():
@@ -122,6 +131,13 @@ def test_the_tables_have_the_numbers():
     many = replace(check, classes=[str(k) for k in range(21)])
     assert classes_section(many) is None
     assert {section.title for section in sections(check)} >= set(figures(check))
+
+
+def test_numbers_below_zero_have_the_minus_sign_of_the_figures():
+    check = make_check(sharpen=1.0, repair=3.0, gate=2.5, groups=True, seed=2)
+    words = [*verdict(check), *(c for s in sections(check) for row in s.rows for c in row)]
+    assert repairs_section(check).rows[1][2].startswith("−0.")
+    assert not [word for word in words if re.search(r"-\d", word)]
 
 
 def test_names_from_files_are_text_in_the_page():

@@ -160,6 +160,26 @@ def test_rows_that_differ_under_one_name_are_reported(record):
     ]
 
 
+def test_rows_may_train_and_calibrate_in_other_shares_if_the_test_rows_are_the_same(record):
+    bare = record("a", "isotonic", rows=(0, 130), fingerprint="all calibrate")
+    gated = record("a", "gated_isotonic", rows=(91, 39), fingerprint="most train")
+    assert hidden_differences([bare, gated]) == []
+    others = [
+        record("a", "kdf", seed=seed, rows=(91, 39), fingerprint=f"{seed}", test_fingerprint=test)
+        for seed, test in ((0, "a 0"), (10, "other"), (2, "other"))
+    ]
+    same = [record("a", "isotonic", seed=seed, rows=(0, 130)) for seed in (0, 10, 2)]
+    assert hidden_differences([*same, *others]) == [
+        "runs of one name saw different rows, on a seed 2, a seed 10: compare none of them;"
+        " force=true runs each again"
+    ]
+    changed = record("a", "kdf", rows=(91, 39), fingerprint="other rows train")
+    assert hidden_differences([bare, gated, changed]) == [
+        "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs"
+        " each again"
+    ]
+
+
 def test_versions_that_differ_are_reported_if_they_change_numbers(record):
     made = [record(seed=s) for s in range(3)]
     for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):

@@ -214,6 +214,8 @@ def test_only_kinds_that_are_known_and_folders_that_are_there(tmp_path) -> None:
     assert file_kind(tmp_path / "a.b.csv", ("parquet", "csv")) == "csv"
     with pytest.raises(UsageError) as caught:
         file_kind("x.xlsx", ("parquet", "csv", "md"))
+    with pytest.raises(UsageError, match=r"--output must end in \.html, got 'x\.pdf'$"):
+        file_kind("x.pdf", ("html",))
     assert str(caught.value) == "--output must end in .parquet, .csv or .md, got 'x.xlsx'"
     with pytest.raises(UsageError) as caught:
         file_kind(tmp_path / "no" / "x.svg", ("svg", "png"), "--figure")

@@ -88,6 +88,10 @@ def test_ways_have_the_same_test_rows_and_fingerprint():
     )
     assert len(oob.calibration.y) == 0
     assert len({each.rows_fingerprint for each in splits.values()}) == 1
+    assert len({each.test_fingerprint for each in splits.values()}) == 1
+    calibrates = split(compose(["dataset=wine", "dataset.scale=none"]).dataset, 3, trains=False)
+    assert len(calibrates.train.y) == 0
+    assert calibrates.test_fingerprint == held_out.test_fingerprint != held_out.rows_fingerprint
     assert held_out.fingerprint != oob.fingerprint == splits["cross_fit"].fingerprint
 
 

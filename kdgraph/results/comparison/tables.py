@@ -34,7 +34,7 @@ from kdgraph.results.records import PAPER_PROTOCOL_NOTE, uses_paper_protocol
 from kdgraph.wording import counted, some
 
 OUTCOMES = "wins/ties/losses"
-P = " (p)"
+_P = " (p)"
 """Behind :data:`OUTCOMES` where p values follow them."""
 DATASETS_COLUMNS = ("", "mean rank", "data sets", "median", OUTCOMES, "median change", "p")
 """Columns of the table over data sets."""
@@ -115,7 +115,7 @@ def dataset_sections(
         }
         title = (
             f"{dataset}, {counted(n_seeds, repetition_noun(study))}{_against_phrase(baselines)}:"
-            f" {OUTCOMES}{'' if few else P}"
+            f" {OUTCOMES}{'' if few else _P}"
         )
         cells = _outcome_rows(dataset, methods, tested, with_p=not few)
         head = ["", *(comparison.label for comparison in tested)]
@@ -197,10 +197,8 @@ def outcomes_section(study: Study, comparison: MeasureComparison) -> Section | N
         for name, of in tested.items()
     ]
     against = {baseline.name for of in tested.values() for baseline in of.values()}
-    title = (
-        f"{comparison.label}{_against_phrase(against)}, {OUTCOMES}{'' if all(few.values()) else P}:"
-        " each data set"
-    )
+    with_p = "" if all(few.values()) else _P
+    title = f"{comparison.label}{_against_phrase(against)}, {OUTCOMES}{with_p}: each data set"
     notes = dict.fromkeys(note for note in few.values() if note)
     return Section(title, ["data set", *methods], rows, list(notes))
 
@@ -254,7 +252,7 @@ def remarks_section(
             "Numbers are compared as they are, not as they are printed; a relative difference of"
             f" {NOISE:g} is a tie."
         )
-    if "p" in columns or any(f"{OUTCOMES}{P}" in title for title in titles):
+    if "p" in columns or any(f"{OUTCOMES}{_P}" in title for title in titles):
         notes.append("p: two-sided Wilcoxon signed-rank test, adjusted over the methods (Holm).")
     if has_marks:
         notes.append(
