@@ -418,6 +418,19 @@ def test_what_the_names_of_methods_have_already_is_no_column(browser, tmp_path):
     assert heads[:2] == ["Method", "error"] and "Parent" not in heads
 
 
+def test_names_break_after_signs_and_never_within_a_number(browser, tmp_path):
+    record = make_record("dataset=wine", "method=isotonic")
+    record["dataset"]["name"] = "shifted_by=1.5/a.csv"
+    browser.get(small_page(tmp_path, record))
+    parts = browser.execute_script(
+        "const cell = [...document.querySelectorAll('td, th')].find((cell) =>"
+        " cell.textContent === 'shifted_by=1.5/a.csv' && cell.querySelector('wbr'));"
+        "return [...cell.querySelector('wbr').parentNode.childNodes].map((node) =>"
+        " node.textContent).filter(Boolean)"
+    )
+    assert parts == ["shifted_", "by=", "1.5/", "a.", "csv"]
+
+
 def test_one_data_set_has_the_legend_of_its_bars(browser, tmp_path):
     browser.get(small_page(tmp_path, make_record("dataset=wine", "method=isotonic")))
     reader = Reader(browser)

@@ -34,7 +34,7 @@ function signed(value) {
 }
 const count = (n) => n.toLocaleString("en");
 const counted = (n, one, many) => `${count(n)} ${n === 1 ? one : many ?? `${one}s`}`;
-const breakable = (text) => text.split(/(?<=[_\-=./])/).flatMap((part, i) => i ? [make("wbr"), part] : [part]);
+const breakable = (text) => text.split(/(?<=[_\-=/])|(?<=\.)(?!\d)/).flatMap((part, i) => i ? [make("wbr"), part] : [part]);
 
 function say(text) {
   byId("live").textContent = text;
