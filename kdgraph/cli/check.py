@@ -68,12 +68,12 @@ def main(arguments: list[str]) -> int:
 
 def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: list[str]) -> int:
     output = Path(args.output)
-    from kdgraph.results.export import refuse_other_endings
+    from kdgraph.results.export import file_kind
     from kdgraph.runner.files import check_writable, refuse_inputs, write_atomically
 
     inputs = {"--model": args.model, "--data": args.data, "--ood": args.ood}
     refuse_inputs(output, inputs, "--output")
-    refuse_other_endings(output, ("html",))
+    file_kind(output, ("html",), makes_folder=True)
     check_writable(output.absolute().parent, "--output")  # before runs that take minutes
     from kdgraph.config import check, plan
     from kdgraph.config.compatibility import falls_back_to_prior

@@ -15,9 +15,9 @@ def main(arguments: list[str]) -> int:
     """Write the page and return the exit code."""
     args = parser().parse(arguments)
     output = Path(args.output)
-    from kdgraph.results.export import refuse_other_endings
+    from kdgraph.results.export import file_kind
 
-    refuse_other_endings(output, ("html",))
+    file_kind(output, ("html",), makes_folder=True)
     from kdgraph.report.page.attachments import read_figures, read_tables
     from kdgraph.report.page.content import (
         Content,

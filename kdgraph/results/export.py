@@ -75,32 +75,10 @@ class Section:
     notes: Sequence[str] = field(default_factory=list)
 
 
-def file_kind(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
+def file_kind(
+    path: str | Path, kinds: Sequence[str], flag: str = "--output", *, makes_folder: bool = False
+) -> str:
     """Return the ending of a file without its dot.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file that can be written.
-    kinds : sequence of str
-        Endings that are allowed.
-    flag : str, default="--output"
-        Flag of the command line that the error message names.
-
-    Raises
-    ------
-    UsageError
-        Another ending, a folder that does not exist, or ``path`` is a folder.
-    """
-    kind, folder = _ending(path, kinds, flag), Path(path).absolute().parent
-    if not folder.is_dir():
-        raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
-    refuse_folder(Path(path), flag)
-    return kind
-
-
-def refuse_other_endings(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> None:
-    """Raise an error for a file whose folder may still be made.
 
     Parameters
     ----------
@@ -110,14 +88,23 @@ def refuse_other_endings(path: str | Path, kinds: Sequence[str], flag: str = "--
         Endings that are allowed.
     flag : str, default="--output"
         Flag of the command line that the error message names.
+    makes_folder : bool, default=False
+        True if the command makes the folder of the file where there is none.
 
     Raises
     ------
     UsageError
-        ``path`` is a folder, or it has another ending.
+        Another ending, a folder that does not exist and is not made, or ``path`` is a folder.
     """
     refuse_folder(Path(path), flag)
-    _ending(path, kinds, flag)
+    kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
+    if kind not in kinds:
+        *others, last = [f".{ending}" for ending in kinds]
+        endings = f"{', '.join(others)} or {last}" if others else last
+        raise UsageError(f"{flag} must end in {endings}, got '{path}'")
+    if not (makes_folder or folder.is_dir()):
+        raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
+    return kind
 
 
 def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> None:
@@ -314,16 +301,6 @@ def escape_latex(text: str) -> str:
     """
     escaped = text.translate(TEX)
     return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped
-
-
-def _ending(path: str | Path, kinds: Sequence[str], flag: str) -> str:
-    """Return the ending of a file without its dot; raise an error for one that is not allowed."""
-    kind = Path(path).suffix.removeprefix(".")
-    if kind not in kinds:
-        *others, last = [f".{ending}" for ending in kinds]
-        endings = f"{', '.join(others)} or {last}" if others else last
-        raise UsageError(f"{flag} must end in {endings}, got '{path}'")
-    return kind
 
 
 def _escape_markdown(text: str) -> str:
