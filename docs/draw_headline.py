@@ -119,7 +119,7 @@ def headline() -> Figure:
         axes.plot(accuracy, 0.68, "v", color="black", markersize=3)
         axes.text(accuracy - 0.025, 0.68, "accuracy", size=NOTE_SIZE, ha="right", va="center")
         axes.set_xlabel("mean confidence ± sd over 10 seeds")
-        figure.text(0.465, 0.94, "Digits 0–9 without three classes: near to far", size=LABEL_SIZE)
+        figure.text(0.465, 0.94, "Digits without three classes, and OOD rows", size=LABEL_SIZE)
         figure.legend(
             *axes.get_legend_handles_labels(),
             loc="upper left",
