@@ -3,9 +3,9 @@
 :func:`read_model` finds the library by the ending of the file and its content. Formats without code
 are read as they are: ONNX, the own files of XGBoost, LightGBM and CatBoost, the weights of torch,
 and skops files of types that are known to be harmless; and files of ``kdg repair`` that this user
-has made. Everything else can run code of its writer's
-choosing when it is read, and is refused unless the caller trusts it. The content is read once, into
-memory, and no library opens a file by a name that the content chose. Original to kdgraph.
+has made. Everything else can run code of its writer's choosing when it is read, and is refused
+unless the caller trusts it. The content is read once, into memory, and no library opens a file by a
+name that the content chose. Original to kdgraph.
 """
 
 from __future__ import annotations
