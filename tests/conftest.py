@@ -18,11 +18,16 @@ import pytest
 from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
+from tests.openml_data import OpenmlReaders
 
 # Set before openml is imported, which creates a folder there. The key for models is created there
 # too, so that no test uses the real key.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
 os.environ.pop("KDGRAPH_KEY_FILE", None)
+
+# No test downloads, in its own process or in one that it starts: nothing listens at this proxy.
+os.environ["https_proxy"] = os.environ["HTTPS_PROXY"] = "http://127.0.0.1:9"
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"
 
 # Under nohup the signal is ignored, also by the processes that tests start to see them end by it.
 if hasattr(signal, "SIGHUP"):
@@ -35,6 +40,19 @@ settings.register_profile(
     "kdgraph", deadline=None
 )  # the duration of an example depends on the machine
 settings.load_profile("kdgraph")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--openml-readers",
+        metavar="FILE",
+        help="write the modules whose tests read OPENML_CACHE_DIR into a file",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--openml-readers"):
+        config.pluginmanager.register(OpenmlReaders(config))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,9 +15,9 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.config.data_sources import seen_in_training
-from kdgraph.data.openml.cache import is_cached
 from kdgraph.figures.run_figures import _FIGURES
 from kdgraph.metrics import METRICS
+from tests.openml_data import require_cached
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +108,7 @@ def test_regression_page_prints_what_it_quotes(tmp_path, monkeypatch, capsys):
     and a percent of the CRPS. Steps of the story are asserted as they stand.
     """
     pytest.importorskip("ngboost", reason="ngboost is not installed; the extra peers has it")
-    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42225):
-        pytest.skip("OpenML 42225 is in no folder that OPENML_CACHE_DIR names")
+    require_cached(42225)
     (code,), (quoted,) = (code_blocks(REGRESSION, language) for language in ("python", "text"))
     exec(compile(code, "diamonds.py", "exec"), {})
     printed = capsys.readouterr().out

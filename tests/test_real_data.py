@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.data.openml.cache import is_cached
+from tests.openml_data import require_cached
 
 BY_ID = ["dataset=openml", "dataset.id=44"]
 allow_copies_warning = pytest.mark.filterwarnings(
@@ -35,11 +34,6 @@ def value(record: dict, metric: str, component: str, rows: str = "test", **param
         if (m["metric"], m["of"], m["on"], m["params"]) == (metric, component, rows, params)
     ]
     return metric_value
-
-
-def require_cached(id: int) -> None:
-    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
-        pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
 
 
 @allow_copies_warning

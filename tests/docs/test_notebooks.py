@@ -6,7 +6,6 @@ import base64
 import hashlib
 import importlib.util
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from nbclient.exceptions import CellExecutionError
 
-from kdgraph.data.openml.cache import find_cached
+from tests.openml_data import require_cached
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "notebooks"
@@ -173,9 +172,7 @@ def test_notebook_prints_what_it_shows_and_its_claims_hold(runner, name):
     story = STORIES[name]
     for library in story.libraries:
         pytest.importorskip(library, reason=f"{library} is not installed; the extra peers has it")
-    cached = find_cached(story.openml) if "OPENML_CACHE_DIR" in os.environ else None
-    if cached is None:
-        pytest.skip(f"OpenML {story.openml} is in no folder that OPENML_CACHE_DIR names")
+    cached = require_cached(story.openml)
     stored = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     executed = runner.execute(stored, appended=story.claims)
     if not hashlib.sha256(cached.file.read_bytes()).hexdigest().startswith(story.sha256):

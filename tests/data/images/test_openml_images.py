@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.images.openml_images import OpenmlImages
-from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.images.image_sets import flat_table, slope_images
 from tests.data.openml.server import arff, write_cached_dataset
+from tests.openml_data import require_cached
 
 GREY, COLOUR = (1, 4, 5), (3, 8, 8)
 
@@ -220,8 +218,7 @@ REAL = [
 
 @pytest.mark.parametrize(("id", "kind", "shape", "official", "first"), REAL)
 def test_real_openml_sets_are_images(id, kind, shape, official, first, no_network):
-    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
-        pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
+    require_cached(id)
     dataset = OpenmlImages("real", id, shape, official).load()
     assert dataset.X.shape[1:] == shape and dataset.classes.tolist() == list(range(10))
     assert (

@@ -9,6 +9,7 @@ import pytest
 from experiments.p4 import crime, divisions
 from experiments.p4.stopping import configs_of, entries_behind
 from kdgraph.runner import stages
+from tests.openml_data import require_cached
 
 DIVISIONS, NETWORKS = 200, 8
 
@@ -68,6 +69,7 @@ def test_table_1_has_the_printed_deviation_beside_both(frame) -> None:
 
 
 def test_networks_of_one_division_share_its_rows_and_differ_in_their_weights() -> None:
+    require_cached(42730)
     """Methods without an embedding; a run of the study with this seed has the same rows."""
     configs = configs_of(["none", "histogram"], crime.EXPERIMENT)
     for name, config in configs.items():

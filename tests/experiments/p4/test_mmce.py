@@ -11,6 +11,7 @@ from experiments.p4 import crime, mmce
 from experiments.p4.stopping import configs_of
 from kdgraph.metrics import TopLabel, nll_top
 from kdgraph.runner import stages
+from tests.openml_data import require_cached
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def test_the_table_has_all_weights_the_chosen_ones_and_the_published_numbers(fra
 
 
 def test_numbers_are_those_of_the_network_with_that_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_cached(42730)
     monkeypatch.setattr(mmce, "WEIGHTS", (4.0,))
     config = configs_of(["mmce"], crime.EXPERIMENT)["mmce"]
     short = replace(config, parent={**config.parent, "max_epochs": 2})
