@@ -60,6 +60,8 @@ CalibrationMode = Literal["held_out", "oob", "cross_fit"]
 predicted by the trees of a bagged forest that were not fitted on it. "cross_fit": those for all
 rows, each predicted by a parent that was fitted on the other folds.
 """
+Unseen = Literal["refuse", "missing"]
+"""Treatment of a category that a model was not fitted with: an error, or a missing value."""
 RequiredPartition = Literal["trees", "forest", "network"]
 """Partition that a component needs of its parent: of trees of any kind, of a forest, or of a
 network.

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from kdgraph.data.mapped_rows import extremes, map_rows, mapped_blocks, select_mapped_rows
+from kdgraph.data.source_columns import SourceColumn, source_columns
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError, ParameterError
 
@@ -168,6 +169,10 @@ class Dataset:
     categories : tuple of d (tuple of str or None), default=()
         Sorted values of each categorical feature as text, None for a numeric feature; empty if all
         features are numeric.
+    columns : tuple of d SourceColumn, default=()
+        Each feature as its source has it, for models that were fitted elsewhere; empty for a source
+        without types. They are not part of the fingerprint: nothing that is fitted here depends on
+        them.
     roles : Int8[n], default=None
         Roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : mapping, default={}
@@ -213,6 +218,7 @@ class Dataset:
     split_groups: np.ndarray | None = None
     posterior: PosteriorFunction | None = field(default=None, compare=False)
     categories: tuple[tuple[str, ...] | None, ...] = ()
+    columns: tuple[SourceColumn, ...] = field(default=(), compare=False)
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
     has_scores: bool = False
@@ -230,6 +236,9 @@ class Dataset:
                 f" {self.X.shape}"
             )
         self._set_source_rows()
+        if self.columns and [c.name for c in self.columns] != list(self.feature_names):
+            names = [column.name for column in self.columns]
+            raise DataError(f"{self.name}: columns must be the features, got {names}")
         if not self.X.size:
             return
         # NaN and infinity appear in the extremes, which need no array of flags as long as X.
@@ -265,6 +274,11 @@ class Dataset:
         return np.array(
             [values is not None for values in self.categories] or [False] * d, dtype=bool
         )
+
+    @property
+    def source_columns(self) -> tuple[SourceColumn, ...]:
+        """Each feature as its source has it; empty for images."""
+        return self.columns or source_columns(self.feature_names, self.categories)
 
     @property
     def truth(self) -> np.ndarray | Distribution | None:

@@ -10,28 +10,25 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from kdgraph.data.files.numbers import exact_numbers
 from kdgraph.data.frames.cells import MAX_CELL_VALUE, MissingCells, format_cell
 from kdgraph.data.frames.dates import date_rule, is_date_type, to_days
 from kdgraph.data.frames.targets import OTHER_GROUP
 from kdgraph.data.tables.score_file import to_probabilities
 from kdgraph.deployment.schema import Feature, Schema
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.wording import reads_as_number, some
+from kdgraph.parameters import Unseen
+from kdgraph.wording import some
 
 MISSING_GROUP = -1
 """Position of a group that the model was not fitted with."""
-Unseen = Literal["refuse", "missing"]
-"""Treatment of a category that the training data do not have: an error, or a missing cell."""
 MOST_DIGITS = 40
 """Longer whole numbers are no names of categories."""
-_FRACTION = pd.Series(["0.5"], dtype=object)
-_WHOLE = re.compile(r"[+-]?\d+")
 _TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
@@ -239,9 +236,10 @@ class Cells:
         if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
-            values, bad = self._parse(
-                column.astype(object).where(~column.isin(self._missing.words), None)
-            )
+            cells = column.astype(object).where(~column.isin(self._missing.words), None)
+            if self.schema.text_format.decimal != ".":
+                cells = cells.replace(re.escape(self.schema.text_format.decimal), ".", regex=True)
+            values, bad = self._parse(cells)
             self._refuse(bad, column, feature, start, "the model takes numbers there")
         values = np.where(np.isin(values, self._missing.numbers), np.nan, values)
         self._refuse(
@@ -256,19 +254,9 @@ class Cells:
     def _parse(self, cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """Return Float64[n], and Bool[n] that is True where a cell is no number.
 
-        Truth values are 0 and 1, as they were in training. pandas reads whole numbers exactly if a
-        column has no others, else as fractions, which from 2^53 on may give a neighbouring number.
-        Here a cell does not depend on others: it is read as a fraction, and a large whole number
-        exactly.
+        Truth values are 0 and 1, as they were in training.
         """
-        values = (
-            pd.to_numeric(pd.concat([cells, _FRACTION]), errors="coerce")
-            .to_numpy(dtype=np.float64, na_value=np.nan)[:-1]
-            .copy()
-        )
-        for row in np.flatnonzero(np.abs(values) >= 2**53):
-            word = format_cell(cells.iloc[row]).strip()
-            values[row] = float(int(word)) if _WHOLE.fullmatch(word) else values[row]
+        values = exact_numbers(cells)
         bad = np.isnan(values) & cells.notna().to_numpy()
         for row in np.flatnonzero(bad):
             values[row] = _TRUTH.get(format_cell(cells.iloc[row]), np.nan)
@@ -299,21 +287,23 @@ class Cells:
         """
         codes, values = pd.factorize(column)
         return np.array(
-            [self._position(format_cell(value), feature.categories or []) for value in values]
-            + [np.nan]
+            [self._position(format_cell(value), feature) for value in values] + [np.nan]
         )[codes]
 
-    def _position(self, word: str, categories: list[str]) -> float:
+    def _position(self, word: str, feature: Feature) -> float:
         """Return the position of a cell among the categories.
 
-        NaN if it is to be read as missing, -1 if it is none of them. Where all categories are
+        NaN if it is to be read as missing, -1 if it is none of them. Where the categories are
         numbers, 3.0 is the category 3; digit by digit, since a float from 2^53 on stands for
         several integers.
         """
+        categories = feature.categories or []
         if word in self._missing.words:
             return np.nan
         if word in categories:
             return categories.index(word)
+        if not feature.of_numbers:
+            return -1
         try:
             number = Decimal(word)
         except InvalidOperation:
@@ -323,11 +313,7 @@ class Cells:
         name = (
             str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
         )
-        return (
-            categories.index(name)
-            if name in categories and all(reads_as_number(name) for name in categories)
-            else -1
-        )
+        return categories.index(name) if name in categories else -1
 
     def _refuse(
         self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str

@@ -21,11 +21,12 @@ import pandas as pd
 from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.base.rows import is_dataframe
 from kdgraph.data.frames.cells import label_array
-from kdgraph.deployment.cells import Cells, Unseen
+from kdgraph.deployment.cells import Cells
 from kdgraph.deployment.schema import Schema, read_schema
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.metrics import TopLabel
+from kdgraph.parameters import Unseen
 from kdgraph.wording import some
 
 BLOCK = 4096
@@ -36,7 +37,6 @@ may depend on its number of rows.
 """
 BLOCK_BYTES = 16_000_000
 """A block has fewer rows if they are wide, such as images."""
-_ALLOW_UNSEEN = 'dataclasses.replace(model, unseen="missing")'
 _OPTIONAL_OUTPUTS = ("proba", "top_label", "distribution", "prediction_set", "ood_p_value")
 
 
@@ -62,6 +62,8 @@ class DeployedModel:
         Description of the rows that it takes.
     unseen : {"refuse", "missing"}, default="refuse"
         Treatment of a category that the model was not fitted with: an error, or a missing value.
+    allow_unseen : str, default='dataclasses.replace(model, unseen="missing")'
+        What makes it a missing value, for messages.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class DeployedModel:
     model: FittedModel
     schema: Schema
     unseen: Unseen = "refuse"
+    allow_unseen: str = 'dataclasses.replace(model, unseen="missing")'
 
     @property
     def classes_(self) -> np.ndarray:
@@ -241,7 +244,7 @@ class DeployedModel:
 
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return scaled rows and their groups."""
-        cells = Cells("X", self.schema, self.unseen, _ALLOW_UNSEEN)
+        cells = Cells("X", self.schema, self.unseen, self.allow_unseen)
         if is_dataframe(X):
             names = [str(name) for name in X.columns]
             cells.unused_columns(names)

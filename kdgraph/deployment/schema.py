@@ -6,7 +6,6 @@ Original to kdgraph.
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -19,9 +18,12 @@ from kdgraph.base import FittedModel
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
+from kdgraph.data.frames.cells import format_cell
 from kdgraph.data.tables.score_file import ClassScoreKind
+from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
+from kdgraph.wording import reads_as_number
 
 OOD_SCORES = {
     "density": (
@@ -37,7 +39,9 @@ OOD_SCORES = {
     "none": "none: the model is a regressor without a detector",
 }
 ScoreKind = Literal["density", "detector", "confidence", "sets", "none"]
-_FORMAT = 3
+_FORMAT = 4
+_TEXT_FORMAT_KEYS = ("encoding", "separator", "decimal", "skip_spaces", "not_missing")
+"""Keys of a data set that describe how cells of its file are written."""
 ARRAY_OF_GROUPS = "groups"
 """The array of an .npz file with the group of each row."""
 _TEXT_SOURCES = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
@@ -57,11 +61,15 @@ class Feature:
     date_format : str or None
         Format of dates that became numbers, see :func:`kdgraph.data.frames.dates.to_days`; None of
         any other column.
+    of_numbers : bool
+        True if the categories are numbers, so that 3.0 is the category 3; False if they are text,
+        in which "01" and "1" differ.
     """
 
     name: str
     categories: list[str] | None = None
     date_format: str | None = None
+    of_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,10 +148,8 @@ class Schema:
         Labels, sorted; column k of the probabilities belongs to the k-th.
     missing : list
         Cells that are read as missing, as empty ones are.
-    encoding : str
-        Encoding of the text files that the run was fitted on.
-    separator : str or None
-        Separator of their cells, if the config names one.
+    text_format : TextFormat
+        How cells are written in the text files that the run was fitted on.
     ood_score : str
         A key of :data:`OOD_SCORES`.
     groups : GroupSchema or None
@@ -170,8 +176,7 @@ class Schema:
     scaling: dict[str, Any] = field(default_factory=lambda: {"shift": 0.0, "size": 1.0})
     classes: list[Any] = field(default_factory=list)
     missing: list[Any] = field(default_factory=list)
-    encoding: str = "utf-8"
-    separator: str | None = None
+    text_format: TextFormat = field(default_factory=TextFormat)
     ood_score: ScoreKind = "confidence"
     groups: GroupSchema | None = None
     scores: ClassScoreKind | None = None
@@ -233,8 +238,13 @@ def schema_of(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Sc
     categories = train.categories or (None,) * len(train.feature_names)
     dates = train.facts.get("date_formats", {})
     named = [
-        Feature(name, None if values is None else list(values), dates.get(name))
-        for name, values in zip(train.feature_names, categories, strict=True)
+        Feature(
+            column.name,
+            None if values is None else list(values),
+            dates.get(column.name),
+            of_numbers=column.holds_numbers_as_names,
+        )
+        for column, values in zip(train.source_columns, categories, strict=True)
     ]
     text = _text(node, train)
     return Schema(
@@ -249,8 +259,9 @@ def schema_of(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Sc
         },
         classes=train.classes.tolist(),
         missing=[_json_cell(cell) for cell in node.get("missing") or ()],
-        encoding=node.get("encoding") or "utf-8",
-        separator=node.get("separator"),
+        text_format=TextFormat(
+            **{name: node[name] for name in _TEXT_FORMAT_KEYS if node.get(name) is not None}
+        ),
         ood_score=_score_kind(model),
         groups=_groups(node, splits, model),
         scores=node["kind"] if train.has_scores else None,
@@ -268,9 +279,9 @@ def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Grou
     names, group = list(splits.train.group_names), node.get("group")
     columns = column_names(ARRAY_OF_GROUPS if group is None else group)
     several = group is not None and not isinstance(stringify_names(group), str)
-    return GroupSchema(
-        [Feature(column) for column in columns] if several else [Feature(columns[0], names)], names
-    )
+    are_numbers = all(reads_as_number(name) and format_cell(float(name)) == name for name in names)
+    one = Feature(columns[0], names, of_numbers=are_numbers)
+    return GroupSchema([Feature(column) for column in columns] if several else [one], names)
 
 
 def _score_kind(model: FittedModel) -> ScoreKind:
@@ -317,6 +328,7 @@ def read_schema(path: Path) -> Schema:
         if absent := {field.name for field in fields(Schema)} - content.keys():
             raise KeyError(min(absent))
         parts["text"] = content["text"] and Texts(**content["text"])
+        parts["text_format"] = TextFormat(**content["text_format"])
         groups = content["groups"] and GroupSchema(
             _features(content["groups"]["columns"]), content["groups"]["names"]
         )
@@ -340,11 +352,10 @@ def check_schema(schema: Schema) -> None:
     ValueError, LookupError, TypeError
         A field has another type, or its content does not fit.
     """
-    for part in (schema, schema.text):
+    for part in (schema, schema.text, schema.text_format):
         if part is not None:
             for name, annotation in annotations_of(type(part)).items():
                 check_value(name, getattr(part, name), annotation)
-    codecs.lookup(schema.encoding)
     Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions import QuantileGrid
-from kdgraph.fitted.source import ExternalModel, ModelSource, given_names
+from kdgraph.distributions import Normal, QuantileGrid
+from kdgraph.fitted.boosting_columns import catboost_columns, lightgbm_columns, xgboost_columns
+from kdgraph.fitted.source import ExternalModel, ModelSource
 from kdgraph.persistence.tree_files import (
     problem_of_lightgbm_trees,
     problem_of_xgboost_trees,
@@ -22,8 +24,11 @@ from kdgraph.persistence.tree_files import (
 )
 from kdgraph.wording import first_line
 
+_OF_SEVERAL_LABELS = ("MultiLogloss", "MultiCrossEntropy")
+_NO_THRESHOLD = 0.5
+"""Threshold at which the label is that of the largest probability."""
 _DAMAGED = "its trees are damaged"
-_SEVERAL_OUTCOMES = (
+SEVERAL_OUTCOMES = (
     "predicts several outcomes of a row; save a model of one outcome, or of its quantiles"
 )
 
@@ -60,38 +65,69 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
     if problem:
         raise source.error(f"{_DAMAGED} ({problem})")
     objective = learner["objective"]["name"]
-    names = given_names(booster.feature_names)
     # A column of logits before the softmax, where the objective predicts labels.
     margin = objective in ("multi:softmax", "binary:logitraw")
+    with source.errors():
+        columns = xgboost_columns(booster, document["version"])
+    rounds = _best_rounds(source, booster, learner)
 
     def predict(X: Any) -> np.ndarray:
         matrix = xgboost.DMatrix(X, enable_categorical=True)
-        return booster.predict(matrix, output_margin=margin)
+        return booster.predict(matrix, output_margin=margin, iteration_range=(0, rounds))
 
     n_targets = int(learner["learner_model_param"].get("num_target", 1))
     distribution = None
     if n_targets > 1:
         if objective != "reg:quantileerror":
-            raise source.error(_SEVERAL_OUTCOMES)
+            raise source.error(SEVERAL_OUTCOMES)
         levels = json.loads(learner["objective"]["quantile_loss_param"]["quantile_alpha"])
         distribution = _quantile_function(predict, levels)
     if objective in ("binary:hinge",) or objective.startswith(("rank:", "survival:")):
         raise source.error(f"has the objective {objective}, which predicts no probabilities")
-    is_class = source.task == "classification" or objective.startswith(("binary:", "multi:"))
-    estimator = (xgboost.XGBClassifier if is_class else xgboost.XGBRegressor)()
-    estimator.load_model(bytearray(content))
+    # The class of XGBoost that saved it; the trees alone do not show what reg:logistic is for.
+    saved_by = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
+    is_known_class = objective.startswith(("binary:", "multi:")) or saved_by == "classifier"
+    is_class = source.task == "classification" or (source.task is None and is_known_class)
+    if saved_by is None:
+        saved_by = "classifier" if is_class else "regressor"
+    classes = {"classifier": xgboost.XGBClassifier, "regressor": xgboost.XGBRegressor}
+    estimator = None
+    if saved_by in classes:
+        estimator = classes[saved_by]()
+        estimator.load_model(bytearray(content))
     n_classes = max(int(learner["learner_model_param"]["num_class"]), 2)
+    outputs = "logits" if margin else source.outputs or "probabilities"
     return ExternalModel(
         "XGBoost",
         predict if distribution is None else lambda X: distribution(X).mean(),
         "classification" if is_class else "regression",
-        ("logits" if margin else "probabilities") if is_class else "values",
+        outputs if is_class else "values",
         classes=tuple(range(n_classes)) if is_class else None,
-        feature_names=names,
-        n_features=booster.num_features(),
+        columns=columns,
         estimator=estimator,
         distribution=distribution,
     )
+
+
+def _best_rounds(source: ModelSource, booster: Any, learner: Mapping[str, Any]) -> int:
+    """Return the number of rounds to predict with, 0 for all: up to the best one.
+
+    The estimators of XGBoost predict so after early stopping, and its documentation advises it for
+    ``xgboost.train``.
+    """
+    best = booster.attr("best_iteration")
+    if best is None or learner["gradient_booster"].get("name") == "gblinear":
+        return 0
+    rounds, n_rounds = int(best) + 1, booster.num_boosted_rounds()
+    if not 0 < rounds <= n_rounds:
+        raise source.error(f"names round {best} as the best of {n_rounds}")
+    if booster.attr("scikit_learn") is None and rounds < n_rounds:
+        warnings.warn(
+            f"the model in {source.path} stopped early, and predicts with the best {rounds} of its"
+            f" {n_rounds} rounds; save booster[:{n_rounds}] to predict with all of them",
+            stacklevel=3,
+        )
+    return rounds
 
 
 def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
@@ -146,8 +182,7 @@ def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
         "classification" if is_class else "regression",
         (source.outputs or default) if is_class else "values",
         classes=tuple(range(max(booster.num_model_per_iteration(), 2))) if is_class else None,
-        feature_names=given_names(booster.feature_name()),
-        n_features=booster.num_feature(),
+        columns=lightgbm_columns(booster),
         estimator=booster,
     )
 
@@ -177,36 +212,66 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
         loss = str(model.get_all_params().get("loss_function", ""))
     except Exception as error:  # any: as above
         raise source.error(f"is no model of CatBoost, or damaged ({first_line(error)})") from error
-    is_class = loss.startswith(("Logloss", "CrossEntropy", "MultiClass"))
+    classes = tuple(np.asarray(model.classes_).tolist())
+    if loss.startswith(_OF_SEVERAL_LABELS):
+        raise source.error(SEVERAL_OUTCOMES)
+    if classes and source.task == "regression":
+        raise source.error(f"is a classifier (its loss is {loss}); leave out {source.key}task")
+    is_class = bool(classes) or source.task == "classification"
+    if is_class and not classes and source.outputs is None:
+        raise source.error(
+            f"has the loss {loss}, which tells nothing about classes; give"
+            f" {source.key}outputs=logits, or {source.key}task=regression"
+        )
     estimator = (catboost.CatBoostClassifier if is_class else catboost.CatBoostRegressor)()
     estimator.load_model(blob=content, format="cbm")
-    categorical = set(model.get_cat_feature_indices())
+    columns = catboost_columns(model)
 
     def predict(X: Any) -> np.ndarray:
-        rows = _categories_as_text(X, categorical)
         if not is_class:
-            return np.asarray(model.predict(rows))
-        proba = np.asarray(model.predict(rows, prediction_type="Probability"))
+            return np.asarray(model.predict(X))
+        if not classes:
+            return np.asarray(model.predict(X, prediction_type="RawFormulaVal"))
+        proba = np.asarray(model.predict(X, prediction_type="Probability"))
         return proba / proba.sum(axis=1, keepdims=True)  # one-against-all do not sum to 1
 
     distribution = None
     if loss.startswith("MultiQuantile:alpha="):
         levels = loss.partition("=")[2].partition(";")[0].split(",")
         distribution = _quantile_function(predict, levels)
+    elif loss == "RMSEWithUncertainty":
+        distribution = _normal_function(model)
     elif loss.startswith("Multi") and not is_class:
-        raise source.error(_SEVERAL_OUTCOMES)
+        raise source.error(SEVERAL_OUTCOMES)
     return ExternalModel(
         "CatBoost",
         predict if distribution is None else lambda X: distribution(X).mean(),
         "classification" if is_class else "regression",
-        "probabilities" if is_class else "values",
-        classes=tuple(np.asarray(model.classes_).tolist()) if is_class else None,
-        feature_names=given_names(model.feature_names_),
-        n_features=len(model.feature_names_),
-        # Its call for leaves refuses a missing category, which ``predict`` replaces by a text.
-        estimator=None if categorical else estimator,
+        ("probabilities" if classes else source.outputs or "logits") if is_class else "values",
+        classes=(classes or (0, 1)) if is_class else None,
+        columns=columns,
+        # Its call for leaves refuses the missing categories of rows out of distribution.
+        estimator=None if columns.categories else estimator,
         distribution=distribution,
+        labels=_labels_by_threshold(estimator) if len(classes) == 2 else None,
     )
+
+
+def _labels_by_threshold(classifier: Any) -> Callable[[Any], np.ndarray] | None:
+    """Return the function from rows to labels of a CatBoostClassifier with a threshold, or None."""
+    if classifier.get_probability_threshold() in (None, _NO_THRESHOLD):
+        return None
+    return lambda X: np.asarray(classifier.predict(X)).ravel()
+
+
+def _normal_function(model: Any) -> Callable[[Any], Normal]:
+    """Return the function from rows to the distributions of a mean and a variance of CatBoost."""
+
+    def predict(X: Any) -> Normal:
+        mean, variance = np.asarray(model.predict(X, prediction_type="RMSEWithUncertainty")).T
+        return Normal(mean, np.sqrt(variance))
+
+    return predict
 
 
 def _quantile_function(
@@ -216,14 +281,3 @@ def _quantile_function(
     numbers = np.array(levels, dtype=np.float64)
     order = np.argsort(numbers)
     return lambda X: QuantileGrid(numbers[order], np.asarray(predict(X), np.float64)[:, order])
-
-
-def _categories_as_text(X: Any, positions: set[int]) -> Any:
-    """Return a data frame whose columns at ``positions`` are text, "nan" where missing."""
-    if not positions or not hasattr(X, "iloc"):
-        return X
-    X = X.copy()
-    for position in positions:
-        column = X.columns[position]
-        X[column] = X[column].astype(object).where(X[column].notna(), "nan").astype(str)
-    return X

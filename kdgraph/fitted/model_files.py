@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from inspect import getattr_static
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from kdgraph.fitted.boosting_files import read_catboost, read_lightgbm, read_xgboost
+from kdgraph.fitted.columns import ModelColumns
+from kdgraph.fitted.estimators import model_of_estimator
 from kdgraph.fitted.onnx_models import read_onnx
 from kdgraph.fitted.repaired_models import read_repaired
 from kdgraph.fitted.source import (
     ExternalModel,
     ModelSource,
     check_archive,
-    given_names,
     import_object,
     names_function,
 )
@@ -36,9 +35,9 @@ from kdgraph.persistence.tree_files import problem_of_tree
 from kdgraph.wording import first_line, some
 
 _MAX_LISTED_TYPES = 5
+_ANY_FRAME = ModelColumns(takes_frames=True)
 # Types that pipelines of scikit-learn contain, besides those that kdgraph's own files may contain.
 _HARMLESS_TYPES = {"numpy:dtype"}
-_DISTRIBUTION_METHODS = ("predict_dist", "pred_dist")
 
 
 def read_model(source: ModelSource, content: bytes) -> ExternalModel:
@@ -71,70 +70,15 @@ def read_model(source: ModelSource, content: bytes) -> ExternalModel:
     return _READERS[suffix](source, content)
 
 
-def model_of_estimator(source: ModelSource, estimator: Any, kind: str) -> ExternalModel:
-    """Return a fitted estimator of scikit-learn's kind as a model.
-
-    Raises
-    ------
-    DataError
-        If it predicts neither probabilities nor numbers.
-    """
-    name, fitted = type(estimator).__name__, estimator
-    if not hasattr(fitted, "predict"):
-        raise source.error(f"holds a {name}, which predicts nothing")
-    names = _feature_names(estimator)
-    common: dict[str, Any] = {
-        "kind": kind,
-        "feature_names": names,
-        "n_features": getattr(estimator, "n_features_in_", None),
-        "estimator": estimator,
-    }
-    if hasattr(estimator, "predict_proba"):
-        classes = getattr(estimator, "classes_", None)
-        if classes is None or isinstance(classes, list):
-            state = "is not fitted" if classes is None else "predicts several targets"
-            raise source.error(
-                f"holds a {name} that {state}; save a fitted classifier of one target"
-            )
-        return ExternalModel(
-            predict=estimator.predict_proba,
-            task="classification",
-            outputs="probabilities",
-            classes=tuple(np.asarray(classes).tolist()),
-            **common,
-        )
-    if is_classifier(estimator):
-        raise source.error(
-            f"holds a {name}, which has no predict_proba; fit CalibratedClassifierCV({name}()) and"
-            " save it"
-        )
-    method = next(
-        (m for m in _DISTRIBUTION_METHODS if callable(getattr_static(estimator, m, None))), None
-    )
-    return ExternalModel(
-        predict=estimator.predict,
-        task="regression",
-        outputs="values",
-        distribution=None if method is None else getattr(estimator, method),
-        **common,
-    )
-
-
-def _feature_names(estimator: Any) -> tuple[str, ...] | None:
-    """Return the names that an estimator was fitted on; None for those of an array."""
-    names = getattr(estimator, "feature_names_in_", getattr(estimator, "feature_names_", None))
-    return None if names is None else given_names(names)
-
-
 def _read_function(source: ModelSource) -> ExternalModel:
     function: Any = import_object(source, source.path)
     if isinstance(function, type) or not callable(function):
         raise source.error(f"is a {type(function).__name__}, and must be a function of rows")
     predict: Callable[[Any], np.ndarray] = function  # pyright: ignore[reportAssignmentType]
     if source.task == "regression":
-        return ExternalModel("function", predict, "regression", "values", takes_frames=True)
+        return ExternalModel("function", predict, "regression", "values", columns=_ANY_FRAME)
     kind = source.outputs or "probabilities"
-    return ExternalModel("function", predict, "classification", kind, takes_frames=True)
+    return ExternalModel("function", predict, "classification", kind, columns=_ANY_FRAME)
 
 
 def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from kdgraph.fitted.columns import ModelColumns
 from kdgraph.fitted.source import ExternalModel, ModelSource, OutputKind
 from kdgraph.wording import first_line
 
@@ -94,8 +96,9 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
         "classification" if is_class else "regression",
         kind,
         classes=classes if is_class else None,
-        feature_names=None if single else tuple(node.name for node in inputs),
-        n_features=(width if isinstance(width, int) else None) if single else len(inputs),
+        columns=ModelColumns(None, width if isinstance(width, int) else None)
+        if single
+        else ModelColumns(tuple(node.name for node in inputs), len(inputs)),
     )
 
 
@@ -161,19 +164,49 @@ def _feeds(source: ModelSource, inputs: Any, X: Any) -> dict[str, np.ndarray]:
         node = inputs[0]
         if node.type not in _DTYPES:
             raise source.error(f"takes {node.type}, and rows are numbers")
-        return {node.name: np.asarray(X).astype(_DTYPES[node.type])}
+        rows = np.asarray(X, dtype=np.float64)
+        return {node.name: _cast(source, rows, node.type, "the rows")}
     feeds = {}
     for node in inputs:
-        column = X[node.name]
-        if node.type != "tensor(string)":
-            feeds[node.name] = column.to_numpy(dtype=_DTYPES[node.type])[:, None]
+        column, where = X[node.name], f"the column {node.name!r}"
+        if node.type == "tensor(string)":
+            if column.isna().any():
+                raise source.error(f"takes text in {where}, and a row has none; give it a value")
+            feeds[node.name] = column.astype(str).to_numpy(dtype=object)[:, None]
             continue
-        if column.isna().any():
-            raise source.error(
-                f"takes text in the column {node.name!r}, and a row has none; give it a value"
-            )
-        feeds[node.name] = column.astype(str).to_numpy(dtype=object)[:, None]
+        if node.type not in _DTYPES:
+            raise source.error(f"takes {node.type} in {where}, and rows are numbers or text")
+        if not (is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype)):
+            raise source.error(f"takes numbers in {where}, and a table has {column.dtype} there")
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        feeds[node.name] = _cast(source, numbers[:, None], node.type, where)
     return feeds
+
+
+def _cast(source: ModelSource, rows: np.ndarray, kind: str, where: str) -> np.ndarray:
+    """Return numbers in the type of an input, which single precision alone may round.
+
+    Raises
+    ------
+    DataError
+        If the type loses a missing value, a fraction or the size of a number.
+    """
+    dtype = np.dtype(_DTYPES[kind])
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            numbers = rows.astype(dtype)
+        lost = np.isinf(numbers) & np.isfinite(rows)
+    else:
+        with np.errstate(invalid="ignore"):
+            numbers = rows.astype(dtype)
+        lost = numbers.astype(np.float64) != rows
+    if lost.any():
+        value = rows[lost][0]
+        raise source.error(
+            f"takes {kind} for {where}, which does not hold {value:g}; give it other values, or"
+            " convert the model with an input of doubles"
+        )
+    return numbers
 
 
 def _as_columns(values: Any, classes: tuple[Any, ...] | None) -> np.ndarray:

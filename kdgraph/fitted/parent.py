@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -24,11 +25,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import is_dataframe
+from kdgraph.data.source_columns import SourceColumn
 from kdgraph.data.tables.score_file import MIN_SUM_TOLERANCE, sum_tolerance
 from kdgraph.distributions import Distribution, Normal
+from kdgraph.distributions.concatenated import ConcatenatedDistribution
 from kdgraph.errors import DataError
+from kdgraph.fitted.boosting_files import SEVERAL_OUTCOMES
+from kdgraph.fitted.labels import label_text, match_labels
 from kdgraph.fitted.model_files import read_model
-from kdgraph.fitted.rows import Columns, ModelRows
+from kdgraph.fitted.rows import ModelRows
 from kdgraph.fitted.source import (
     ExternalModel,
     ModelSource,
@@ -37,7 +42,8 @@ from kdgraph.fitted.source import (
     source_files,
 )
 from kdgraph.geometry import PartitionKind, partition_kind
-from kdgraph.parameters import check_parameters
+from kdgraph.metrics import TopLabel
+from kdgraph.parameters import Unseen, check_parameters
 from kdgraph.parents import column_encoder, distribution_from_predictions
 from kdgraph.wording import first_line, some
 
@@ -94,7 +100,10 @@ class FittedParent(BaseEstimator):
     classes : sequence or None, default=None
         Labels of the columns of the outputs. None takes those in the file, or else the labels in
         sorted order.
-    data_columns : sequence of (str, sequence of str or None), default=()
+    unseen : {"refuse", "missing"}, default="refuse"
+        Treatment of a category that the model does not know, where its library refuses it, as
+        XGBoost and models of ``kdg repair`` do: an error, or a missing value.
+    data_columns : sequence of SourceColumn, default=()
         Columns of the arrays that are predicted, see :class:`ModelRows`. A run sets it.
     data_labels : sequence, default=()
         Labels that the positions 0 to K - 1 stand for, where ``y`` contains positions. A run sets
@@ -160,7 +169,8 @@ class FittedParent(BaseEstimator):
         outputs: Literal["auto", "probabilities", "logits"] = "auto",
         output: str | None = None,
         classes: Sequence[Any] | None = None,
-        data_columns: Columns = (),
+        unseen: Unseen = "refuse",
+        data_columns: Sequence[SourceColumn] = (),
         data_labels: Sequence[Any] = (),
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -172,6 +182,7 @@ class FittedParent(BaseEstimator):
         self.outputs = outputs
         self.output = output
         self.classes = classes
+        self.unseen: Unseen = unseen
         self.data_columns = data_columns
         self.data_labels = data_labels
         self.random_state = random_state
@@ -213,10 +224,10 @@ class FittedParent(BaseEstimator):
         self.sha256_ = self._digest()
         model = self._model()
         self._check_columns(model)
-        if model.n_features is not None:
-            self.n_features_in_ = int(model.n_features)
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.columns.n_features is not None:
+            self.n_features_in_ = int(model.columns.n_features)
+        if model.columns.given_names is not None:
+            self.feature_names_in_ = np.array(model.columns.given_names, dtype=object)
         if model.task == "classification":
             self._set_classes(model)
         return self
@@ -254,6 +265,8 @@ class FittedParent(BaseEstimator):
             )
         self.n_features_in_, self.input_shape_ = X.shape[1], tuple(X.shape[1:])
         self._check_rows(model, X)
+        with self._source().errors():
+            self._rows(model).check_categories(X)
         self.categorical_columns_ = self._categorical_columns(X)
         if len(X) and y is not None:
             self._fit_to_rows(model, X, np.asarray(y))
@@ -282,7 +295,7 @@ class FittedParent(BaseEstimator):
         if is_dataframe(X):
             return [not is_numeric_dtype(dtype) for dtype in X.dtypes]
         if self._is_table():
-            return [values is not None for _, values in self.data_columns]
+            return [column.holds_categories for column in self.data_columns]
         return [False] * X.shape[1]
 
     def forest_for_new_labels(self, random_state: Any) -> Pipeline:
@@ -380,7 +393,7 @@ class FittedParent(BaseEstimator):
         check_is_fitted(self, "content_")
         model = self._model()
         if model.distribution is not None:
-            return distribution_from_predictions(model.distribution(self._rows(model).transform(X)))
+            return self._predicted_distribution(model, X)
         if "sd_" not in vars(self):
             raise self._source().error(
                 "predicts numbers, and no rows have shown how far off they are; pass some:"
@@ -401,7 +414,45 @@ class FittedParent(BaseEstimator):
         model = self._model()
         if model.task == "regression":
             return self._outputs(model, X).ravel()
+        if model.labels is not None:
+            return self.classes_[self._own_positions(model, X)]
         return self.classes_[self._predict_proba(X).argmax(axis=1)]
+
+    @property
+    def predict_top_label(self) -> Any:
+        """Method that returns the model's own label of each row and its probability.
+
+        It exists only for classifiers whose labels may be others than those of the largest
+        probability, such as one with a threshold of its own.
+        """
+        if self._model().labels is None:
+            raise AttributeError(f"the model in {self.path} predicts the most probable class")
+        return self._predict_top_label
+
+    @property
+    def predict_confidence(self) -> Any:
+        """Method that returns the probability of the model's own label, Float64[n].
+
+        It exists where :attr:`predict_top_label` does.
+        """
+        predict = self.predict_top_label
+        return lambda X: predict(X).confidence
+
+    def _predict_top_label(self, X: Any) -> TopLabel:
+        proba = self._predict_proba(X)
+        predicted = self._own_positions(self._model(), X)
+        return TopLabel(predicted, proba[np.arange(len(proba)), predicted], len(self.classes_))
+
+    def _own_positions(self, model: ExternalModel, X: Any) -> np.ndarray:
+        """Return the position in ``classes_`` of the label that the model predicts, Int[n]."""
+        assert model.labels is not None
+        labels = self._call(model, model.labels, X) if len(X) else np.empty(0, dtype=int)
+        column = {label_text(label): k for k, label in enumerate(model.classes or ())}
+        try:
+            columns = [column[label_text(label)] for label in np.asarray(labels).ravel().tolist()]
+        except KeyError as error:
+            raise self._source().error(f"predicts {error}, which is none of its classes") from error
+        return np.argsort(self.class_order_)[np.array(columns, dtype=np.int64)]
 
     def describe(self) -> dict[str, Any]:
         """Return the format and the digest of the file for the record of a run."""
@@ -417,6 +468,7 @@ class FittedParent(BaseEstimator):
             task=None if task == "auto" else task,
             outputs=None if outputs == "auto" else outputs,
             output=self.output,
+            unseen=self.unseen,
             key="parent." if len(self.data_columns) or len(self.data_labels) else "",
         )
 
@@ -442,50 +494,47 @@ class FittedParent(BaseEstimator):
         return {name: value for name, value in state.items() if name not in _TRANSIENT}
 
     def _rows(self, model: ExternalModel) -> ModelRows:
-        frame = model.takes_frames and self._is_table()
-        return ModelRows(self.data_columns, model.feature_names, frame)
+        columns = model.columns
+        if columns.takes_frames and not self._is_table():
+            columns = replace(columns, takes_frames=False)
+        return ModelRows(self.data_columns, columns, self.unseen)
 
     def _is_table(self) -> bool:
         return len(self.data_columns) > 0
 
     def _check_columns(self, model: ExternalModel) -> None:
         """Raise DataError unless the columns of the data set are those of the model."""
-        if self._is_table():
-            self._compare_columns(model, [name for name, _ in self.data_columns])
-            is_category = [name for name, values in self.data_columns if values is not None]
-            if is_category and model.feature_names is None and not model.takes_frames:
-                raise self._source().error(
-                    f"takes an array of numbers, and columns hold categories"
-                    f" ({some(is_category, _MAX_LISTED_COLUMNS)}); fit the model on a data frame,"
-                    " in a pipeline that encodes them"
-                )
+        if not self._is_table():
+            return
+        columns, source = self._rows(model).of_model, self._source()
+        names = [column.name for column in self.data_columns]
+        with source.errors():
+            columns.check_names(names)
+            if columns.names is not None or columns.takes_frames:
+                columns.check_types(self.data_columns)
+        categories = [column.name for column in self.data_columns if column.holds_categories]
+        if categories and columns.names is None and not columns.takes_frames:
+            raise source.error(
+                f"takes an array of numbers, and columns hold categories"
+                f" ({some(categories, _MAX_LISTED_COLUMNS)}); fit the model on a data frame,"
+                " in a pipeline that encodes them"
+            )
+        if columns.given_names is None and not columns.takes_frames and len(names) > 1:
+            warnings.warn(
+                f"the model in {self.path} has no names of columns, and takes those of the table in"
+                f" their order: {some(names, _MAX_LISTED_COLUMNS)}",
+                stacklevel=4,
+            )
 
     def _check_rows(self, model: ExternalModel, X: Any) -> None:
         """Raise DataError unless the columns of X are those of the model."""
+        columns, source = self._rows(model).of_model, self._source()
         if is_dataframe(X):
-            self._compare_columns(model, [str(name) for name in X.columns])
-        elif not self._is_table() and model.n_features not in (None, X.shape[1]):
-            raise self._source().error(
-                f"was fitted on {model.n_features} columns, and the rows have {X.shape[1]}"
-            )
-
-    def _compare_columns(self, model: ExternalModel, names: Sequence[str]) -> None:
-        source, expected = self._source(), model.feature_names
-        if expected is None:
-            if model.n_features not in (None, len(names)):
-                raise source.error(
-                    f"was fitted on {model.n_features} columns, and the rows have {len(names)}:"
-                    f" {some(names, _MAX_LISTED_COLUMNS)}"
-                )
-            return
-        absent = [name for name in expected if name not in names]
-        added = [name for name in names if name not in expected]
-        parts = [f"{some(absent, _MAX_LISTED_COLUMNS)} missing"] if absent else []
-        parts += [f"{some(added, _MAX_LISTED_COLUMNS)} unknown to it"] if added else []
-        if parts:
-            drop = f"; give dataset.drop=[{','.join(added)}]" if added and not absent else ""
+            with source.errors():
+                columns.check_names([str(name) for name in X.columns])
+        elif not self._is_table() and columns.n_features not in (None, X.shape[1]):
             raise source.error(
-                f"was fitted on other columns than those of the rows ({', '.join(parts)}){drop}"
+                f"was fitted on {columns.n_features} columns, and the rows have {X.shape[1]}"
             )
 
     def _known_labels(self) -> list[Any]:
@@ -515,10 +564,8 @@ class FittedParent(BaseEstimator):
         labels = list(self.data_labels)
         if given is None:
             return np.arange(len(labels))
-        keys = [_label_key(label) for label in given]
-        wanted = [_label_key(label) for label in labels]
-        if sorted(keys) == sorted(wanted):
-            return np.array([keys.index(key) for key in wanted])
+        if (order := match_labels(given, labels)) is not None:
+            return order
         shown = [
             some([str(label) for label in part], _MAX_LISTED_CLASSES) for part in (given, labels)
         ]
@@ -541,20 +588,57 @@ class FittedParent(BaseEstimator):
         if not n:
             width = len(getattr(self, "classes_", ())) or 1
             return np.zeros((0, width))
-        rows = self._rows(model).transform(X)
-        try:
-            outputs = np.asarray(model.predict(rows))
-        except DataError:
-            raise
-        except Exception as error:  # any: models are of any library
-            problem = f"does not predict these rows ({first_line(error)})"
-            raise self._source().error(problem) from error
+        outputs = self._call(model, model.predict, X)
         if len(outputs) != n or outputs.ndim > 2 or outputs.dtype.kind not in "fiub":
             raise self._source().error(
                 f"must predict numbers [{n}, K] for {n} rows, got {outputs.dtype} of shape"
                 f" {outputs.shape}"
             )
+        if model.task == "regression" and outputs.size != n:
+            raise self._source().error(
+                f"predicts {outputs.shape[1]} numbers for each row; {SEVERAL_OUTCOMES}"
+            )
         return outputs.astype(np.float64)
+
+    def _call(self, model: ExternalModel, function: Callable[[Any], Any], X: Any) -> np.ndarray:
+        """Return the result of a function of the model for rows, which are at least one."""
+        parts = [(rows, np.asarray(result)) for rows, result in self._results(model, function, X)]
+        if len(parts) == 1:
+            return parts[0][1]
+        first = parts[0][1]
+        values = np.empty((len(X), *first.shape[1:]), dtype=np.result_type(*(v for _, v in parts)))
+        for rows, result in parts:
+            values[rows] = result
+        return values
+
+    def _results(
+        self, model: ExternalModel, function: Callable[[Any], Any], X: Any
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield positions of rows whose columns have one type, and the result for them."""
+        rows = self._rows(model)
+        types = rows.types_of_rows(X)
+        for number in range(int(types.max(initial=0)) + 1):
+            members = np.flatnonzero(types == number)
+            with self._source().errors():
+                part = rows.transform(X if len(members) == len(X) else X[members])
+            try:
+                yield members, function(part)
+            except DataError:
+                raise
+            except Exception as error:  # any: models are of any library
+                problem = f"does not predict these rows ({first_line(error)})"
+                raise self._source().error(problem) from error
+
+    def _predicted_distribution(self, model: ExternalModel, X: Any) -> Distribution:
+        """Return the distributions that a probabilistic regressor predicts."""
+        assert model.distribution is not None
+        parts = [
+            (rows, distribution_from_predictions(result))
+            for rows, result in self._results(model, model.distribution, X)
+        ]
+        if len(parts) == 1:
+            return parts[0][1]
+        return ConcatenatedDistribution.from_parts(parts, len(X))
 
     def _as_probabilities(self, model: ExternalModel, outputs: np.ndarray) -> np.ndarray:
         """Return class probabilities Float64[n, K] of outputs."""
@@ -611,17 +695,6 @@ class FittedParent(BaseEstimator):
 
 def _last_step(estimator: Any) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
-def _label_key(label: Any) -> str:
-    """Return a text that is equal for labels of the same value, such as 1, 1.0 and "1"."""
-    text = str(label)
-    if text.lower() in ("true", "false"):
-        return text.lower()
-    try:
-        return repr(float(text))
-    except ValueError:
-        return text
 
 
 def load_fitted(

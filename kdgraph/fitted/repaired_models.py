@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kdgraph.errors import DataError
+from kdgraph.fitted.columns import ModelColumns
 from kdgraph.fitted.source import ExternalModel, ModelSource
 from kdgraph.persistence import LoadError, UntrustedFileError, from_bytes
 from kdgraph.wording import first_line
@@ -17,14 +18,14 @@ from kdgraph.wording import first_line
 def read_repaired(source: ModelSource, content: bytes) -> ExternalModel:
     """Return the model of a file of ``kdg repair``.
 
-    Its predictions are those of the :class:`~kdgraph.deployment.DeployedModel` in the file, with
-    two differences that rows of a data set need: dates are numbers already, and a category that
-    the model was not fitted with is read as missing.
+    Its predictions are those of the :class:`~kdgraph.deployment.DeployedModel` in the file. A
+    category that the model was not fitted with is refused, unless ``source.unseen`` is "missing".
 
     Parameters
     ----------
     source : ModelSource
-        Path and trust. A file with the key of this user needs no trust.
+        Path, trust and treatment of new categories. A file with the key of this user needs no
+        trust.
     content : bytes
         Content of the file.
 
@@ -59,8 +60,8 @@ def _external(source: ModelSource, saved: Any) -> ExternalModel:
         raise source.error("predicts a confidence of the predicted class, and no probabilities")
     names = [feature.name for feature in schema.features]
     names += [feature.name for feature in schema.groups.columns] if schema.groups else []
-    features = [replace(feature, date_format=None) for feature in schema.features]
-    model = replace(saved, schema=replace(schema, features=features), unseen="missing")
+    way_out = f"{source.key}unseen=missing"
+    model = replace(saved, unseen=source.unseen, allow_unseen=way_out)
     is_class = model.model.is_classifier
     return ExternalModel(
         kind="kdgraph",
@@ -68,7 +69,8 @@ def _external(source: ModelSource, saved: Any) -> ExternalModel:
         task="classification" if is_class else "regression",
         outputs="probabilities" if is_class else "values",
         classes=tuple(schema.classes) if is_class else None,
-        feature_names=tuple(dict.fromkeys(names)) or None,
-        n_features=None if names else model.n_features_in_,
+        columns=ModelColumns(tuple(dict.fromkeys(names)))
+        if names
+        else ModelColumns(None, model.n_features_in_),
         distribution=None if is_class else model.predict_dist,
     )

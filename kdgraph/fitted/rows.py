@@ -1,6 +1,5 @@
 """Rows of a data set in the form that a model was trained on: data frames or arrays.
 
-A data set holds categories as codes; a model that was fitted on a data frame takes their values.
 Original to kdgraph.
 """
 
@@ -11,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from kdgraph.base.rows import is_dataframe
-
-Columns = Sequence[Any]
-"""Pairs of the name of a column and the values that its codes stand for, None for numbers."""
+from kdgraph.data.source_columns import SourceColumn
+from kdgraph.errors import DataError
+from kdgraph.fitted.columns import ANY_COLUMNS, ModelColumns, check_known, convert
+from kdgraph.parameters import Unseen
 
 
 class ModelRows(TransformerMixin, BaseEstimator):
@@ -24,34 +25,36 @@ class ModelRows(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    columns : sequence of (str, sequence of str or None), default=()
-        Columns of the arrays that are transformed: their names, and for a categorical one the
-        values that its codes stand for. Empty if the names are unknown.
-    names : sequence of str or None, default=None
-        Columns of the data frame that the model takes, in its order; None for an array, or for a
-        frame of all columns.
-    frame : bool, default=False
-        True if a model without ``names`` takes a data frame.
+    columns : sequence of SourceColumn, default=()
+        Columns of the arrays that are transformed, as their source has them. Empty if they are
+        unknown.
+    of_model : ModelColumns, default=ANY_COLUMNS
+        Columns that the model takes.
+    unseen : {"refuse", "missing"}, default="refuse"
+        Treatment of a category that the model does not know, where its library refuses it.
 
     Notes
     -----
-    Categories become a column of pandas' category type, with NaN for a missing value. Values that
-    are all numbers, or all True and False, become numbers and truth values, as pandas reads them
-    from a file of text.
+    A model that was fitted on a data frame gets the frame that pandas reads from the file of the
+    rows: with the types of the columns, the text of categories and the kind of missing cells.
 
     Examples
     --------
-    >>> rows = ModelRows([("size", None), ("colour", ("blue", "red"))], ["colour", "size"])
+    >>> columns = [SourceColumn("size"), SourceColumn("zip", "object", cells=("01", "1"))]
+    >>> rows = ModelRows(columns, ModelColumns(("zip", "size")))
     >>> rows.transform(np.array([[1.5, 0.0], [np.nan, 1.0]])).to_dict("list")
-    {'colour': ['blue', 'red'], 'size': [1.5, nan]}
+    {'zip': ['01', '1'], 'size': [1.5, nan]}
     """
 
     def __init__(
-        self, columns: Columns = (), names: Sequence[str] | None = None, frame: bool = False
+        self,
+        columns: Sequence[SourceColumn] = (),
+        of_model: ModelColumns = ANY_COLUMNS,
+        unseen: Unseen = "refuse",
     ) -> None:
         self.columns = columns
-        self.names = names
-        self.frame = frame
+        self.of_model = of_model
+        self.unseen: Unseen = unseen
 
     def fit(self, X: Any = None, y: Any = None) -> ModelRows:
         """Return the transformer, which learns nothing."""
@@ -66,42 +69,117 @@ class ModelRows(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame, Float[n, d] or images
-            Rows; a data frame is used by its names.
+            Rows; the columns of a data frame are found by their names.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, or a category is refused.
         """
-        if self.names is None and not self.frame:
+        if self.of_model.names is None and not self.of_model.takes_frames:
             return X.to_numpy(dtype=np.float64) if is_dataframe(X) else np.asarray(X)
         frame = X if is_dataframe(X) else self._as_frame(np.asarray(X, dtype=np.float64))
-        return frame if self.names is None else frame[list(self.names)]
+        if self.of_model.names is None:
+            return frame
+        return self._with_categories(*self._chosen(frame, is_of_source=not is_dataframe(X)))
+
+    def check_categories(self, X: Any) -> None:
+        """Raise DataError, or warn, if rows have categories that the model does not know.
+
+        Parameters
+        ----------
+        X : DataFrame or Float[n, d]
+            Rows.
+        """
+        if self.of_model.names is None or not len(X):
+            return
+        frame = X if is_dataframe(X) else self._as_frame(np.asarray(X, dtype=np.float64))
+        chosen, sources = self._chosen(frame, is_of_source=not is_dataframe(X))
+        for column in self._resolved(chosen, sources).categories:
+            if column.values is not None:
+                j = chosen.columns.get_loc(column.name)
+                check_known(column, chosen.iloc[:, j], sources[j])
+
+    def keeps_positions(self) -> bool:
+        """Return whether the model numbers all categories of the columns as the arrays do."""
+        names = self.of_model.names or ()
+        positions = self.of_model.positions([column.name for column in self.columns])
+        sources = {name: self.columns[j] for name, j in zip(names, positions, strict=True)}
+        are_numbers = [not source.holds_categories for source in sources.values()]
+        for column in self.of_model.with_lists(are_numbers).categories:
+            source = sources[column.name]
+            cells = source.restore(np.arange(len(source.cells or ())))
+            converted = convert(column, cells, source, "missing")
+            is_numbered = isinstance(converted.dtype, pd.CategoricalDtype)
+            if is_numbered and (
+                source.cells is None or (converted.cat.codes != range(len(cells))).any()
+            ):
+                return False
+        return True
+
+    def types_of_rows(self, X: Any) -> np.ndarray:
+        """Return a number for each row, Int[n], such that rows of one number are of equal types.
+
+        A gap or a fraction in a column of whole numbers changes the type of the column, and so
+        would change how the other rows are written as text. Rows that are transformed with those of
+        their number alone do not depend on others.
+        """
+        if is_dataframe(X) or (self.of_model.names is None and not self.of_model.takes_frames):
+            return np.zeros(len(X), dtype=np.int64)
+        X = np.asarray(X, dtype=np.float64)
+        whole = [
+            j
+            for j, column in enumerate(self.columns)
+            if column.cells is None and column.dtype in _TYPES_WITHOUT_GAPS
+        ]
+        is_other = np.isnan(X[:, whole]) | (X[:, whole] != np.rint(X[:, whole]))
+        if not is_other.any():
+            return np.zeros(len(X), dtype=np.int64)
+        return np.unique(is_other, axis=0, return_inverse=True)[1].reshape(-1)
 
     def _as_frame(self, X: np.ndarray) -> pd.DataFrame:
-        """Return a data frame of columns of numbers and of categories."""
-        columns = self.columns or [(name, None) for name in self.names or ()]
-        if not columns:
-            return pd.DataFrame(X)
-        return pd.DataFrame(
-            {
-                name: X[:, j] if values is None else _decode(X[:, j], values)
-                for j, (name, values) in enumerate(columns)
-            }
+        """Return the columns as their source has them."""
+        if not len(self.columns):
+            names = self.of_model.names
+            if names is not None and len(names) != X.shape[1]:
+                raise DataError(
+                    f"was fitted on {len(names)} columns, and the rows have {X.shape[1]}"
+                )
+            return pd.DataFrame(X, columns=names)
+        return pd.concat([column.restore(X[:, j]) for j, column in enumerate(self.columns)], axis=1)
+
+    def _chosen(
+        self, frame: pd.DataFrame, *, is_of_source: bool
+    ) -> tuple[pd.DataFrame, list[SourceColumn | None]]:
+        """Return the columns of the model by its names, and their sources where they are known."""
+        assert self.of_model.names is not None
+        positions = self.of_model.positions([str(name) for name in frame.columns])
+        chosen = frame.iloc[:, positions].set_axis(list(self.of_model.names), axis=1)
+        is_of_source = is_of_source and len(self.columns) > 0
+        return chosen, [self.columns[j] if is_of_source else None for j in positions]
+
+    def _with_categories(
+        self, frame: pd.DataFrame, sources: Sequence[SourceColumn | None]
+    ) -> pd.DataFrame:
+        """Return columns of the model with its categories."""
+        changed = {}
+        for column in self._resolved(frame, sources).categories:
+            j = frame.columns.get_loc(column.name)
+            changed[column.name] = convert(column, frame.iloc[:, j], sources[j], self.unseen)
+        return frame.assign(**changed) if changed else frame
+
+    def _resolved(
+        self, frame: pd.DataFrame, sources: Sequence[SourceColumn | None]
+    ) -> ModelColumns:
+        """Return the model's columns, with lists of categories that are found by types."""
+        return self.of_model.with_lists(
+            [
+                is_numeric_dtype(dtype) if source is None else not source.holds_categories
+                for dtype, source in zip(frame.dtypes, sources, strict=True)
+            ]
         )
 
 
-def _decode(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
-    """Return the categories that codes Float[n] stand for; NaN is missing."""
-    categories: Sequence[Any] = [_parse(value) for value in values]
-    # Values of one type, as pandas reads a column: a single text makes all of them text.
-    if len({type(value) for value in categories}) > 1 or isinstance(categories[0], str):
-        categories = list(values)
-    positions = np.where(np.isnan(codes), -1, codes).astype(int)
-    return pd.Categorical.from_codes(positions, categories=categories)
-
-
-def _parse(value: str) -> Any:
-    if value in ("True", "False"):
-        return value == "True"
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+_TYPES_WITHOUT_GAPS = frozenset(
+    ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+)

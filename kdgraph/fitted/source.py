@@ -10,7 +10,8 @@ import importlib.util
 import io
 import re
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.errors import DataError
+from kdgraph.fitted.columns import ANY_COLUMNS, ModelColumns
+from kdgraph.parameters import Unseen
 
 FittedTask = Literal["classification", "regression"]
 OutputKind = Literal["probabilities", "logits", "values"]
@@ -30,8 +33,6 @@ _MAX_BYTES = 4 * 1024**3
 # A zip archive of 1 kB can hold 1 MB of zeros. Trees compress about tenfold.
 _MAX_EXPANSION, _MIN_EXPANDED_BYTES = 100, 64 * 1024**2
 _TRUST = "if you know and trust its origin, give {key}trust=true"
-# Names that LightGBM, CatBoost and XGBoost make up for the columns of an array.
-_MADE_UP_NAMES = re.compile(r"(Column_|f)?\d+")
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,17 @@ class ExternalModel:
         classes.
     classes : tuple or None, default=None
         Labels of the columns of the outputs, where the file has them.
-    feature_names : tuple of str or None, default=None
-        Columns of the data frame that the model takes; None for an array.
-    n_features : int or None, default=None
-        Number of columns, where the file has it.
+    columns : ModelColumns, default=ANY_COLUMNS
+        Columns that the model takes.
     estimator : object or None, default=None
         Estimator of the library, whose partition may be readable.
     network : object or None, default=None
         The torch module, where it consists of layers.
     distribution : callable or None, default=None
         Function from rows to the predictions of a probabilistic regressor.
-    takes_frames : bool, default=False
-        True if the model takes a data frame of any columns, as a function of the user does.
+    labels : callable or None, default=None
+        Function from rows to the labels that the model itself predicts, where they may be others
+        than those of the largest probability.
     """
 
     kind: str
@@ -71,12 +71,11 @@ class ExternalModel:
     task: FittedTask
     outputs: OutputKind
     classes: tuple[Any, ...] | None = None
-    feature_names: tuple[str, ...] | None = None
-    n_features: int | None = None
+    columns: ModelColumns = ANY_COLUMNS
     estimator: Any = None
     network: Any = None
     distribution: Callable[[Any], Any] | None = None
-    takes_frames: bool = False
+    labels: Callable[[Any], np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,8 @@ class ModelSource:
         Kind of the outputs of a model whose file leaves it open.
     output : str or None, default=None
         Name of the output of an ONNX model.
+    unseen : {"refuse", "missing"}, default="refuse"
+        Treatment of a category that the model does not know, where it refuses such rows.
     key : str, default=""
         Prefix of parameters in messages: ``parent.`` in a run.
     """
@@ -107,12 +108,21 @@ class ModelSource:
     task: FittedTask | None = None
     outputs: Literal["probabilities", "logits"] | None = None
     output: str | None = None
+    unseen: Unseen = "refuse"
     key: str = ""
 
     def error(self, problem: str) -> DataError:
         """Return an error of one line that begins with the path of the model."""
         first_line = str(problem).strip().split("\n")[0]
         return DataError(f"{self.key}path={self.path}: {first_line}")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Make errors about the columns of the model begin with its path."""
+        try:
+            yield
+        except DataError as error:
+            raise self.error(str(error)) from error
 
     def untrusted(self, problem: str) -> DataError:
         """Return the error for a file that can run code when it is read."""
@@ -207,13 +217,3 @@ def check_archive(source: ModelSource, content: bytes) -> list[str]:
             " most"
         )
     return [member.filename for member in members]
-
-
-def given_names(names: Sequence[Any] | None) -> tuple[str, ...] | None:
-    """Return names of columns as text; None if the library made all of them up.
-
-    >>> given_names(["Column_0", "Column_1"]), given_names(["age", "f0"])
-    (None, ('age', 'f0'))
-    """
-    texts = () if names is None else tuple(str(name) for name in names)
-    return texts if texts and not all(map(_MADE_UP_NAMES.fullmatch, texts)) else None

@@ -33,6 +33,7 @@ from kdgraph.config.compatibility import (
 from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.division import Fold, Folds
+from kdgraph.data.source_columns import SourceColumn
 from kdgraph.data.splits import join_rows, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import CalibrationMode, check_value
@@ -149,10 +150,9 @@ def fit(
     return pipeline.set_params(**changes) if changes else pipeline
 
 
-def columns_of(rows: Dataset) -> list[tuple[str, tuple[str, ...] | None]]:
-    """Return name and categories of each column; none for images."""
-    categories = rows.categories or (None,) * len(rows.feature_names)
-    return list(zip(rows.feature_names, categories, strict=True))
+def columns_of(rows: Dataset) -> tuple[SourceColumn, ...]:
+    """Return each column as its source has it, for a model from elsewhere; none for images."""
+    return rows.source_columns
 
 
 def _behind_preprocessing(

@@ -42,6 +42,7 @@ from kdgraph.calibration.top_label import (
     TemperatureScaling,
     VennAbers,
 )
+from kdgraph.data.source_columns import source_columns
 from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.detection import LeafBox
@@ -265,7 +266,7 @@ def test_a_model_from_a_file_is_repaired_in_a_graph(tmp_path):
     model.fit(frame[["age", "job"]][:300], y[:300]).booster_.save_model(tmp_path / "model.txt")
     parent = FittedParent(
         str(tmp_path / "model.txt"),
-        data_columns=[("job", ("chef", "clerk", "nurse")), ("age", None)],
+        data_columns=source_columns(("job", "age"), (("chef", "clerk", "nurse"), None)),
         data_labels=[0, 1],
     )
     X = np.column_stack([frame["job"].cat.codes.astype(float), frame["age"]])

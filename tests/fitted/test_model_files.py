@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 from torch import nn
 
 from kdgraph.base import FittedModel
+from kdgraph.data.source_columns import SourceColumn, source_columns
 from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature, Texts
 from kdgraph.errors import DataError
@@ -41,7 +42,11 @@ LABELS = np.where(Y == 1, "yes", "no")
 THREE = np.digitize(NUMBERS[:, 1], [-0.5, 0.5])
 MISSING = "{} is not installed; the extra peers has it"
 # Rows of a data set: categories are codes, in the order of their sorted values.
-COLUMNS = [*((name, None) for name in FRAME.columns[:3]), ("colour", ("blue", "green", "red"))]
+COLOURS = ("blue", "green", "red")
+COLUMNS = [
+    *(SourceColumn(name) for name in FRAME.columns[:3]),
+    SourceColumn("colour", "category", COLOURS, COLOURS),
+]
 ROWS = np.column_stack([FRAME[["width", "height", "depth"]], FRAME["colour"].cat.codes])
 
 
@@ -52,7 +57,7 @@ def as_parent_of_run(path: Path | str, labels: list, **parameters) -> FittedPare
 
 def repaired(tmp_path, model, **changes) -> DeployedModel:
     """Write a model as ``kdg repair`` does, and return it as it is read."""
-    features = [Feature(name, None if v is None else list(v)) for name, v in COLUMNS]
+    features = [Feature(c.name, None if c.cells is None else list(c.cells)) for c in COLUMNS]
     schema = Schema("rows", "y", features, shape=[4], classes=["no", "yes"])
     save(DeployedModel(model, replace(schema, **changes)), tmp_path / "repaired.kdg")
     return load(tmp_path / "repaired.kdg")
@@ -77,14 +82,19 @@ def test_a_repaired_model_predicts_rows_of_a_run_as_it_predicts_data_frames(tmp_
     np.testing.assert_array_equal(load(tmp_path / "parent.kdg").predict_proba(ROWS), expected)
 
 
-def test_a_repaired_model_reads_new_categories_as_missing_and_dates_as_numbers(tmp_path):
+def test_a_repaired_model_reads_dates_and_new_categories_as_it_does_of_frames(tmp_path):
     days = Feature("depth", date_format="%Y-%m-%d")
     dates = [*(Feature(name) for name in ("width", "height")), days]
     colours = Feature("colour", ["blue", "green"])
     model = repaired(tmp_path, of_codes(), features=[*dates, colours])
-    parent = as_parent_of_run(tmp_path / "repaired.kdg", ["no", "yes"])
     new = FRAME.assign(depth=pd.to_datetime("1970-01-01") + pd.to_timedelta(np.arange(N), "D"))
     rows = np.column_stack([ROWS[:, :2], np.arange(N), ROWS[:, 3]])
+    columns = [*COLUMNS[:2], SourceColumn("depth", "datetime64[ns]", dates=""), COLUMNS[3]]
+    common = {"data_columns": columns, "data_labels": ["no", "yes"]}
+    parent = FittedParent(str(tmp_path / "repaired.kdg"), **common).load()
+    with pytest.raises(DataError, match=r"column 'colour' has 'red' .* parent\.unseen=missing"):
+        parent.predict_proba(rows)
+    parent = FittedParent(str(tmp_path / "repaired.kdg"), unseen="missing", **common).load()
     unseen = replace(model, unseen="missing").predict_proba(new)
     np.testing.assert_array_equal(parent.predict_proba(rows), unseen)
 
@@ -151,12 +161,13 @@ def test_labels_of_the_data_are_matched_by_value(tmp_path):
     """The columns of the model follow its own labels, those of a run the sorted ones of the data."""
     model = LogisticRegression().fit(NUMBERS, THREE + 9)  # as text, "10" comes before "9"
     joblib.dump(model, tmp_path / "model.pkl")
-    parent = FittedParent(
-        str(tmp_path / "model.pkl"),
-        trust=True,
-        data_columns=[(name, None) for name in "abc"],
-        data_labels=["10", "11", "9"],
-    ).load()
+    with pytest.warns(UserWarning, match="has no names of columns, and takes those .*: a, b, c$"):
+        parent = FittedParent(
+            str(tmp_path / "model.pkl"),
+            trust=True,
+            data_columns=[SourceColumn(name) for name in "abc"],
+            data_labels=["10", "11", "9"],
+        ).load()
     proba = parent.predict_proba(NUMBERS)
     np.testing.assert_array_equal(proba, model.predict_proba(NUMBERS)[:, [1, 2, 0]])
     assert parent.classes_.tolist() == [0, 1, 2]
@@ -443,7 +454,7 @@ def test_columns_that_differ_are_one_clear_line(tmp_path):
             FittedParent(
                 path,
                 trust=True,
-                data_columns=[(name, None) for name in columns.split()],
+                data_columns=[SourceColumn(name) for name in columns.split()],
                 **parameters,
             ).load()
         return str(raised.value).partition(": ")[2]
@@ -462,7 +473,7 @@ def test_columns_that_differ_are_one_clear_line(tmp_path):
     joblib.dump(RandomForestClassifier(3).fit(frame.to_numpy(), LABELS), path)
     assert message("a b c").startswith("was fitted on 2 columns, and the rows have 3")
     with pytest.raises(DataError, match="takes an array of numbers, and columns hold categories"):
-        FittedParent(path, trust=True, data_columns=[("a", None), ("b", ("u", "v"))]).load()
+        FittedParent(path, trust=True, data_columns=source_columns("ab", (None, ("u", "v")))).load()
 
 
 def test_estimators_that_predict_no_probabilities_are_refused(tmp_path):

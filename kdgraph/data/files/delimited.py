@@ -1,6 +1,9 @@
-"""Text files with a separator between cells (csv, tsv): encoding, separator and header.
+"""Text files with a separator between cells (csv, tsv), as pandas reads them.
 
-A run and ``kdg predict`` read such files with the same rules, which are defined here.
+Cells have the types that pandas infers, and those cells are missing that pandas takes for missing,
+with three differences: every number is the double nearest to its text, whole numbers from 2^53 on
+keep their digits, and white space around the names of columns is removed. A run and ``kdg predict``
+read such files with the same rules.
 """
 
 from __future__ import annotations
@@ -8,56 +11,33 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, count
+from pathlib import Path
 from typing import IO, Any
 
-from kdgraph.data.files.paths import codec_name
+import numpy as np
+import pandas as pd
+
+from kdgraph.data.files.parsed_table import ParsedTable
+from kdgraph.data.files.paths import check_text, open_bytes, path_argument
+from kdgraph.data.files.whole_numbers import restore_integers
+from kdgraph.data.source_columns import SourceTypes
+from kdgraph.data.text_format import (
+    WHITESPACE_SEPARATOR,
+    TextFormat,
+    resolve_separator,
+)
 from kdgraph.errors import DataError
 from kdgraph.quoting import override
+from kdgraph.wording import first_line, some
 
-MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
-"""Texts that pandas, R, numpy and databases write for a missing cell.
-
-``None`` and ``n/a`` are not among them, because they may be valid values.
-"""
-WHITESPACE_SEPARATOR = r"\s+"
-"""The separator with which pandas splits at any run of white space."""
-_TAB_NAMES = {r"\t": "\t", "tab": "\t"}
 # The line from which Excel reads the separator; it precedes the header and is not a row.
 _EXCEL_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[;,\t]*', re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class TextFormat:
-    """Encoding and separator of a text file, as the user describes them.
-
-    Attributes
-    ----------
-    encoding : str, default="utf-8"
-        Encoding of the characters, by any of its names.
-    separator : str or None, default=None
-        Separator between the cells of a row. With None it is the one that Excel's first line
-        ``sep=;`` names, else a comma, or a tab in tsv files.
-    identifiers : sequence of str, default=()
-        Columns of names that may look like numbers. A column with leading zeros, such as 007, stays
-        text.
-
-    Raises
-    ------
-    DataError
-        If Python has no such encoding, or the separator cannot separate cells.
-    """
-
-    encoding: str = "utf-8"
-    separator: str | None = None
-    identifiers: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        codec_name(self.encoding)
-        if self.separator is not None:
-            resolve_separator(self.separator)
+_LOOKED_AT_ROWS = 1000
+"""Rows whose cells decide whether a warning is due."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +50,8 @@ class DelimitedLayout:
         Python's name of the encoding, without a byte-order mark.
     separator : str
         One character, or :data:`WHITESPACE_SEPARATOR`.
+    text_format : TextFormat
+        How cells are written.
     names : list of str
         Cells of the header, stripped. A column without a name has the name that pandas gives it.
     nameless : frozenset of int
@@ -80,6 +62,7 @@ class DelimitedLayout:
 
     codec: str
     separator: str
+    text_format: TextFormat
     names: list[str] = field(default_factory=list)
     nameless: frozenset[int] = frozenset()
     lines_before: int = 0
@@ -88,13 +71,10 @@ class DelimitedLayout:
     def options(self) -> dict[str, Any]:
         """Options for ``pandas.read_csv``."""
         return {
+            **self.text_format.options,
             "sep": self.separator,
             "encoding": self.codec,
             "skiprows": self.lines_before,
-            "na_values": MISSING_CELLS,
-            "keep_default_na": False,
-            "index_col": False,
-            "skipinitialspace": True,
         }
 
     def refuse_other_separator(self, source: str, *, is_input: bool = False) -> None:
@@ -124,29 +104,8 @@ class DelimitedLayout:
                 raise DataError(f"{problem}; its cells seem to be separated otherwise{way_out}")
 
 
-def resolve_separator(name: str) -> str:
-    r"""Return the separator that a user names.
-
-    Parameters
-    ----------
-    name : str
-        One character, ``tab`` or ``\t``, or ``\s+`` for white space.
-
-    Raises
-    ------
-    DataError
-        If it is none of these, or a character that cannot separate cells.
-    """
-    separator = _TAB_NAMES.get(name, name)
-    is_character = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'
-    if not is_character and separator != WHITESPACE_SEPARATOR:
-        rule = r"one ASCII character such as ; or |, tab for a tab or \s+ for white space"
-        raise DataError(f"dataset.separator must be {rule}, got '{name}'")
-    return separator
-
-
 def read_layout(
-    file: IO[bytes], codec: str, separator: str | None, default: str, source: str
+    file: IO[bytes], codec: str, text_format: TextFormat, default: str, source: str
 ) -> DelimitedLayout:
     """Return the layout of a file, which its first lines determine.
 
@@ -156,9 +115,8 @@ def read_layout(
         File at its beginning. Reading advances it.
     codec : str
         Python's name of the encoding.
-    separator : str or None
-        Separator as the user names it. With None it is the one of Excel's line ``sep=;``, else
-        ``default``.
+    text_format : TextFormat
+        How cells are written.
     default : str
         Separator if neither the user nor the file names one.
     source : str
@@ -169,7 +127,7 @@ def read_layout(
     DataError
         If all lines are empty.
     """
-    text = io.TextIOWrapper(file, codec, newline="")
+    text, separator = io.TextIOWrapper(file, codec, newline=""), text_format.separator
     try:
         first_line = text.readline()
         excel_match = _EXCEL_SEPARATOR_LINE.fullmatch(first_line.rstrip("\r\n"))
@@ -187,9 +145,8 @@ def read_layout(
     if names is None:
         raise DataError(f"{source} is empty")
     nameless = frozenset(j for j, name in enumerate(names) if not name)
-    return DelimitedLayout(
-        codec, resolved, _fill_missing_names(names), nameless, 1 if excel_match else 0
-    )
+    filled, lines_before = _fill_missing_names(names), 1 if excel_match else 0
+    return DelimitedLayout(codec, resolved, text_format, filled, nameless, lines_before)
 
 
 def _fill_missing_names(names: list[str]) -> list[str]:
@@ -219,3 +176,146 @@ def _read_header(lines: Iterable[str], separator: str) -> list[str] | None:
         # A quote that never ends. pandas raises an error with the number of the line later.
         return []
     return None
+
+
+def default_separator(suffix: str) -> str:
+    """Return the separator of a file if neither the user nor the file names one."""
+    return "\t" if suffix == ".tsv" else ","
+
+
+def read_delimited(path: Path, text_format: TextFormat, default: str) -> ParsedTable:
+    """Return the table of a csv or tsv file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    text_format : TextFormat
+        How cells are written.
+    default : str
+        Separator if neither the user nor the file names one.
+
+    Raises
+    ------
+    DataError
+        If the file is not text, or its rows do not all fit the header.
+
+    Warns
+    -----
+    UserWarning
+        If the cells of a column begin with a space.
+    """
+    codec = check_text(path, text_format.encoding)
+    with open_bytes(path) as file:
+        layout = read_layout(file, codec, text_format, default, path_argument(path))
+    layout.refuse_other_separator(path_argument(path))
+    names = layout.names
+    try:
+        with warnings.catch_warnings(), open_bytes(path) as file:
+            # pandas only warns about rows that are longer than the header.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(file, low_memory=False, **layout.options)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
+        raise _table_format_error(path, error, layout.separator, len(names)) from error
+    nameless = frame.columns.str.fullmatch(r"Unnamed: [\d.]+")
+    if len(names) == frame.shape[1]:
+        nameless = np.isin(np.arange(len(names)), list(layout.nameless))
+        # pandas renames the second of two columns with the same name; this restores the names.
+        frame.columns = names
+
+    def cells_as_text(positions: list[int], **options: Any) -> pd.DataFrame:
+        with open_bytes(path) as file:
+            chosen = {**layout.options, **options, "usecols": positions, "dtype": str}
+            return pd.read_csv(file, **chosen)
+
+    text_columns = [j for j in range(frame.shape[1]) if not _is_number(frame.dtypes.iloc[j])]
+    _warn_of_spaces(path, frame.iloc[:, text_columns])
+    with_gaps = [j for j in text_columns if frame.iloc[:, j].isna().any()]
+    missing_words: dict[str, tuple[str, ...]] = {}
+    if with_gaps:
+        cells = cells_as_text(with_gaps, na_filter=False)
+        for j, (_, texts) in zip(with_gaps, cells.items(), strict=True):
+            words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
+            missing_words[str(frame.columns[j])] = tuple(sorted(word for word in words if word))
+    exact = restore_integers(
+        frame, cells_as_text, text_format.missing_cells, text_format.identifiers
+    )
+    read_again = {
+        str(name): str(before)
+        for name, before, after in zip(frame.columns, frame.dtypes, exact.dtypes, strict=True)
+        if before != after
+    }
+    # Separators at the ends of lines make an empty column without a name.
+    trailing = nameless & exact.isna().all().to_numpy()
+    missing_words = {name: words for name, words in missing_words.items() if words}
+    types = SourceTypes(False, read_again, missing_words, text_format.not_missing)
+    return ParsedTable(exact.loc[:, ~trailing], types=types)
+
+
+def _is_number(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _warn_of_spaces(path: Path, columns: pd.DataFrame) -> None:
+    """Warn about columns of text in which every cell begins with a space."""
+    indented = [
+        repr(name)
+        for name, column in columns.head(_LOOKED_AT_ROWS).items()
+        if len(cells := column.dropna().astype(str)) and cells.str.startswith(" ").all()
+    ]
+    if indented:
+        warnings.warn(
+            f"{path_argument(path)}: the cells of {some(indented)} begin with a space,"
+            f" which is part of their text; {override('dataset.skip_spaces', True)} leaves it out",
+            stacklevel=2,
+        )
+
+
+def read_text_column(path: Path, text_format: TextFormat, default: str, name: str) -> pd.Series:
+    """Return the cells of one column of a csv or tsv file as text.
+
+    No cell is converted to a number, a truth value or a missing value. White space around a cell is
+    removed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    text_format : TextFormat
+        How cells are written.
+    default : str
+        Separator if neither the user nor the file names one.
+    name : str
+        A column of the file.
+
+    Returns
+    -------
+    Series of str, shape (n,)
+    """
+    codec = check_text(path, text_format.encoding)
+    with open_bytes(path) as file:
+        layout = read_layout(file, codec, text_format, default, path_argument(path))
+    # Names may look like anything, such as NA, true or 01; no cell may be converted.
+    options = {**layout.options, "dtype": str, "na_filter": False}
+    with open_bytes(path) as file:
+        return (
+            pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
+        )
+
+
+def _table_format_error(
+    path: Path, error: BaseException, separator: str, n_names: int
+) -> DataError:
+    """Return the error for a file whose rows do not all fit the header."""
+    if field_counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
+        expected, line, observed = field_counts.groups()
+        cells = f"line {line} has {observed} cells, and those before it {expected}"
+    elif "does not match" in str(error):
+        cells = f"some rows have more cells than the header, which has {n_names}"
+    else:
+        cells = first_line(error).removeprefix("Error tokenizing data. C error: ")
+    separator_name = "tab" if separator == "\t" else f"'{separator}'"
+    return DataError(
+        f"{path_argument(path)} is not a table with {separator_name} between cells: {cells}; see"
+        " dataset.separator, and quote cells that contain it"
+    )

@@ -1,8 +1,9 @@
-"""Large parquet files, whose columns of numbers are read some rows at a time.
+"""Tables in parquet files, whose columns have types.
 
-:class:`ParquetNumbers` divides the columns of a file. Numbers whose meaning needs no look at other
-cells are streamed; all others, such as labels, text and dates, are read as a data frame, which
-:func:`kdgraph.data.frames.from_frame` then treats as any other. Original to kdgraph.
+:class:`ParquetNumbers` divides the columns of a large file. Numbers whose meaning needs no look at
+other cells are streamed some rows at a time; all others, such as labels, text and dates, are read
+as a data frame, which :func:`kdgraph.data.frames.from_frame` then treats as any other.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data import mapped_rows
-from kdgraph.data.files.paths import path_argument
-from kdgraph.data.files.tables import (
-    FLOAT_INTEGER_LIMIT,
-    frame_from_arrow,
-    index_as_columns,
-    unreadable_parquet_error,
-)
+from kdgraph.data.files.parsed_table import ParsedTable
+from kdgraph.data.files.paths import DECOMPRESSORS, path_argument
+from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT
+from kdgraph.data.source_columns import SourceTypes
+from kdgraph.errors import DataError
+from kdgraph.wording import first_line
 
 _BATCH_ROWS = 65_536
 
@@ -45,6 +45,8 @@ class ParquetNumbers:
         Number of rows.
     names : list of str
         Columns that are streamed, in the order of the file.
+    types : dict of str to str
+        Type that pandas gives each of these columns where no cell is missing.
     column_order : list of str
         All columns, named levels of an index first, as in a data frame; set by
         :meth:`read_others`.
@@ -80,6 +82,8 @@ class ParquetNumbers:
             and _needs_no_look(self._schema.field(name).type, ranges.get(name, []))
             and not _counts(first, name)
         ]
+        kinds = self._schema.empty_table().to_pandas().dtypes
+        self.types = {name: str(kinds[name]) for name in self.names if self.is_large}
 
     @property
     def is_large(self) -> bool:
@@ -154,3 +158,94 @@ def _counts(first: Any, name: str) -> bool:
     """Return whether the first cells of a column are those of one that numbers the rows."""
     cells = first.column(name).to_pylist() if first is not None else []
     return cells in ([0, 1, 2], [1, 2, 3])
+
+
+def frame_from_arrow(table: Any) -> pd.DataFrame:
+    """Return a pyarrow table or batch as a data frame.
+
+    64-bit integers stay integers where cells are missing.
+    """
+    import pyarrow as pa
+
+    frame = table.to_pandas()
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    for j, name in enumerate(frame.columns):
+        # The position is -1 if two columns have this name.
+        position = table.schema.get_field_index(str(name))
+        if (
+            position >= 0
+            and frame.iloc[:, j].dtype == np.float64
+            and table.schema.field(position).type in nullable
+        ):
+            frame.isetitem(j, table.column(position).to_pandas(types_mapper=nullable.get).array)
+    return frame
+
+
+def read_parquet(path: Path) -> ParsedTable:
+    """Return the table of a parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    DataError
+        If it is not a parquet file.
+    """
+    from pyarrow import ArrowException, parquet
+
+    if path.suffix.lower() in DECOMPRESSORS:
+        raise DataError(f"{path_argument(path)}: parquet files are compressed inside; unpack it")
+    try:
+        table = parquet.ParquetFile(path).read()
+        frame = index_as_columns(path_argument(path), frame_from_arrow(table))
+        declared = table.schema.empty_table().to_pandas().dtypes
+    except (ArrowException, OSError) as error:
+        raise unreadable_parquet_error(path, error) from error
+    # Whole numbers with gaps, of which pandas makes fractions unless the file has their type.
+    read_again = {
+        str(name): "float64"
+        for name, dtype in frame.dtypes.items()
+        if str(dtype) in ("Int64", "UInt64") and declared.get(name) != dtype
+    }
+    return ParsedTable(frame, types=SourceTypes(read_again=read_again))
+
+
+def unreadable_parquet_error(path: Path, error: BaseException) -> DataError:
+    """Return the error for a file that pyarrow does not read."""
+    return DataError(
+        f"{path_argument(path)} is not a parquet file, or damaged: {first_line(error)}"
+    )
+
+
+def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with each named level of its index as a column, and rows numbered from 0.
+
+    pandas writes a named index, such as one made by ``set_index``, into the file like any other
+    column. An index without a name only numbers or names the rows and does not become a column.
+
+    Parameters
+    ----------
+    source : str
+        How messages name the file.
+    frame : DataFrame, [n, columns]
+        The table.
+
+    Raises
+    ------
+    DataError
+        If a level and a column have the same name.
+    """
+    levels = [name for name in frame.index.names if name is not None]
+    if duplicates := [str(name) for name in levels if name in frame.columns]:
+        raise DataError(
+            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its"
+            " own name"
+        )
+    return (
+        frame.reset_index(level=levels).reset_index(drop=True)
+        if levels
+        else frame.reset_index(drop=True)
+    )

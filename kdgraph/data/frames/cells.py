@@ -26,7 +26,8 @@ from pandas.api.types import (
     is_unsigned_integer_dtype,
 )
 
-from kdgraph.data.files.tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
+from kdgraph.data.files.numbers import exact_numbers
+from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 
@@ -58,13 +59,8 @@ class MissingCells:
         """Return the missing cells of a list; ``-1`` is both a number and the text ``-1``."""
         cells = list(cells)
         words = {format_cell(cell) for cell in cells}
-        numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(
-            dtype=np.float64
-        )
-        # A number of 17 digits that pandas reads from text may be off by one in the last place.
-        # Cells of files have this value, and cells of data frames the exact one, so both count.
-        exact = [float(cell) for cell in cells if not isinstance(cell, str)]
-        return cls(frozenset(words), np.unique([*numbers[~np.isnan(numbers)], *exact]))
+        numbers = exact_numbers(sorted(words))
+        return cls(frozenset(words), np.unique(numbers[~np.isnan(numbers)]))
 
 
 def format_cell(value: Any) -> str:
@@ -356,7 +352,7 @@ def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
     row_counts : ndarray, Int[m]
         Number of rows with each text.
     """
-    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().to_numpy()
+    numbers = ~np.isnan(exact_numbers(texts))
     classifications = [
         ClassifiedText("number") if is_number else classify_text(text)
         for text, is_number in zip(texts, numbers, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -23,6 +24,8 @@ from kdgraph.wording import counted, some
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kdgraph.data.frames.source_columns import SourceTypes
+
 
 ColumnName = str | float
 """Name of a column; for a name that is a number, a command line may contain the number."""
@@ -39,6 +42,11 @@ class NumberColumns(Protocol):
     @property
     def names(self) -> list[str]:
         """Names of these columns."""
+        ...
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Type that pandas gives each of these columns where no cell is missing."""
         ...
 
     @property
@@ -149,6 +157,7 @@ def from_frame(
     options: ColumnOptions,
     facts: Mapping[str, Any] = {},
     feature_kinds: Mapping[str, ColumnKind] | None = None,
+    types: SourceTypes | None = None,
     numbers: NumberColumns | None = None,
 ) -> Dataset:
     """Return a data set from a frame with one row for each sample.
@@ -168,6 +177,8 @@ def from_frame(
         Entries for :attr:`Dataset.facts`.
     feature_kinds : mapping or None, default=None
         Kinds of columns that the source declares. ``options.categorical`` overrides them.
+    types : SourceTypes or None, default=None
+        Types of the source where they are not those of ``frame``.
     numbers : NumberColumns or None, default=None
         Features that ``frame`` lacks, which are read in blocks.
 
@@ -217,7 +228,8 @@ def from_frame(
         encode_features,
         join_numbers,
     )
-    from kdgraph.data.frames.messages import ColumnSettings
+    from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
+    from kdgraph.data.frames.source_columns import SourceTypes, describe_columns
     from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
     # Names are checked before any value is read, so that a typo is reported first. Dates become
@@ -228,6 +240,7 @@ def from_frame(
     settings = ColumnSettings(
         options.drop, options.categorical, options.parse_dates, options.missing
     )
+    as_read, types = frame, types or SourceTypes()
     frame, date_formats = convert_dates(name, frame, settings, options.date_format)
     kinds: dict[str, ColumnKind] = {
         **(feature_kinds or {}),
@@ -236,6 +249,7 @@ def from_frame(
     targets = column_names(target)
     excluded = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in excluded]]
+    _check_missing_labels(name, frame, types, targets)
     streamed = [] if numbers is None else numbers.names
     features = drop_row_index(name, features, settings, len(streamed))
     names = [column for column in columns if column in features or column in streamed]
@@ -265,9 +279,22 @@ def from_frame(
         by_name = dict(zip(features.columns, categories, strict=True))
         categories = tuple(by_name.get(column) for column in names)
     check_numeric_features(name, X, names, settings)
+    of_text = [column for column, texts in zip(names, categories, strict=True) if texts is not None]
+    _warn_of_missing_words(name, types, of_text)
+    source_columns = describe_columns(
+        as_read,
+        X,
+        names,
+        categories,
+        types=types,
+        streamed={} if numbers is None else numbers.types,
+        dates=date_formats,
+        reference=lambda column: ColumnReference(name, column, settings),
+    )
     if options.first_numeric is not None:
         positions = _first_numeric(name, categories, options.first_numeric)
         names, X = [names[j] for j in positions], X[:, positions]
+        source_columns = tuple(source_columns[j] for j in positions)
         categories = (None,) * len(positions)
     # This check follows the choice of features, because only those that are used must be numeric.
     if options.require == "numeric":
@@ -295,9 +322,37 @@ def from_frame(
         group_names=group_names,
         groups_are_target=bool(shared_columns) and set(targets) == set(group_columns),
         categories=categories if any(categories) else (),
+        columns=source_columns,
         roles=_prescribed_roles(name, frame, options),
         facts={**facts, **target_facts, **extra_facts},
     )
+
+
+def _check_missing_labels(
+    table: str, frame: pd.DataFrame, types: SourceTypes, targets: Sequence[str]
+) -> None:
+    """Raise DataError if words that are read as missing are labels."""
+    for column in targets:
+        if words := types.missing_words.get(column):
+            n_missing = int(frame[column].isna().sum())
+            raise DataError(
+                f"{table}: {some([repr(word) for word in words])} is read as missing, in"
+                f" {n_missing:,} of {len(frame):,} labels in '{column}'; {types.as_values(words)}"
+                " takes it as a label"
+            )
+
+
+def _warn_of_missing_words(table: str, types: SourceTypes, features: Sequence[str]) -> None:
+    """Warn about words in columns of text that are read as missing."""
+    found = {name: types.missing_words[name] for name in features if name in types.missing_words}
+    if found:
+        words = sorted({word for of_column in found.values() for word in of_column})
+        shown, columns = ([repr(text) for text in texts] for texts in (words, list(found)))
+        warnings.warn(
+            f"{table}: {some(shown)} is read as missing in the text of {some(columns)};"
+            f" {types.as_values(words)} takes it as text",
+            stacklevel=3,
+        )
 
 
 def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:

@@ -18,7 +18,8 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import ColumnKind
-from kdgraph.data.files.tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN
+from kdgraph.data.files.numbers import exact_numbers
+from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
     DominantForm,
@@ -199,7 +200,7 @@ def _encode_text_column(
         return _values_at_codes(codes, np.asarray(values, dtype=np.float64)), None
     texts = np.array([format_cell(value) for value in values], dtype=object)
     is_present = np.array([text not in missing.words for text in texts], dtype=bool)
-    numbers = pd.to_numeric(pd.Series(texts), errors="coerce").to_numpy(dtype=np.float64)
+    numbers = exact_numbers(texts)
     # All present cells are numbers, or no cell is present.
     if not (is_present & np.isnan(numbers)).any():
         _check_integer_digits(

@@ -13,6 +13,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import ColumnKind, TaskSetting
+from kdgraph.data.files.numbers import exact_numbers
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
     check_distinct_as_float,
@@ -315,7 +316,7 @@ def _is_fractional_text(target: pd.Series) -> bool:
     """Return whether all cells are text that is read as numbers, not all of them integers."""
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return False
-    numbers = pd.to_numeric(pd.Series(target.astype(str).unique(), dtype=object), errors="coerce")
+    numbers = exact_numbers(target.astype(str).unique())
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
@@ -356,9 +357,9 @@ def _check_target_format(
         raise DataError(
             f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"
         )
-    numbers = pd.to_numeric(texts, errors="coerce")
-    if task == "auto" and numbers.isna().any() and not is_small:
-        row = int(np.flatnonzero(numbers.isna())[0])
+    is_other = np.isnan(exact_numbers(texts))
+    if task == "auto" and is_other.any() and not is_small:
+        row = int(np.flatnonzero(is_other)[0])
         problem = (
             f"{source} has '{texts.iloc[row]}' in row {row}, and most of its cells are numbers"
         )
@@ -417,8 +418,10 @@ def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndar
 def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
     """Return the target as Float64[n]; ``rule`` ends the message for other values."""
     target = infer_numeric_type(target)
-    numbers = target if is_real_dtype(target.dtype) else pd.to_numeric(target, errors="coerce")
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    is_real = is_real_dtype(target.dtype)
+    values = (
+        target.to_numpy(dtype=np.float64, na_value=np.nan) if is_real else exact_numbers(target)
+    )
     source = f"{table}: the target '{target.name}' has"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
@@ -433,7 +436,7 @@ def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
             " target"
         )
     # A regression computes in float64, in which different large integers may be equal.
-    if is_real_dtype(numbers.dtype):
+    if is_real:
         advice = "'dataset.task=classification' takes them as classes"
-        check_distinct_as_float(source.removesuffix(" has"), to_exact_numbers(numbers), advice)
+        check_distinct_as_float(source.removesuffix(" has"), to_exact_numbers(target), advice)
     return values

@@ -225,7 +225,7 @@ def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
     """
     from pyarrow.parquet import ParquetFile
 
-    from kdgraph.data.files.tables import frame_from_arrow
+    from kdgraph.data.files.parquet import frame_from_arrow
 
     try:
         return (
@@ -263,7 +263,7 @@ def _find_data_file(folder: Path, id: int) -> Path | None:
 
 def _read_arff(data: OpenmlData) -> pd.DataFrame:
     """Read an ARFF file, with nominal columns as categories."""
-    from kdgraph.data.files.tables import frame_from_arff
+    from kdgraph.data.files.arff import frame_from_arff
 
     with data.file.open(encoding="utf-8") as file:
         frame, nominal = frame_from_arff(file)

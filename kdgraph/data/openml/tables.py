@@ -360,6 +360,7 @@ def encode_grades(
         X=np.column_stack(list(encoded.values())),
         feature_names=tuple(encoded),
         categories=(),
+        columns=(),
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.arrays import array_shapes, open_npz
-from kdgraph.data.files.delimited import TextFormat
 from kdgraph.data.files.paths import (
     checked_suffix,
     file_stem,
@@ -26,6 +25,7 @@ from kdgraph.data.files.paths import (
 )
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
+from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import check_parameters
 from kdgraph.quoting import override
@@ -532,11 +532,11 @@ class ScoreFile:
 
         In csv and tsv these are the cells of the file.
         """
-        from kdgraph.data.files.tables import read_text_column
+        from kdgraph.data.files.tables import read_labels
         from kdgraph.data.frames.features import format_cell
 
         # NA, true and 01 are valid names, but pandas reads them as missing, a truth value and 1.
-        cells = read_text_column(path, self._text_format(), name)
+        cells = read_labels(path, self._text_format(), name)
         return (
             frame[name].astype(object).map(format_cell, na_action="ignore").fillna("").astype(str)
             if cells is None

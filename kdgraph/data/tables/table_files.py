@@ -18,7 +18,6 @@ import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset, TaskSetting
 from kdgraph.data.files.arrays import open_npz
-from kdgraph.data.files.delimited import TextFormat
 from kdgraph.data.files.paths import (
     checked_suffix,
     file_stem,
@@ -37,6 +36,7 @@ from kdgraph.data.frames import (
 )
 from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_rows
 from kdgraph.data.frames.roles import roles_from_indices
+from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import Count, check_parameters
 
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
 class TableFile:
     r"""Table in a csv, tsv (also .gz, .bz2, .xz), parquet or ARFF file, by its ending.
 
-    In text files, the empty cell, NA, NaN, null and <NA> are missing; ``missing`` adds others. A
-    first column without a name that numbers the rows is left out. A named index in a parquet file
-    is a column. Nominal attributes in an ARFF file are categorical.
+    Cells are read as ``pandas.read_csv`` and ``read_parquet`` read them, to the bit. In text files
+    the empty cell, NA, NaN, None, null and what else pandas takes for missing are missing;
+    ``missing`` adds others, and ``not_missing`` takes some out. A first column without a name that
+    numbers the rows is left out. A named index in a parquet file is a column. Nominal attributes in
+    an ARFF file are categorical.
 
     Parameters
     ----------
@@ -65,6 +67,12 @@ class TableFile:
     separator : str or None, default=None
         Separator between cells: one character, ``tab``, or ``\s+`` for white space. With None it is
         the one that Excel's first line ``sep=;`` names, else a comma, or a tab in tsv files.
+    decimal : {".", ","}, default="."
+        Sign before the decimals of a number in text files.
+    skip_spaces : bool, default=False
+        True leaves out spaces behind the separators of a text file.
+    not_missing : sequence of str, default=()
+        Cells of text files that are values, although pandas takes them for missing: ``["NA"]``.
     indices : str or None, default=None
         A .json or .npz file with row numbers from 0 for each role: train, test and optionally
         calibration. Other rows are unused.
@@ -99,6 +107,9 @@ class TableFile:
         require: ColumnRequirement = "any",
         encoding: str = "utf-8",
         separator: str | None = None,
+        decimal: Literal[".", ","] = ".",
+        skip_spaces: bool = False,
+        not_missing: Sequence[str] = (),
         indices: str | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
@@ -119,6 +130,9 @@ class TableFile:
         self.require: ColumnRequirement = require
         self.encoding = encoding
         self.separator = separator
+        self.decimal: Literal[".", ","] = decimal
+        self.skip_spaces = skip_spaces
+        self.not_missing = not_missing
         self.indices = indices
         self.threshold: float | Literal["median"] | None = threshold
         self.group = stringify_names(group)
@@ -161,7 +175,8 @@ class TableFile:
             If a file does not exist or is not what its ending declares, or the table cannot be
             used.
         """
-        from kdgraph.data.files.tables import ParsedTable, read_table
+        from kdgraph.data.files.parsed_table import ParsedTable
+        from kdgraph.data.files.tables import read_table
 
         path = resolve_existing(self.path)
         numbers = self._number_columns(path)
@@ -185,6 +200,7 @@ class TableFile:
             options=self._column_options(),
             facts=facts,
             feature_kinds=parsed.kinds,
+            types=parsed.types,
             numbers=numbers,
         )
         if self.indices is None:
@@ -210,11 +226,18 @@ class TableFile:
         return numbers if numbers.is_large and numbers.names else None
 
     def _text_format(self) -> TextFormat:
-        """Return encoding and separator of the file, and its columns of names."""
+        """Return how the cells of a text file are written, and its columns of names."""
         # If one of these keys lists several columns, they contain numbers and not names.
         name_columns = (self.target, self.split_groups, self.group)
         identifiers = [*(name for name in name_columns if isinstance(name, str)), *self.categorical]
-        return TextFormat(self.encoding, self.separator, identifiers)
+        return TextFormat(
+            self.encoding,
+            self.separator,
+            self.decimal,
+            self.skip_spaces,
+            self.not_missing,
+            identifiers,
+        )
 
     def _column_options(self) -> ColumnOptions:
         """Return the options of columns."""

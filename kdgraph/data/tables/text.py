@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
-from kdgraph.data.files.delimited import TextFormat
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
     codec_name,
@@ -28,6 +27,7 @@ from kdgraph.data.files.paths import (
     single_file,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
+from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Range, check_parameters
 

@@ -135,11 +135,13 @@ def _(transformer: SimpleImputer, graph: OnnxGraph) -> str:
 
 @add_transform.register
 def _(transformer: ModelRows, graph: OnnxGraph) -> str:
-    names = [name for name, _ in transformer.columns]
-    if transformer.names is None or not names:
+    names = [column.name for column in transformer.columns]
+    if transformer.of_model.names is None or not names:
         return graph.rows()
     # Categories stay positions of their values: distances count these.
-    positions = np.array([names.index(name) for name in transformer.names])
+    if not transformer.keeps_positions():
+        refuse_export(transformer, "the model numbers the categories in another order")
+    positions = np.array(transformer.of_model.positions(names))
     return graph.add("Gather", graph.rows(), graph.constant(positions), axis=1)
 
 

@@ -23,10 +23,10 @@ from threadpoolctl import threadpool_limits
 from kdgraph import __version__
 from kdgraph.base import FittedModel
 from kdgraph.deployment import DeployedModel, Schema, read_schema
-from kdgraph.deployment.cells import Unseen
 from kdgraph.deployment.model import block_rows
 from kdgraph.deployment.schema import check_schema
 from kdgraph.errors import DataError, RunFailed, UsageError
+from kdgraph.parameters import Unseen
 from kdgraph.runner.files import file_checksum, temporary_path, wrap_os_errors
 from kdgraph.runner.locks import exit_with, process_identity, release_all_locks
 from kdgraph.runner.prediction.parts import (

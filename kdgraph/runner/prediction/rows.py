@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.paths import DECOMPRESSORS, list_names
-from kdgraph.deployment.cells import Cells, Unseen
+from kdgraph.deployment.cells import Cells
 from kdgraph.deployment.schema import ARRAY_OF_GROUPS, Schema
 from kdgraph.errors import DataError, UsageError, did_you_mean
+from kdgraph.parameters import Unseen
 from kdgraph.runner.prediction.tables import ArrayRows, NewTable, ParquetTable, table_of
 from kdgraph.wording import some
 
@@ -152,9 +153,7 @@ class NewRows:
             return self._open_arrays()
         if self.schema.kind == "images":
             raise UsageError(f"{self.where}: the model takes images; give them as X in a .npz file")
-        return table_of(
-            self.path, endings[-1], self.schema.separator, self.schema.encoding, self.where
-        )
+        return table_of(self.path, endings[-1], self.schema.text_format, self.where)
 
     def _open_arrays(self) -> ArrayRows:
         file, schema = ArrayRows(self.path, self.where), self.schema

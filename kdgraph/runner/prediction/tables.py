@@ -19,8 +19,14 @@ from typing import IO, Any, Protocol
 import numpy as np
 import pandas as pd
 
+from kdgraph.data.files.arff import declare_numbers_as_text
 from kdgraph.data.files.arrays import read_npy_header
-from kdgraph.data.files.delimited import DelimitedLayout, read_layout
+from kdgraph.data.files.delimited import (
+    DelimitedLayout,
+    default_separator,
+    read_layout,
+)
+from kdgraph.data.files.parquet import frame_from_arrow, index_as_columns
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
     READ_ERRORS,
@@ -28,12 +34,7 @@ from kdgraph.data.files.paths import (
     codec_name,
     encoding_from_bom,
 )
-from kdgraph.data.files.tables import (
-    declare_numbers_as_text,
-    default_separator,
-    frame_from_arrow,
-    index_as_columns,
-)
+from kdgraph.data.text_format import TextFormat
 from kdgraph.deployment.schema import ARRAY_OF_GROUPS
 from kdgraph.errors import DataError
 
@@ -60,7 +61,7 @@ class NewTable(Protocol):
         ...
 
 
-def table_of(path: Path, suffix: str, separator: str | None, encoding: str, where: str) -> NewTable:
+def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> NewTable:
     """Return the table in a file.
 
     Parameters
@@ -69,16 +70,16 @@ def table_of(path: Path, suffix: str, separator: str | None, encoding: str, wher
         The file.
     suffix : str
         End of its name, which determines its kind.
-    separator, encoding : str
-        Those of the run's file.
+    text_format : TextFormat
+        How cells of the run's file are written.
     where : str
         Option and name of the file, for messages.
     """
     if suffix in PARQUET:
         return ParquetTable(path, where)
     if suffix == ".arff":
-        return ArffTable(path, encoding, where)
-    return TextTable(path, separator, default_separator(suffix), encoding, where)
+        return ArffTable(path, text_format.encoding, where)
+    return TextTable(path, text_format, default_separator(suffix), where)
 
 
 class TextTable:
@@ -90,30 +91,26 @@ class TextTable:
     ----------
     path : Path
         The file.
-    separator : str or None
-        Separator of cells in the run's data set; None: that of Excel's first line, else
-        ``default``.
+    text_format : TextFormat
+        How cells of the run's file are written; a byte-order mark of this file overrides its
+        encoding.
     default : str
         Separator by the file's suffix.
-    encoding : str
-        Encoding of the run's file; a byte-order mark of this file overrides it.
     where : str
         Option and name of the file, for messages.
     """
 
-    def __init__(
-        self, path: Path, separator: str | None, default: str, encoding: str, where: str
-    ) -> None:
-        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
-        self.separator, self.default = separator, default
+    def __init__(self, path: Path, text_format: TextFormat, default: str, where: str) -> None:
+        self.path, self.raw, self.where = path, _Raw(path), where
+        self.text_format, self.default = text_format, default
 
     @cached_property
     def layout(self) -> DelimitedLayout:
         """Encoding, separator and header of the file."""
         where = self.where
         with _in_one_line(self.where), self.raw.opened() as file:
-            codec = _codec(file, self.encoding, where)
-            layout = read_layout(file, codec, self.separator, self.default, where)
+            codec = _codec(file, self.text_format.encoding, where)
+            layout = read_layout(file, codec, self.text_format, self.default, where)
         layout.refuse_other_separator(where, is_input=True)
         return layout
 

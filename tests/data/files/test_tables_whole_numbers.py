@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.files.tables import TextFormat, frame_from_arrow, parse_number_column, read_table
+from kdgraph.data.files.parquet import frame_from_arrow
+from kdgraph.data.files.tables import read_table
+from kdgraph.data.files.whole_numbers import parse_number_column
 from kdgraph.data.tables import TableFile
+from kdgraph.data.text_format import TextFormat
 
 LARGE = 2**53
 

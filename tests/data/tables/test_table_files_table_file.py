@@ -7,10 +7,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from pandas._libs import parsers
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_files import TableFile
+from kdgraph.data.text_format import MISSING_CELLS
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 
@@ -111,20 +113,64 @@ def test_column_options_are_applied():
     assert TableFile("p.csv", "age", drop=["when"], task="classification").task == "classification"
 
 
-@pytest.mark.parametrize("cell", ["", "NA", "NaN", "nan", "null", "NULL", "<NA>", " "])
-def test_missing_cells_of_text_files(cell):
+def test_missing_cells_of_text_files_are_those_of_pandas():
+    assert set(MISSING_CELLS) == parsers.STR_NA_VALUES
+
+
+@pytest.mark.filterwarnings("ignore:.*is read as missing in the text of 'b'")
+@pytest.mark.parametrize("cell", MISSING_CELLS)
+def test_missing_cells_are_missing_among_numbers_and_text(cell):
     data = TableFile(write_text("p.csv", f"a,b,label\n1,u,x\n{cell},{cell},y\n"), "label").load()
     assert np.isnan(data.X[1]).all()
 
 
-@pytest.mark.parametrize("cell", ["None", "n/a", "?", "-"])
-def test_cells_that_may_be_valid_values_are_kept(cell):
+@pytest.mark.parametrize("cell", ["none", "N.A.", "?", "-", " ", " NA"])
+def test_other_cells_are_text(cell):
     path = write_text("p.csv", f"a,label\nu,x\n{cell},y\n")
     assert TableFile(path, "label").load().categories == (tuple(sorted([cell, "u"])),)
 
 
-def test_spaces_and_trailing_separators_are_ignored():
-    data = TableFile(write_text("p.csv", 'a, b, label,\n1, "u, v", x,\n2, w, y,\n'), "label").load()
+def test_words_that_are_read_as_missing_text_are_reported_with_a_way_out():
+    path = write_text("p.csv", "a,c,label\nNA,1,x\nDE,2,y\nNone,NA,y\n,3,x\n")
+    words = r"'dataset\.not_missing=\[NA,None\]'"
+    expected = rf"^p: 'NA', 'None' is read as missing in the text of 'a'; {words} takes it as text$"
+    with pytest.warns(UserWarning, match=expected):
+        data = TableFile(path, "label").load()
+    assert data.categories == (("DE",), None)
+    kept = TableFile(path, "label", not_missing=["NA", "None"], missing=["NA"]).load()
+    assert kept.categories == (("DE", "None"), None)
+    assert np.isnan(kept.X[[0, 3], 0]).all()
+
+
+def test_words_that_are_read_as_missing_labels_are_refused_with_a_way_out():
+    path = write_text("p.csv", "a,country\n1,NA\n2,DE\n3,NA\n")
+    with pytest.raises(DataError) as raised:
+        TableFile(path, "country").load()
+    assert str(raised.value) == (
+        "p: 'NA' is read as missing, in 2 of 3 labels in 'country'; 'dataset.not_missing=[NA]'"
+        " takes it as a label"
+    )
+    data = TableFile(path, "country", not_missing=["NA"]).load()
+    assert data.classes.tolist() == ["DE", "NA"]
+
+
+def test_spaces_belong_to_text_and_a_warning_names_the_way_out():
+    path = write_text("p.csv", "a, b,label\n1, u,x\n2, w,y\n")
+    with pytest.warns(UserWarning, match=r"the cells of 'b' begin with a space.*skip_spaces=true"):
+        data = TableFile(path, "label").load()
+    assert data.categories == (None, (" u", " w")) and data.feature_names == ("a", "b")
+    assert TableFile(path, "label", skip_spaces=True).load().categories == (None, ("u", "w"))
+
+
+def test_decimal_commas():
+    path = write_text("p.csv", "a;b;label\n1,5;0,1;x\n2;-3,25e2;y\n")
+    data = TableFile(path, "label", separator=";", decimal=",").load()
+    assert data.X.tolist() == [[1.5, 0.1], [2.0, -325.0]]
+
+
+def test_trailing_separators_are_ignored():
+    path = write_text("p.csv", 'a, b, label,\n1, "u, v", x,\n2, w, y,\n')
+    data = TableFile(path, "label", skip_spaces=True).load()
     assert data.feature_names == ("a", "b")
     assert data.categories == (None, ("u, v", "w"))
     assert data.classes.tolist() == ["x", "y"]

@@ -18,6 +18,7 @@ from scipy.special import softmax
 
 from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
+from kdgraph.data.text_format import TextFormat
 from kdgraph.deployment.schema import Feature, GroupSchema, Schema, Texts, read_schema
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows
@@ -37,7 +38,7 @@ FEATURES = [
     Feature("n"),
     Feature("sure"),
     Feature("color", ["blue", "light blue", "red"]),
-    Feature("month", ["1", "2", "12"]),
+    Feature("month", ["1", "2", "12"], of_numbers=True),
 ]
 
 
@@ -53,8 +54,6 @@ def schema(**parts) -> Schema:
     more = {
         "scaling": {"shift": 0.0, "size": 1.0},
         "missing": [],
-        "encoding": "utf-8",
-        "separator": None,
         "ood_score": "density",
     }
     return Schema(**{**known, **more, **parts})
@@ -127,7 +126,7 @@ def test_a_number_is_the_same_whatever_stands_above_and_below_it(tmp_path_factor
 def test_a_number_is_the_one_that_training_reads(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("numbers") / "new.csv"
     pd.DataFrame({"x": [str(number) for number in numbers]}).to_csv(path, index=False)
-    expected = pd.read_csv(path)["x"].to_numpy(dtype=np.float64)
+    expected = np.array([float(str(number)) for number in numbers])
     np.testing.assert_array_equal(
         read(path, schema(features=[Feature("x")], shape=[1]))[:, 0], expected
     )
@@ -516,7 +515,7 @@ def test_the_separator_of_the_run_divides_new_rows(tmp_path, separator, between,
     )
     trained = TableFile(str(path), "y", task="regression", separator=separator).load()
     assert trained.X.tolist() == [[2], [4]]
-    of = schema(features=[Feature("x")], shape=[1], separator=separator)
+    of = schema(features=[Feature("x")], shape=[1], text_format=TextFormat(separator=separator))
     assert read(path, of).tolist() == trained.X.tolist()
 
 
@@ -528,7 +527,7 @@ def test_a_byte_order_mark_decides_how_new_rows_are_decoded(tmp_path, encoding, 
     path = tmp_path / f"new{ending}"
     path.write_text(text + "1\n2\n", encoding=written_as)
     assert read(
-        path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)
+        path, schema(features=[Feature("größe")], shape=[1], text_format=TextFormat(encoding))
     ).tolist() == [[1], [2]]
 
 
@@ -537,7 +536,7 @@ def test_new_rows_without_a_mark_are_decoded_as_the_run_was(tmp_path, encoding):
     path = tmp_path / "new.csv"
     path.write_text("größe\n1\n", encoding="latin-1")
     assert read(
-        path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)
+        path, schema(features=[Feature("größe")], shape=[1], text_format=TextFormat(encoding))
     ).tolist() == [[1]]
 
 
@@ -630,7 +629,7 @@ def test_a_large_category_is_found_digit_by_digit(tmp_path, cell, position):
     (tmp_path / "new.csv").write_text(f"code,a\n{cell},1\n")
     names = [str(LARGE), str(LARGE + 1)]
     assert read(
-        tmp_path / "new.csv", schema(features=[Feature("code", names)], shape=[1])
+        tmp_path / "new.csv", schema(features=[Feature("code", names, of_numbers=True)], shape=[1])
     ).tolist() == [[position]]
 
 

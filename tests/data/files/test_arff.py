@@ -5,7 +5,7 @@ import io
 import arff
 import pytest
 
-from kdgraph.data.files.tables import frame_from_arff
+from kdgraph.data.files.arff import frame_from_arff
 
 TEXT = """@RELATION r
 @ATTRIBUTE a NUMERIC

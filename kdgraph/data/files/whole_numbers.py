@@ -1,0 +1,148 @@
+"""Whole numbers of tables, exactly.
+
+A float64 represents all integers only up to 2^53. Readers of tables convert integers to floats,
+for example where a cell is missing, and thus round larger ones. The functions here read such
+columns again as integers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kdgraph.data.files.numbers import exact_numbers
+
+FLOAT_INTEGER_LIMIT = 2**53
+"""Smallest integer whose float64 is also that of its neighbour."""
+INTEGER_PATTERN = re.compile(r"[+-]?\d+", re.ASCII)
+_LEADING_ZERO_PATTERN = re.compile(r"[+-]?0\d+", re.ASCII)
+
+
+def parse_number_column(cells: pd.Series) -> pd.Series:
+    """Return a column of text as integers, floats or text.
+
+    Parameters
+    ----------
+    cells : Series of str, shape (n,)
+        Cells, with NaN or None where one is missing.
+
+    Returns
+    -------
+    Series
+        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits
+        or a cell is not a number. Otherwise Float64[n].
+
+    Examples
+    --------
+    >>> parse_number_column(pd.Series(["9007199254740993", None, "12"])).tolist()
+    [9007199254740993, <NA>, 12]
+    """
+    # Integers are parsed from text, because pandas goes through float64 where a cell is missing.
+    # Each distinct text is parsed once; columns of codes repeat few of them.
+    texts = cells.dropna().unique()
+    stripped = [str(word).strip() for word in texts]
+    if all(INTEGER_PATTERN.fullmatch(word) for word in stripped):
+        values = [int(word) for word in stripped]
+        value_of = dict(zip(texts, values, strict=True))
+        integers = integer_array(
+            [value_of[cell] if isinstance(cell, str) else None for cell in cells]
+        )
+        return (
+            cells.astype(object)
+            if integers is None
+            else pd.Series(integers, index=cells.index, name=cells.name)
+        )
+    numbers = exact_numbers(cells)
+    if (np.isnan(numbers) & cells.notna().to_numpy()).any():
+        return cells.astype(object)
+    return pd.Series(numbers, index=cells.index, name=cells.name)
+
+
+def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None:
+    """Return integers, of which some may be missing, as an array of type Int64 or UInt64.
+
+    Parameters
+    ----------
+    values : sequence of int or None, length n
+        The integers; None where one is missing.
+
+    Returns
+    -------
+    IntegerArray or None
+        Array [n], or None if an integer needs more than 64 bits.
+    """
+    present = [value for value in values if value is not None]
+    low, high = min(present, default=0), max(present, default=0)
+    if high >= 2**64 or low < -(2**63) or (low < 0 and high >= 2**63):
+        return None
+    # ``pandas.array`` would convert to floats first if some integers need the 64th bit.
+    mask = np.array([value is None for value in values], dtype=bool)
+    dtype = np.uint64 if high >= 2**63 else np.int64
+    return pd.arrays.IntegerArray(
+        np.array([0 if value is None else value for value in values], dtype=dtype), mask
+    )
+
+
+def restore_integers(
+    frame: pd.DataFrame,
+    reread: Callable[[list[int]], pd.DataFrame],
+    missing: Iterable[str],
+    identifiers: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Return the table with the columns that pandas rounded read again as integers.
+
+    Parameters
+    ----------
+    frame : DataFrame, [n, columns]
+        The table as pandas read it.
+    reread : callable
+        Function that returns the columns at the given positions as text, ordered by position.
+    missing : iterable of str
+        Cells that pandas reads as missing.
+    identifiers : iterable of str, default=()
+        Columns of names that may look like numbers. A column with leading zeros stays text.
+
+    Returns
+    -------
+    DataFrame
+        [n, columns]. Columns with missing cells have the nullable types Int64 and UInt64.
+    """
+    # Only the columns in question are read a second time. Most tables have none, and reading all
+    # cells as text would cost them time and memory.
+    identifier_names = set(identifiers)
+    rounded_positions = [
+        j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)
+    ]
+    identifier_positions = [
+        j
+        for j, name in enumerate(frame.columns)
+        if name in identifier_names and frame.iloc[:, j].dtype.kind in "iuf"
+    ]
+    if not (positions := sorted({*rounded_positions, *identifier_positions})):
+        return frame
+    columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}
+    for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
+        cells = text.set_axis(frame.index)
+        if j in identifier_positions and any(
+            _LEADING_ZERO_PATTERN.fullmatch(str(word).strip()) for word in cells.dropna().unique()
+        ):
+            columns[j] = cells.astype(object)
+        elif j in rounded_positions:
+            columns[j] = parse_number_column(cells)
+    # The columns are joined by position, because names in ``frame`` may repeat.
+    return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
+        frame.columns, axis=1
+    )
+
+
+def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
+    """Return whether pandas may have rounded the integers of a column."""
+    # pandas reads integers as floats if a cell is missing or has a decimal point. It reads
+    # unsigned integers of 64 bits with a missing cell as text, in which this cell is not missing.
+    if column.dtype.kind == "f":
+        return bool((column.abs() >= FLOAT_INTEGER_LIMIT).any())
+    return column.dtype == object and bool(column.isin(list(missing)).any())

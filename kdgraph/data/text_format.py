@@ -1,0 +1,100 @@
+"""How cells are written in a text file: encoding, separator, decimals, and what is missing.
+
+This module imports no pandas, so that configs are checked without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kdgraph.data.files.paths import codec_name
+from kdgraph.errors import DataError
+
+MISSING_CELLS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""Cells that ``pandas.read_csv`` takes for missing."""
+WHITESPACE_SEPARATOR = r"\s+"
+"""The separator with which pandas splits at any run of white space."""
+_TAB_NAMES = {r"\t": "\t", "tab": "\t"}
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How cells are written in a text file, as the user describes it.
+
+    Attributes
+    ----------
+    encoding : str, default="utf-8"
+        Encoding of the characters, by any of its names.
+    separator : str or None, default=None
+        Separator between the cells of a row. With None it is the one that Excel's first line
+        ``sep=;`` names, else a comma, or a tab in tsv files.
+    decimal : {".", ","}, default="."
+        Sign before the decimals of a number.
+    skip_spaces : bool, default=False
+        True leaves out spaces behind a separator.
+    not_missing : sequence of str, default=()
+        Cells of :data:`MISSING_CELLS` that are values, such as "NA" of a code of countries.
+    identifiers : sequence of str, default=()
+        Columns of names that may look like numbers. A column with leading zeros, such as 007, stays
+        text.
+
+    Raises
+    ------
+    DataError
+        If Python has no such encoding, or the separator cannot separate cells.
+    """
+
+    encoding: str = "utf-8"
+    separator: str | None = None
+    decimal: Literal[".", ","] = "."
+    skip_spaces: bool = False
+    not_missing: Sequence[str] = ()
+    identifiers: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        codec_name(self.encoding)
+        if self.separator is not None:
+            resolve_separator(self.separator)
+
+    @property
+    def missing_cells(self) -> list[str]:
+        """Cells that are missing."""
+        return [cell for cell in MISSING_CELLS if cell not in self.not_missing]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options for ``pandas.read_csv`` that do not depend on the file."""
+        return {
+            "na_values": self.missing_cells,
+            "keep_default_na": False,
+            "index_col": False,
+            "skipinitialspace": self.skip_spaces,
+            "decimal": self.decimal,
+            "float_precision": "round_trip",
+        }
+
+
+def resolve_separator(name: str) -> str:
+    r"""Return the separator that a user names.
+
+    Parameters
+    ----------
+    name : str
+        One character, ``tab`` or ``\t``, or ``\s+`` for white space.
+
+    Raises
+    ------
+    DataError
+        If it is none of these, or a character that cannot separate cells.
+    """
+    separator = _TAB_NAMES.get(name, name)
+    is_character = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'
+    if not is_character and separator != WHITESPACE_SEPARATOR:
+        rule = r"one ASCII character such as ; or |, tab for a tab or \s+ for white space"
+        raise DataError(f"dataset.separator must be {rule}, got '{name}'")
+    return separator

@@ -1,0 +1,358 @@
+"""Columns that a model of another library takes, and how those of a table are matched with them.
+
+A model's file describes its columns: their names, which of them hold categories, and which
+categories. :class:`ModelColumns` has that description, and compares a table with it: what does not
+fit is refused in one line. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kdgraph.errors import DataError
+from kdgraph.parameters import Unseen
+from kdgraph.wording import some
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kdgraph.data.source_columns import SourceColumn
+
+Conversion = Literal["category", "text", "none"]
+"""Type that a column of categories gets.
+
+"category": pandas' category type, whatever its cells are. "text": the same, if its cells are text.
+"none": it stays as it is.
+"""
+
+_MAX_LISTED = 5
+_MIN_GUARDED_ROWS = 20
+"""Fewer rows may all have new categories by chance."""
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """Column that a model takes as categories.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column, or its position as text where the model has no names.
+    values : tuple or None, default=None
+        Categories that the model was fitted with, as its file lists them; None if it does not.
+    conversion : {"category", "text", "none"}, default="none"
+        Type that the column gets.
+    unseen : {"refuse", "missing"}, default="missing"
+        What the library does with a category that it does not know.
+    """
+
+    name: str
+    values: tuple[Any, ...] | None = None
+    conversion: Conversion = "none"
+    unseen: Unseen = "missing"
+
+
+@dataclass(frozen=True)
+class ModelColumns:
+    """Columns that a model takes.
+
+    Attributes
+    ----------
+    names : tuple of str or None, default=None
+        Names of the columns of a data frame, in the order of the model; None for an array.
+    n_features : int or None, default=None
+        Number of columns, where it is known.
+    categories : tuple of CategoryColumn, default=()
+        Columns that the model takes as categories.
+    lists : tuple of tuple, default=()
+        Categories of columns of pandas' category type, in their order, where the file does not
+        tell which columns these are: :meth:`with_lists` finds them by the types of the rows.
+    takes_text : bool, default=True
+        False if all other columns must be numbers or truth values.
+    are_made_up : bool, default=False
+        True if the library made up the names, for the columns of an array.
+    joins_words : bool, default=False
+        True if the library writes an underscore for white space in a name, as LightGBM does.
+    takes_frames : bool, default=False
+        True if the model takes a data frame of any columns, as a function of the user does.
+
+    Examples
+    --------
+    >>> columns = ModelColumns(("hours_per_week", "age"), joins_words=True)
+    >>> columns.positions(["age", "hours per week"])
+    [1, 0]
+    """
+
+    names: tuple[str, ...] | None = None
+    n_features: int | None = None
+    categories: tuple[CategoryColumn, ...] = ()
+    lists: tuple[tuple[Any, ...], ...] = ()
+    takes_text: bool = True
+    are_made_up: bool = False
+    joins_words: bool = False
+    takes_frames: bool = False
+
+    @property
+    def given_names(self) -> tuple[str, ...] | None:
+        """Names that the user of the library gave; None if there are none."""
+        return None if self.are_made_up else self.names
+
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """Return the position in a table of each column of the model.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns of the table.
+
+        Returns
+        -------
+        list of int
+            Columns are matched by their names. A model without names, or with names that its
+            library made up and the table does not have, takes them in their order.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or named twice, or the number of columns is another one. Columns
+            that the model does not have are left out.
+        """
+        if self.names is None or (self.are_made_up and set(names) != set(self.names)):
+            n_features = self.n_features if self.names is None else len(self.names)
+            if n_features not in (None, len(names)):
+                raise DataError(
+                    f"was fitted on {n_features} columns, and the rows have {len(names)}:"
+                    f" {some(names, _MAX_LISTED)}"
+                )
+            return list(range(len(names)))
+        of_table: dict[str, int] = {}
+        for position, name in enumerate(names):
+            key = self._key(name)
+            if key in of_table and key in map(self._key, self.names):
+                raise DataError(f"takes one column {key!r}, and the rows have two")
+            of_table[key] = position
+        if absent := [name for name in self.names if self._key(name) not in of_table]:
+            raise self._other_columns(names, absent)
+        return [of_table[self._key(name)] for name in self.names]
+
+    def with_lists(self, are_numbers: Sequence[bool]) -> ModelColumns:
+        """Return the columns with a list of categories for each column that holds no numbers.
+
+        Parameters
+        ----------
+        are_numbers : sequence of bool
+            For each column of the model, whether the table has numbers or truth values there.
+
+        Raises
+        ------
+        DataError
+            If there are more or fewer such columns than lists.
+        """
+        if not self.lists:
+            return self
+        assert self.names is not None
+        names = [name for name, number in zip(self.names, are_numbers, strict=True) if not number]
+        if len(names) != len(self.lists):
+            raise DataError(
+                f"has {len(self.lists)} lists of categories, and the table has {len(names)} columns"
+                f" without numbers ({some(names, _MAX_LISTED) or 'none'}); name the columns of"
+                " categories in dataset.categorical"
+            )
+        of_lists = (
+            CategoryColumn(name, values, "category")
+            for name, values in zip(names, self.lists, strict=True)
+        )
+        return replace(self, categories=(*self.categories, *of_lists), lists=())
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise DataError unless the columns of a table are those of the model and no others."""
+        self.positions(names)
+        if self.names is None or (self.are_made_up and set(names) != set(self.names)):
+            return
+        if unknown := self._unknown(names):
+            raise self._other_columns(names, [], f"; give dataset.drop=[{','.join(unknown)}]")
+
+    def check_types(self, columns: Sequence[SourceColumn]) -> None:
+        """Raise DataError for columns of a table whose types the model does not take.
+
+        Parameters
+        ----------
+        columns : sequence of SourceColumn
+            Columns of the table. A few categories that the model does not know are no reason.
+        """
+        matched = [columns[position] for position in self.positions([c.name for c in columns])]
+        resolved = self.with_lists([not column.holds_categories for column in matched])
+        known = {column.name: column for column in resolved.categories}
+        for number, column in enumerate(matched):
+            if column.problem is not None:
+                raise DataError(f"takes column {column.name!r}, which {column.problem}")
+            name = str(number) if self.names is None else self.names[number]
+            if name in known:
+                if column.cells is not None and known[name].values is not None:
+                    check_known(known[name], column.restore(np.arange(len(column.cells))), column)
+            elif not self.takes_text and not _is_number(column.dtype):
+                what = "categories" if column.holds_categories else f"cells of type {column.dtype}"
+                raise DataError(f"takes numbers in {column.name!r}, and the table has {what} there")
+
+    def _key(self, name: str) -> str:
+        # pandas keeps white space around a name, and readers of kdgraph do not.
+        return re.sub(r"\s", "_", name.strip()) if self.joins_words else name.strip()
+
+    def _unknown(self, names: Sequence[str]) -> list[str]:
+        own = {self._key(name) for name in self.names or ()}
+        return [name for name in names if self._key(name) not in own]
+
+    def _other_columns(
+        self, names: Sequence[str], absent: Sequence[str], way_out: str = ""
+    ) -> DataError:
+        unknown = self._unknown(names)
+        parts = [f"{some(absent, _MAX_LISTED)} missing"] if absent else []
+        parts += [f"{some(unknown, _MAX_LISTED)} unknown to it"] if unknown else []
+        reason = "was fitted on other columns than those of the rows"
+        return DataError(f"{reason} ({', '.join(parts)}){way_out}")
+
+
+ANY_COLUMNS = ModelColumns()
+"""Columns of a model that is not known to need any."""
+
+
+def convert(
+    model: CategoryColumn, column: pd.Series, source: SourceColumn | None, unseen: Unseen
+) -> pd.Series:
+    """Return a column of a table in the type that a model takes its categories in.
+
+    Parameters
+    ----------
+    model : CategoryColumn
+        The column of the model.
+    column : Series, shape (n,)
+        The column of the table.
+    source : SourceColumn or None
+        Description of the column; None for that of a data frame of the user. Where the user
+        declared its values to be names, numbers and text that name the same number match.
+    unseen : {"refuse", "missing"}
+        Treatment of a category that the model does not know, where its library refuses it.
+
+    Raises
+    ------
+    DataError
+        If the library refuses a category that the model does not know.
+    """
+    import pandas as pd
+
+    if model.values is None:
+        # Rows out of distribution have fractions among whole numbers. No category is one.
+        was_whole = source is not None and source.cells is None and "int" in source.dtype
+        is_moved = was_whole and column.dtype == np.float64 and bool(column.notna().all())
+        return column.round().astype(np.int64) if is_moved else column
+    codes, distinct = pd.factorize(column)
+    positions = _positions(list(distinct), model.values, source is not None and source.declared)
+    if model.unseen == unseen == "refuse" and (positions < 0).any():
+        unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
+        raise DataError(
+            f"does not know the categories {some(unknown, _MAX_LISTED)} of {column.name!r}, and its"
+            " library refuses such rows; unseen=missing takes them for missing values"
+        )
+    is_text = pd.api.types.infer_dtype(distinct) == "string"
+    if model.conversion == "category" or (model.conversion == "text" and is_text):
+        numbers = np.append(positions, -1)[codes]
+        return pd.Series(
+            pd.Categorical.from_codes(numbers, categories=pd.Index(list(model.values))),
+            index=column.index,
+            name=column.name,
+        )
+    if source is None or not source.declared or (positions < 0).all():
+        return column
+    # The same names, as the model spells them.
+    spelt = np.array([*distinct, None], dtype=object)
+    spelt[np.flatnonzero(positions >= 0)] = np.array([*model.values, None], dtype=object)[
+        positions[positions >= 0]
+    ]
+    return pd.Series(spelt[codes], index=column.index, name=column.name).infer_objects()
+
+
+def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | None) -> None:
+    """Raise DataError if a model knows none of some cells; warn if it does not know most of them.
+
+    Parameters
+    ----------
+    model : CategoryColumn
+        The column of the model.
+    cells : Series
+        Cells of the table, or of some of its rows.
+    source : SourceColumn or None
+        As in :func:`convert`.
+    """
+    import pandas as pd
+
+    assert model.values is not None
+    codes, distinct = pd.factorize(cells)
+    if not len(distinct):
+        return
+    positions = _positions(list(distinct), model.values, source is not None and source.declared)
+    unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
+    present = codes[codes >= 0]
+    share = np.mean(positions[present] < 0)
+    message = (
+        f"{some(unknown, _MAX_LISTED)} in {cells.name!r}, and knows"
+        f" {some([repr(value) for value in model.values], _MAX_LISTED)}"
+    )
+    if share == 1:
+        kinds = {_kind(cell) for cell in distinct}, {_kind(value) for value in model.values}
+        declare = kinds[0].isdisjoint(kinds[1]) and source is not None and not source.declared
+        way_out = (
+            f"; if they are names, add {cells.name!r} to dataset.categorical" if declare else ""
+        )
+        raise DataError(f"was not fitted with the categories {message}{way_out}")
+    if share > 0.5 and len(present) >= _MIN_GUARDED_ROWS:
+        warnings.warn(
+            f"the model was not fitted with most of the categories {message}", stacklevel=3
+        )
+
+
+def _positions(cells: Sequence[Any], values: Sequence[Any], by_name: bool) -> np.ndarray:
+    """Return the position of each cell among the categories of a model, Int[m]; -1: none."""
+    numbers = {_key(value): k for k, value in enumerate(values)}
+    positions = np.array([numbers.get(_key(cell), -1) for cell in cells], dtype=np.int64)
+    if by_name and (positions < 0).all():
+        # 5 and "5", or "01" and 1, unless two names become one.
+        names, own = [_number_key(cell) for cell in cells], [_number_key(v) for v in values]
+        if len(set(names)) == len(names) and len(set(own)) == len(own):
+            numbers = {name: k for k, name in enumerate(own)}
+            positions = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
+    return positions
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "truth value"
+    return "text" if isinstance(value, str) else "number"
+
+
+def _key(value: Any) -> tuple[str, Any]:
+    """Return a key by which pandas takes two values as one category: 5 and 5.0, but not "5"."""
+    return _kind(value), value
+
+
+def _number_key(value: Any) -> Any:
+    """Return the number that a text writes, digit by digit; other text as it is."""
+    if isinstance(value, bool | np.bool_):
+        return str(value)
+    try:
+        number = Decimal(str(value).strip())
+    except InvalidOperation:
+        return value
+    return number.normalize() if number.is_finite() else value
+
+
+def _is_number(dtype: str) -> bool:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return is_numeric_dtype(dtype) or is_bool_dtype(dtype)
