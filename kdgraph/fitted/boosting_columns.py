@@ -33,8 +33,8 @@ def xgboost_columns(booster: Any, version: Sequence[int] | None = None) -> Model
     Raises
     ------
     DataError
-        If columns hold categories, and the file does not list them: their numbers are then those
-        of the data frame at hand.
+        If columns hold categories, and the file does not list them, or lists them wrongly: their
+        numbers are then those of the data frame at hand.
     """
     names, types = booster.feature_names, booster.feature_types or ()
     is_category = [kind == _CATEGORY for kind in types]
@@ -47,7 +47,7 @@ def xgboost_columns(booster: Any, version: Sequence[int] | None = None) -> Model
         name = str(position) if names is None else names[position]
         values = listed.get(name)
         if kind == _CATEGORY and values is not None:
-            known = tuple(values.to_pylist())
+            known = _listed_values(name, values)
             categories.append(CategoryColumn(name, known, "category", unseen="refuse"))
         elif kind == _CATEGORY and names is not None and _is_before(version):
             raise DataError(
@@ -55,6 +55,23 @@ def xgboost_columns(booster: Any, version: Sequence[int] | None = None) -> Model
                 " fit the model with a newer version, or in a pipeline that encodes them"
             )
     return ModelColumns(_texts(names), n_features, tuple(categories), takes_text=False)
+
+
+def _listed_values(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the categories of a column, of a list as Arrow has it."""
+    try:
+        known = tuple(values.to_pylist())
+        is_whole = all(value.isascii() for value in known if isinstance(value, str))
+    except UnicodeDecodeError:
+        is_whole = False
+    if not is_whole:
+        # Version 3.2 counts the characters of a text where it means bytes, so that this category
+        # and all behind it are other texts in its list than in the rows.
+        raise DataError(
+            f"holds categories in {name!r} with letters beyond ASCII, whose list XGBoost writes"
+            " wrongly; rename them, or fit the model in a pipeline that encodes them"
+        )
+    return known
 
 
 def _is_before(version: Sequence[int] | None) -> bool:

@@ -162,6 +162,8 @@ def _names_of(columns: Any, names: tuple[str, ...]) -> tuple[str, ...]:
         texts = [isinstance(end, str) for end in (columns.start, columns.stop)]
         return () if any(texts) else names[columns]
     chosen = np.asarray(columns)
+    if not chosen.size:
+        return ()
     if chosen.dtype.kind in "OU":
         return tuple(str(name) for name in chosen.ravel())
     return tuple(np.asarray(names, dtype=object)[chosen].ravel().tolist())

@@ -84,8 +84,6 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     )
     if not is_class:
         kind = "values"
-    single = len(inputs) == 1
-    width = inputs[0].shape[1] if single and len(inputs[0].shape) == 2 else None
 
     def predict(X: Any) -> np.ndarray:
         return _as_columns(session.run([output], _feeds(source, inputs, X))[0], classes)
@@ -96,10 +94,19 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
         "classification" if is_class else "regression",
         kind,
         classes=classes if is_class else None,
-        columns=ModelColumns(None, width if isinstance(width, int) else None)
-        if single
-        else ModelColumns(tuple(node.name for node in inputs), len(inputs)),
+        columns=_columns(inputs),
     )
+
+
+def _columns(inputs: Any) -> ModelColumns:
+    """Return the columns of the inputs: of one for all, or of one for each column."""
+    names, shape = tuple(node.name for node in inputs), inputs[0].shape
+    if len(inputs) > 1:
+        return ModelColumns(names, len(inputs))
+    width = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
+    if width == 1:
+        return ModelColumns(names, 1, are_made_up=True)
+    return ModelColumns(None, width)
 
 
 def _choose_output(source: ModelSource, session: Any, graph: Any) -> tuple[str, OutputKind]:
@@ -160,7 +167,7 @@ def _class_labels(graph: Any) -> tuple[Any, ...] | None:
 
 def _feeds(source: ModelSource, inputs: Any, X: Any) -> dict[str, np.ndarray]:
     """Return input name → array, of one input for all columns or one for each."""
-    if len(inputs) == 1:
+    if len(inputs) == 1 and not hasattr(X, "columns"):
         node = inputs[0]
         if node.type not in _DTYPES:
             raise source.error(f"takes {node.type}, and rows are numbers")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from kdgraph.base.rows import is_dataframe
@@ -77,7 +77,7 @@ class ModelRows(TransformerMixin, BaseEstimator):
             If a column is missing, or a category is refused.
         """
         if self.of_model.names is None and not self.of_model.takes_frames:
-            return X.to_numpy(dtype=np.float64) if is_dataframe(X) else np.asarray(X)
+            return _as_numbers(X) if is_dataframe(X) else np.asarray(X)
         frame = X if is_dataframe(X) else self._as_frame(np.asarray(X, dtype=np.float64))
         if self.of_model.names is None:
             return frame
@@ -178,6 +178,14 @@ class ModelRows(TransformerMixin, BaseEstimator):
                 for dtype, source in zip(frame.dtypes, sources, strict=True)
             ]
         )
+
+
+def _as_numbers(frame: pd.DataFrame) -> np.ndarray:
+    """Return a data frame as Float64[n, d]; raise DataError if it holds other cells."""
+    for name, dtype in frame.dtypes.items():
+        if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)):
+            raise DataError(f"takes an array of numbers, and column {name!r} holds {dtype}")
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 _TYPES_WITHOUT_GAPS = frozenset(

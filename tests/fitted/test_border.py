@@ -1,0 +1,148 @@
+"""The contract of models from outside: what kdgraph predicts is what the library itself predicts.
+
+Frames with columns of all types, gaps and unseen categories, whose columns come in another order
+and among others, are written to csv and parquet files. On the way of a run, and as data frames, a
+model predicts what its library predicts for the frame that pandas reads from the same file, or is
+refused in one line. Where the library itself refuses the frame, so does kdgraph.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from kdgraph.data.tables import TableFile
+from kdgraph.errors import DataError
+from kdgraph.fitted import FittedParent, load_fitted
+from tests.fitted.libraries import LIBRARIES, Library
+from tests.typed_frames import typed_frame
+
+N_ROWS = 60
+Y = np.arange(N_ROWS) % 2
+FRAMES_OF_A_MODEL = 5
+ENDINGS = (".csv", ".parquet")
+SINGLE = 1e-6
+
+
+def read(path: Path) -> pd.DataFrame:
+    if path.suffix == ".csv":
+        return pd.read_csv(path, float_precision="round_trip")
+    return pd.read_parquet(path)
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+
+
+def new_rows(rng: np.random.Generator, kinds: list[str], known: pd.DataFrame) -> pd.DataFrame:
+    """Return rows like those of the fit, in part of them, reordered and among other columns."""
+    frame = typed_frame(kinds, N_ROWS, int(rng.integers(2**31)))
+    if rng.random() < 0.5:  # else most categories are others
+        for name in frame.columns:
+            frame[name] = known[name].sample(N_ROWS, replace=True, random_state=1).to_numpy()
+    order = rng.permutation(frame.columns) if rng.random() < 0.5 else frame.columns
+    frame = frame[list(order)]
+    return frame.assign(other=rng.normal(size=N_ROWS)) if rng.random() < 0.5 else frame
+
+
+def of_run(library: Library, model: Path, path: Path) -> np.ndarray:
+    """Return the probabilities of a model for the rows of a file, on the way of a run."""
+    drop = ["other"] if "other" in read(path) else []
+    data = TableFile(str(path), target="y", drop=drop).load()
+    columns, labels = data.source_columns, data.classes.tolist()
+    parent = FittedParent(
+        str(model), data_columns=columns, data_labels=labels, **library.parameters()
+    )
+    return parent.load().predict_proba(data.X)
+
+
+def of_frame(library: Library, model: Path, path: Path) -> np.ndarray:
+    """Return the probabilities of a model for the frame that pandas reads."""
+    frame = read(path).drop(columns="y")
+    return load_fitted(str(model), **library.parameters()).predict_proba(frame)
+
+
+def own(library: Library, path: Path) -> np.ndarray | None:
+    """Return what the library itself predicts for the frame; None where it refuses it."""
+    frame = read(path).drop(columns=["y", "other"], errors="ignore")
+    try:
+        return library.predict_proba(frame)
+    except Exception:  # noqa: BLE001 - libraries refuse in their own ways
+        return None
+
+
+def compare(library: Library, model: Path, path: Path) -> dict[str, int]:
+    """Assert that a model predicts the rows of a file as its library does; return counts."""
+    expected, counts = own(library, path), {"equal": 0, "refused": 0}
+    for way in (of_run, of_frame):
+        try:
+            proba = way(library, model, path)
+        except DataError as error:
+            assert "\n" not in str(error), error  # noqa: PT017
+            counts["refused"] += 1
+            continue
+        assert expected is not None, f"{way.__name__}: {library.name} refuses this frame"
+        # Probabilities in single precision are divided by their sum, which is not 1.
+        atol = max(library.tolerance, SINGLE if expected.dtype == np.float32 else 0)
+        np.testing.assert_allclose(proba, expected, rtol=0, atol=atol, err_msg=way.__name__)
+        counts["equal"] += 1
+    return counts
+
+
+def fitted_file(library: Library, kinds: list[str], seed: int, path: Path) -> Path:
+    """Return the file of a model of rows with columns of these kinds; they are read from a file."""
+    write(typed_frame(kinds, N_ROWS, seed), path)
+    try:
+        return library.fit(read(path), Y, path.parent)
+    except Exception:  # noqa: BLE001 - of columns that the library does not take
+        reject()
+
+
+def check_library(name: str, n_models: int, tmp_path_factory) -> None:
+    library = LIBRARIES[name]()
+    library.require()
+    totals = {"equal": 0, "refused": 0}
+    every = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+
+    @given(
+        kinds=st.lists(st.sampled_from(library.kinds), min_size=1, max_size=5),
+        seed=st.integers(0, 2**31 - 1),
+    )
+    @settings(max_examples=n_models, deadline=None, suppress_health_check=every)
+    def check(kinds: list[str], seed: int) -> None:
+        folder, rng = tmp_path_factory.mktemp("border"), np.random.default_rng(seed)
+        for k in range(FRAMES_OF_A_MODEL):
+            path = folder / f"rows{ENDINGS[k % 2]}"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = fitted_file(library, kinds, seed, path)
+                write(new_rows(rng, kinds, typed_frame(kinds, N_ROWS, seed)).assign(y=Y), path)
+                counts = compare(library, model, path)
+            for key, count in counts.items():
+                totals[key] += count
+
+    check()
+    print(f"{name}: {totals}")
+    # A reader that refuses everything would agree with every library.
+    assert sum(totals.values()) >= 2 * n_models * FRAMES_OF_A_MODEL
+    assert totals["equal"] > 0.4 * sum(totals.values())
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_files_and_frames_reach_the_model_as_its_library_reads_them(name, tmp_path_factory):
+    check_library(name, 20 // FRAMES_OF_A_MODEL, tmp_path_factory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_many_files_and_frames_reach_the_model(name, tmp_path_factory):
+    check_library(name, 300 // FRAMES_OF_A_MODEL, tmp_path_factory)
