@@ -28,8 +28,9 @@ from kdgraph.wording import counted, printable
 if TYPE_CHECKING:
     from kdgraph.config import Job, RunConfig
     from kdgraph.data.dataset import Dataset
+    from kdgraph.fitted import FittedParent
     from kdgraph.report.page.model_page import ModelPage
-    from kdgraph.results.model_check import ModelCheck
+    from kdgraph.results.model_check import Agreement, ModelCheck
     from kdgraph.results.records import FinishedRun
 
 SCORE_MAPS = ("temperature", "sigmoid", "isotonic")
@@ -72,12 +73,14 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
     from kdgraph.runner.files import check_writable, refuse_inputs, write_atomically
 
     inputs = {"--model": args.model, "--data": args.data, "--ood": args.ood}
+    inputs["--expect"] = args.expect
     refuse_inputs(output, inputs, "--output")
     file_kind(output, ("html",), makes_folder=True)
     check_writable(output.absolute().parent, "--output")  # before runs that take minutes
     from kdgraph.config import check, plan
     from kdgraph.config.compatibility import falls_back_to_prior
     from kdgraph.config.components import build
+    from kdgraph.report.model_check import reading_sentence
     from kdgraph.report.page.model_page import render_model_page
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import sections_to_text
@@ -92,7 +95,8 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
         check(config)
         # An error of the rows or of their columns ends it here, before many runs have it.
         splits = split(config.dataset, config.seed, trains=False)
-        fit(config.parent, splits.train, seed=config.seed, n_jobs=1)
+        parent = fit(config.parent, splits.train, seed=config.seed, n_jobs=1)
+        agreement = _agreement(parent, build(config.dataset).load(), args)
     if splits.train.is_categorical.size and splits.train.is_categorical.all():
         # Categories can be permuted, and not shifted.
         shared = [*(f"~ood.sources.{name}" for name in OF_NUMBERS), *shared]
@@ -106,7 +110,8 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
         measured = pool_folds(runs, table, gates)
         measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
     repairs = _repairs(measured, args)
-    page = _page(measured, repairs, configs, runs, table, args, arguments)
+    reading = reading_sentence(measured, agreement, args.expect)
+    page = _page(measured, reading, repairs, configs, runs, table, args, arguments)
     content = render_model_page(page).encode()
     write_atomically(output, content, "--output")
     show(sections_to_text(page.sections[:1], terminal_width()))
@@ -167,6 +172,13 @@ def parser() -> FittedModelParser:
     )
     parser.add_argument(
         "--ood", metavar="FILE", help="rows that the model should not know, with the same columns"
+    )
+    parser.add_argument(
+        "--expect",
+        metavar="FILE",
+        help="what your library predicts for the rows of --data, in their order: a column of"
+        " probabilities for each class, or one of labels; the page states whether the model was"
+        " read as you use it",
     )
     parser.add_argument(
         "--output", default="check.html", metavar="FILE", help="the page (default: check.html)"
@@ -230,6 +242,30 @@ def _own_partition(config: RunConfig) -> str | None:
         return parent.own_partition()
 
 
+def _agreement(parent: FittedParent, table: Dataset, args: argparse.Namespace) -> Agreement | None:
+    """Return the comparison of the model with what the user's library predicts, if that is given.
+
+    Raises
+    ------
+    UsageError
+        The file has other rows or columns.
+    """
+    if args.expect is None:
+        return None
+    import numpy as np
+
+    from kdgraph.results.model_check import compare_with_file
+
+    order = np.argsort(parent.class_order_)
+    position = np.argsort(order)
+    return compare_with_file(
+        Path(args.expect),
+        parent.predict_proba(table.X)[:, order],
+        position[parent.predict(table.X)],
+        table.classes[order].tolist(),
+    )
+
+
 def _candidates(kind: str | None, *, has_groups: bool) -> list[str]:
     """Return the repairs that suit a model: its own partition and groups allow more."""
     own = OF_PARTITION.get(str(kind), ())
@@ -276,6 +312,7 @@ def _run_folds(
 
 def _page(
     measured: ModelCheck,
+    reading: str,
     repairs: Sequence[tuple[str, str]],
     configs: Mapping[str, RunConfig],
     runs: Mapping[str, Sequence[FinishedRun]],
@@ -295,7 +332,7 @@ def _page(
             f"{n:,} rows of {Path(args.data).name}, {k} classes, {measured.folds} folds;"
             f" {record['dataset']['n_features']} columns"
         ),
-        verdict=verdict(measured),
+        verdict=[reading, *verdict(measured)],
         sections=sections(measured),
         figures=figures(measured),
         advice=advice(measured),

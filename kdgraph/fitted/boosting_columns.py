@@ -61,10 +61,9 @@ def _listed_values(name: str, values: Any) -> tuple[Any, ...]:
     """Return the categories of a column, of a list as Arrow has it."""
     try:
         known = tuple(values.to_pylist())
-        is_whole = all(value.isascii() for value in known if isinstance(value, str))
     except UnicodeDecodeError:
-        is_whole = False
-    if not is_whole:
+        known = ("\ufffd",)
+    if not all(value.isascii() for value in known if isinstance(value, str)):
         # Version 3.2 counts the characters of a text where it means bytes, so that this category
         # and all behind it are other texts in its list than in the rows.
         raise DataError(

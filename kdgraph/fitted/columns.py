@@ -37,6 +37,28 @@ _MIN_GUARDED_ROWS = 20
 """Fewer rows may all have new categories by chance."""
 
 
+class ColumnError(DataError):
+    """Error for cells that a model does not take, unless a parameter allows them.
+
+    Parameters
+    ----------
+    problem : str
+        The cells and the rule.
+    parameter : str
+        Parameter of :class:`~kdgraph.fitted.FittedParent` with its value.
+    effect : str
+        What it does, as the end of a sentence.
+    """
+
+    def __init__(self, problem: str, parameter: str, effect: str) -> None:
+        self.problem, self.parameter, self.effect = problem, parameter, effect
+        super().__init__(self.text())
+
+    def text(self, key: str = "") -> str:
+        """Return the message with a prefix of the parameter, such as ``parent.`` in a run."""
+        return f"{self.problem}; {key}{self.parameter} {self.effect}"
+
+
 @dataclass(frozen=True)
 class CategoryColumn:
     """Column that a model takes as categories.
@@ -224,7 +246,11 @@ ANY_COLUMNS = ModelColumns()
 
 
 def convert(
-    model: CategoryColumn, column: pd.Series, source: SourceColumn | None, unseen: Unseen
+    model: CategoryColumn,
+    column: pd.Series,
+    source: SourceColumn | None,
+    unseen: Unseen = "refuse",
+    missing_category: str | None = None,
 ) -> pd.Series:
     """Return a column of a table in the type that a model takes its categories in.
 
@@ -237,13 +263,15 @@ def convert(
     source : SourceColumn or None
         Description of the column; None for that of a data frame of the user. Where the user
         declared its values to be names, numbers and text that name the same number match.
-    unseen : {"refuse", "missing"}
+    unseen : {"refuse", "missing"}, default="refuse"
         Treatment of a category that the model does not know, where its library refuses it.
+    missing_category : str or None, default=None
+        Text of a missing cell, for a model that takes no missing category.
 
     Raises
     ------
     DataError
-        If the library refuses a category that the model does not know.
+        If the library refuses a category that the model does not know, or a missing one.
     """
     import pandas as pd
 
@@ -251,14 +279,27 @@ def convert(
         # Rows out of distribution have fractions among whole numbers. No category is one.
         was_whole = source is not None and source.cells is None and "int" in source.dtype
         is_moved = was_whole and column.dtype == np.float64 and bool(column.notna().all())
-        return column.round().astype(np.int64) if is_moved else column
+        column = column.round().astype(np.int64) if is_moved else column
+        is_missing = column.isna()
+        if not is_missing.any():
+            return column
+        if missing_category is None:
+            raise ColumnError(
+                f"takes no missing category, and {int(is_missing.sum()):,} of {len(column):,} cells"
+                f" of {column.name!r} are missing",
+                "missing_category=WORD",
+                "replaces them by the text that stood for them when it was fitted",
+            )
+        return column.astype(object).where(~is_missing, missing_category)
     codes, distinct = pd.factorize(column)
     positions = _positions(list(distinct), model.values, source is not None and source.declared)
     if model.unseen == unseen == "refuse" and (positions < 0).any():
         unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
-        raise DataError(
+        raise ColumnError(
             f"does not know the categories {some(unknown, _MAX_LISTED)} of {column.name!r}, and its"
-            " library refuses such rows; unseen=missing takes them for missing values"
+            " library refuses such rows",
+            "unseen=missing",
+            "takes them for missing values",
         )
     is_text = pd.api.types.infer_dtype(distinct) == "string"
     if model.conversion == "category" or (model.conversion == "text" and is_text):

@@ -103,6 +103,9 @@ class FittedParent(BaseEstimator):
     unseen : {"refuse", "missing"}, default="refuse"
         Treatment of a category that the model does not know, where its library refuses it, as
         XGBoost and models of ``kdg repair`` do: an error, or a missing value.
+    missing_category : str or None, default=None
+        Text that stands for a missing category in a model of CatBoost, which takes none: the one
+        that replaced missing cells when it was fitted, such as "nan".
     data_columns : sequence of SourceColumn, default=()
         Columns of the arrays that are predicted, see :class:`ModelRows`. A run sets it.
     data_labels : sequence, default=()
@@ -170,6 +173,7 @@ class FittedParent(BaseEstimator):
         output: str | None = None,
         classes: Sequence[Any] | None = None,
         unseen: Unseen = "refuse",
+        missing_category: str | None = None,
         data_columns: Sequence[SourceColumn] = (),
         data_labels: Sequence[Any] = (),
         random_state: Any = None,
@@ -183,6 +187,7 @@ class FittedParent(BaseEstimator):
         self.output = output
         self.classes = classes
         self.unseen: Unseen = unseen
+        self.missing_category = missing_category
         self.data_columns = data_columns
         self.data_labels = data_labels
         self.random_state = random_state
@@ -497,7 +502,7 @@ class FittedParent(BaseEstimator):
         columns = model.columns
         if columns.takes_frames and not self._is_table():
             columns = replace(columns, takes_frames=False)
-        return ModelRows(self.data_columns, columns, self.unseen)
+        return ModelRows(self.data_columns, columns, self.unseen, self.missing_category)
 
     def _is_table(self) -> bool:
         return len(self.data_columns) > 0

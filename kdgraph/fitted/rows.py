@@ -32,6 +32,8 @@ class ModelRows(TransformerMixin, BaseEstimator):
         Columns that the model takes.
     unseen : {"refuse", "missing"}, default="refuse"
         Treatment of a category that the model does not know, where its library refuses it.
+    missing_category : str or None, default=None
+        Text of a missing cell, for a model that takes no missing category.
 
     Notes
     -----
@@ -51,10 +53,12 @@ class ModelRows(TransformerMixin, BaseEstimator):
         columns: Sequence[SourceColumn] = (),
         of_model: ModelColumns = ANY_COLUMNS,
         unseen: Unseen = "refuse",
+        missing_category: str | None = None,
     ) -> None:
         self.columns = columns
         self.of_model = of_model
         self.unseen: Unseen = unseen
+        self.missing_category = missing_category
 
     def fit(self, X: Any = None, y: Any = None) -> ModelRows:
         """Return the transformer, which learns nothing."""
@@ -165,7 +169,9 @@ class ModelRows(TransformerMixin, BaseEstimator):
         changed = {}
         for column in self._resolved(frame, sources).categories:
             j = frame.columns.get_loc(column.name)
-            changed[column.name] = convert(column, frame.iloc[:, j], sources[j], self.unseen)
+            changed[column.name] = convert(
+                column, frame.iloc[:, j], sources[j], self.unseen, self.missing_category
+            )
         return frame.assign(**changed) if changed else frame
 
     def _resolved(

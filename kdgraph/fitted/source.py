@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.errors import DataError
-from kdgraph.fitted.columns import ANY_COLUMNS, ModelColumns
+from kdgraph.fitted.columns import ANY_COLUMNS, ColumnError, ModelColumns
 from kdgraph.parameters import Unseen
 
 FittedTask = Literal["classification", "regression"]
@@ -121,6 +121,8 @@ class ModelSource:
         """Make errors about the columns of the model begin with its path."""
         try:
             yield
+        except ColumnError as error:
+            raise self.error(error.text(self.key)) from error
         except DataError as error:
             raise self.error(str(error)) from error
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdgraph.results.export import Section
-from kdgraph.results.model_check import GIVEN, UNREPAIRED, Calibration, Interval, ModelCheck
+from kdgraph.results.model_check import (
+    GIVEN,
+    UNREPAIRED,
+    Agreement,
+    Calibration,
+    Interval,
+    ModelCheck,
+)
 from kdgraph.results.names import MARK, MISSING
 from kdgraph.wording import counted, some
 
@@ -51,6 +58,36 @@ class PageFigure:
 def method_title(name: str) -> str:
     """Return the name of a method in words."""
     return AS_IT_IS if name == UNREPAIRED else name
+
+
+def reading_sentence(check: ModelCheck, agreement: Agreement | None, file: str | None) -> str:
+    """Return whether the model was read as its user uses it.
+
+    Parameters
+    ----------
+    check : ModelCheck
+        The numbers.
+    agreement : Agreement or None
+        Comparison with the predictions that the user made; None without any.
+    file : str or None
+        Name of their file.
+    """
+    if agreement is None:
+        bare = check.calibration[UNREPAIRED]
+        return (
+            f"The error of the model on these {len(check.y):,} rows is {bare.error:.3f}, its NLL"
+            f" {bare.nll:.3f}. If your own numbers are others, it was not read as you use it:"
+            " --expect FILE compares row by row with what your library predicts."
+        )
+    n, what, largest = agreement.n_rows, agreement.what, agreement.largest
+    if not agreement.n_different:
+        size = f", within {largest:.1g}" if largest else ""
+        return f"The model was read as it is: all {n:,} rows have the {what} of {file}{size}."
+    size = f", by up to {largest:.2g}" if largest else ""
+    return (
+        f"The model was not read as you use it: {agreement.n_different:,} of {n:,} rows have other"
+        f" {what} than in {file}{size} (row {agreement.row}). What follows is not of your model."
+    )
 
 
 def verdict(check: ModelCheck) -> list[str]:

@@ -6,6 +6,7 @@
 """
 
 from kdgraph.results.model_check.choice import Choice, Interval, MethodLoss, choose_by_loss
+from kdgraph.results.model_check.expected import Agreement, compare_with_file
 from kdgraph.results.model_check.folds import GIVEN, MAX_GIVEN_ROWS, measure_models, pool_folds
 from kdgraph.results.model_check.numbers import (
     UNREPAIRED,
@@ -20,6 +21,7 @@ __all__ = [
     "GIVEN",
     "MAX_GIVEN_ROWS",
     "UNREPAIRED",
+    "Agreement",
     "Calibration",
     "Choice",
     "FarRows",
@@ -29,6 +31,7 @@ __all__ = [
     "ModelCheck",
     "PooledPredictions",
     "choose_by_loss",
+    "compare_with_file",
     "measure_models",
     "pool_folds",
 ]

@@ -152,6 +152,10 @@ def _cross_fitted(
             [frame.loc[frame["set"] == name, columns].to_numpy().max(axis=1) for frame in frames]
         )
         far[str(name)] = FarRows(confidence, _mean_auroc(frames, model, str(name)))
+    if f"{model}_predicted" in test:
+        position = {label: k for k, label in enumerate(classes)}
+        labels = test[f"{model}_predicted"].astype(str)
+        numbers["predicted"] = labels.map(position).to_numpy(dtype=np.int64)
     return PooledPredictions(test[columns].to_numpy(dtype=np.float64), far, **numbers)
 
 

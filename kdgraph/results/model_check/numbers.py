@@ -73,6 +73,9 @@ class PooledPredictions:
         Time of the fit after the model, a mean over folds.
     predict_ms : float or None
         Time for a thousand rows in one call, in milliseconds, the model's own included.
+    predicted : Int[n] or None
+        Labels that the method predicts, as positions in the classes, where they may be others than
+        those of the largest probability.
 
     Examples
     --------
@@ -85,11 +88,15 @@ class PooledPredictions:
     far: Mapping[str, FarRows]
     fit_seconds: float | None = None
     predict_ms: float | None = None
+    predicted: np.ndarray | None = None
 
     @property
     def top_label(self) -> TopLabel:
-        """Predicted classes with their confidence."""
-        return TopLabel.from_proba(self.proba)
+        """Predicted classes with their probabilities."""
+        if self.predicted is None:
+            return TopLabel.from_proba(self.proba)
+        confidence = self.proba[np.arange(len(self.proba)), self.predicted]
+        return TopLabel(self.predicted, confidence, self.proba.shape[1])
 
 
 @dataclass(frozen=True)
