@@ -388,10 +388,10 @@ def _programs(
         model=config.parent,
         data=args.data,
         target=args.target,
-        categorical=[
-            name
-            for name, is_category in zip(table.feature_names, table.is_categorical, strict=True)
-            if is_category
+        text=[
+            column.name
+            for column in table.source_columns
+            if column.declared and not column.holds_numbers_as_names
         ],
         trains=uses_training_rows(config),
     )

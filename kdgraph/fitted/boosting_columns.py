@@ -116,6 +116,7 @@ def catboost_columns(model: Any) -> ModelColumns:
         len(names),
         categories + texts,
         takes_text=False,
+        whole_numbers=tuple(column.name for column in categories),
         are_made_up=names == tuple(map(str, range(len(names)))),
     )
 

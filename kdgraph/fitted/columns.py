@@ -93,6 +93,9 @@ class ModelColumns:
         Number of columns, where it is known.
     categories : tuple of CategoryColumn, default=()
         Columns that the model takes as categories.
+    whole_numbers : tuple of str, default=()
+        Columns in which the model takes no fraction. Rows that are moved out of distribution have
+        fractions in columns of whole numbers, and are rounded there.
     lists : tuple of tuple, default=()
         Categories of columns of pandas' category type, in their order, where the file does not
         tell which columns these are: :meth:`with_lists` finds them by the types of the rows.
@@ -115,6 +118,7 @@ class ModelColumns:
     names: tuple[str, ...] | None = None
     n_features: int | None = None
     categories: tuple[CategoryColumn, ...] = ()
+    whole_numbers: tuple[str, ...] = ()
     lists: tuple[tuple[Any, ...], ...] = ()
     takes_text: bool = True
     are_made_up: bool = False
@@ -276,10 +280,6 @@ def convert(
     import pandas as pd
 
     if model.values is None:
-        # Rows out of distribution have fractions among whole numbers. No category is one.
-        was_whole = source is not None and source.cells is None and "int" in source.dtype
-        is_moved = was_whole and column.dtype == np.float64 and bool(column.notna().all())
-        column = column.round().astype(np.int64) if is_moved else column
         is_missing = column.isna()
         if not is_missing.any():
             return column
@@ -292,7 +292,7 @@ def convert(
             )
         return column.astype(object).where(~is_missing, missing_category)
     codes, distinct = pd.factorize(column)
-    positions = _positions(list(distinct), model.values, source is not None and source.declared)
+    positions = _positions(model, list(distinct), source)
     if model.unseen == unseen == "refuse" and (positions < 0).any():
         unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
         raise ColumnError(
@@ -337,7 +337,7 @@ def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | 
     codes, distinct = pd.factorize(cells)
     if not len(distinct):
         return
-    positions = _positions(list(distinct), model.values, source is not None and source.declared)
+    positions = _positions(model, list(distinct), source)
     unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
     present = codes[codes >= 0]
     share = np.mean(positions[present] < 0)
@@ -346,8 +346,9 @@ def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | 
         f" {some([repr(value) for value in model.values], _MAX_LISTED)}"
     )
     if share == 1:
-        kinds = {_kind(cell) for cell in distinct}, {_kind(value) for value in model.values}
-        declare = kinds[0].isdisjoint(kinds[1]) and source is not None and not source.declared
+        are_text = [{isinstance(v, str) for v in values} for values in (distinct, model.values)]
+        differ = are_text[0].isdisjoint(are_text[1])
+        declare = differ and source is not None and not source.declared
         way_out = (
             f"; if they are names, add {cells.name!r} to dataset.categorical" if declare else ""
         )
@@ -358,11 +359,14 @@ def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | 
         )
 
 
-def _positions(cells: Sequence[Any], values: Sequence[Any], by_name: bool) -> np.ndarray:
+def _positions(
+    model: CategoryColumn, cells: Sequence[Any], source: SourceColumn | None
+) -> np.ndarray:
     """Return the position of each cell among the categories of a model, Int[m]; -1: none."""
+    values: Sequence[Any] = model.values or ()
     numbers = {_key(value): k for k, value in enumerate(values)}
     positions = np.array([numbers.get(_key(cell), -1) for cell in cells], dtype=np.int64)
-    if by_name and (positions < 0).all():
+    if source is not None and source.declared and (positions < 0).all():
         # 5 and "5", or "01" and 1, unless two names become one.
         names, own = [_number_key(cell) for cell in cells], [_number_key(v) for v in values]
         if len(set(names)) == len(names) and len(set(own)) == len(own):
@@ -371,15 +375,9 @@ def _positions(cells: Sequence[Any], values: Sequence[Any], by_name: bool) -> np
     return positions
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "truth value"
-    return "text" if isinstance(value, str) else "number"
-
-
-def _key(value: Any) -> tuple[str, Any]:
-    """Return a key by which pandas takes two values as one category: 5 and 5.0, but not "5"."""
-    return _kind(value), value
+def _key(value: Any) -> tuple[bool, Any]:
+    """Return a key by which libraries take two values as one category: 1, 1.0, True; not "1"."""
+    return isinstance(value, str), value
 
 
 def _number_key(value: Any) -> Any:

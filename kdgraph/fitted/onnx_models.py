@@ -102,7 +102,8 @@ def _columns(inputs: Any) -> ModelColumns:
     """Return the columns of the inputs: of one for all, or of one for each column."""
     names, shape = tuple(node.name for node in inputs), inputs[0].shape
     if len(inputs) > 1:
-        return ModelColumns(names, len(inputs))
+        whole = tuple(node.name for node in inputs if "int" in node.type)
+        return ModelColumns(names, len(inputs), whole_numbers=whole)
     width = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
     if width == 1:
         return ModelColumns(names, 1, are_made_up=True)

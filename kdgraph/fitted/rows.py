@@ -165,8 +165,15 @@ class ModelRows(TransformerMixin, BaseEstimator):
     def _with_categories(
         self, frame: pd.DataFrame, sources: Sequence[SourceColumn | None]
     ) -> pd.DataFrame:
-        """Return columns of the model with its categories."""
+        """Return columns of the model with its categories, and whole where it takes no fraction."""
         changed = {}
+        for name in self.of_model.whole_numbers:
+            j = frame.columns.get_loc(name)
+            column, source = frame.iloc[:, j], sources[j]
+            was_whole = source is not None and source.cells is None and "int" in source.dtype
+            if was_whole and column.dtype == np.float64 and bool(column.notna().all()):
+                changed[name] = column.round().astype(np.int64)
+        frame = frame.assign(**changed) if changed else frame
         for column in self._resolved(frame, sources).categories:
             j = frame.columns.get_loc(column.name)
             changed[column.name] = convert(

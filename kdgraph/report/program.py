@@ -13,6 +13,11 @@ from kdgraph.base.posthoc import any_requires_training_rows
 from kdgraph.config.components import build, target_of
 
 _FIT_ON_PARTS = "X[:n], y[:n], X_calibration=X[n:], y_calibration=y[n:]"
+_OPTIONS: Mapping[str, Any] = {
+    **{"trust": False, "object": None, "task": "auto", "outputs": "auto", "output": None},
+    **{"classes": None, "unseen": "refuse", "missing_category": None},
+}
+"""Options of ``load_fitted`` and their defaults."""
 _NOT_PARAMETERS = ("name", "_target_")
 
 
@@ -22,7 +27,7 @@ def repair_program(
     model: Mapping[str, Any],
     data: str,
     target: str,
-    categorical: Sequence[str],
+    text: Sequence[str],
     trains: bool,
 ) -> str:
     """Return a program that applies a repair to the model of a file.
@@ -35,8 +40,8 @@ def repair_program(
         Node of the parent.
     data, target : str
         File of the rows, and the column of the labels.
-    categorical : sequence of str
-        Columns that hold categories.
+    text : sequence of str
+        Columns of numbers that the user declares to be names, as they are written.
     trains : bool
         True if a component needs training rows beside calibration rows.
 
@@ -48,7 +53,7 @@ def repair_program(
     ...     model={"path": "model.txt"},
     ...     data="new.csv",
     ...     target="income",
-    ...     categorical=["job"],
+    ...     text=["zip"],
     ...     trains=False,
     ... )
     >>> print(program.splitlines()[-3])
@@ -66,10 +71,12 @@ def repair_program(
         below = group
     read = f"pd.read_parquet({data!r})"
     if not data.lower().endswith((".parquet", ".pq")):
-        dtype = dict.fromkeys(categorical, "category")
+        dtype = dict.fromkeys(text, "str")
         read = f"pd.read_csv({data!r}{f', dtype={dtype}' if dtype else ''})"
     options = "".join(
-        f", {name}={model[name]!r}" for name in ("trust", "object", "classes") if model.get(name)
+        f", {name}={model[name]!r}"
+        for name, usual in _OPTIONS.items()
+        if model.get(name, usual) != usual
     )
     share = ["n = int(0.7 * len(X))  # these give the density, the others calibrate"]
     return "\n".join(

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+import kdgraph
 from kdgraph.data.tables import TableFile
 from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
@@ -146,3 +147,73 @@ def test_files_and_frames_reach_the_model_as_its_library_reads_them(name, tmp_pa
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_many_files_and_frames_reach_the_model(name, tmp_path_factory):
     check_library(name, 300 // FRAMES_OF_A_MODEL, tmp_path_factory)
+
+
+COLUMNS_OF_COMMANDS = {
+    "catboost": ["age", "zip", "flag", "town"],
+    "lightgbm": ["age", "zip", "flag", "job", "town"],
+    "xgboost": ["age", "zip", "flag", "town"],
+    "histogram boosting": ["age", "zip", "sure", "job"],
+    "pipeline": ["age", "zip", "flag", "job", "town"],
+    "pipeline of text": ["zip", "flag", "job", "sure"],
+    "skops": ["age", "zip", "flag", "job"],
+    "onnx": ["height", "zip", "town"],
+    "torch": ["zip", "flag"],
+}
+
+
+def people(n: int) -> pd.DataFrame:
+    """Return rows of all types, with gaps in some columns."""
+    rng = np.random.default_rng(8)
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 9, n)),
+            "height": rng.normal(170, 9, n),
+            "zip": rng.integers(10, 15, n),
+            "flag": rng.random(n) < 0.5,
+            "sure": rng.choice(np.array([True, False, None], dtype=object), n),
+            "job": rng.choice(np.array(["chef", "nurse", None], dtype=object), n),
+            "town": pd.Categorical(rng.choice(["Ulm", "Bonn"], n), ["Ulm", "Bonn", "Kiel"]),
+        }
+    )
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["catboost", *(pytest.param(name, marks=SLOW) for name in LIBRARIES if name != "catboost")],
+)
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_commands_predict_as_the_library_does(name, ending, kdg):
+    """``check``, ``repair`` and ``predict``, and the repaired model in Python."""
+    library = LIBRARIES[name]()
+    library.require()
+    path = Path.cwd() / f"rows{ending}"
+    rows = people(120)[COLUMNS_OF_COMMANDS[name]]
+    write(rows[:N_ROWS], path)
+    model = library.fit(read(path), Y, Path.cwd())
+    write(rows[N_ROWS:].assign(y=Y)[["y", *rows.columns[::-1]]].reset_index(drop=True), path)
+    expected = own(library, path)
+    assert expected is not None
+    pd.DataFrame(expected, columns=["0", "1"]).to_csv("expected.csv", index=False)
+    shared = ["--model", str(model), "--data", str(path), "--target", "y"]
+    parameters = {**library.parameters()}
+    shared += ["--trust"] if parameters.pop("trust", False) else []
+    shared += [f"parent.{key}={value}".replace(" ", "") for key, value in parameters.items()]
+    quick = ["--methods", "temperature", "--folds", "2", "hydra.launcher.n_jobs=1"]
+    code, printed, errors = kdg("check", *shared, *quick, "--expect", "expected.csv")
+    assert code == 0, errors
+    assert "The model was read as it is: all 60 rows have the probabilities of" in printed
+    code, _, errors = kdg("repair", *shared, "--method", "none", "--output", "r.kdg")
+    assert code == 0, errors
+    code, _, errors = kdg("predict", "--model", "r.kdg", "--input", str(path), "--output", "p.csv")
+    assert code == 0, errors
+    columns = ["probability_0", "probability_1"]
+    atol = max(library.tolerance, SINGLE if expected.dtype == np.float32 else 0)
+    of_command = pd.read_csv("p.csv", float_precision="round_trip")[columns]
+    np.testing.assert_allclose(of_command, expected, rtol=0, atol=atol)
+    in_python = kdgraph.load("r.kdg").predict_proba(read(path))
+    np.testing.assert_allclose(in_python, expected, rtol=0, atol=atol)

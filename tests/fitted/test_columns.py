@@ -163,7 +163,7 @@ def test_xgboost_predicts_with_the_best_rounds_of_either_interface(tmp_path):
         {"objective": "binary:logistic", **options},
         matrices[0],
         80,
-        evals=[(matrices[1], "held-out")],
+        evals=[(matrices[1], "held_out")],
         early_stopping_rounds=8,
         verbose_eval=False,
     )

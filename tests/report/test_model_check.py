@@ -208,7 +208,7 @@ def test_the_program_makes_the_components_of_the_config():
         model={"path": "m.pkl", "trust": True},
         data="rows.parquet",
         target="y",
-        categorical=["job"],
+        text=["zip"],
         trains=True,
     )
     calls = [line for line in program.splitlines() if line.startswith(("calibrator =", "gate ="))]
