@@ -44,8 +44,10 @@ class SourceColumn:
         which every cell is a number as Python writes it.
     categories : tuple or None, default=None
         All categories of a column of type "category", in their order.
+    category_dtype : str or None, default=None
+        Name of the type of these categories.
     ordered : bool, default=False
-        True if these categories are ordered.
+        True if they are ordered.
     missing : {"nan", "none"}, default="nan"
         Missing cell of a column of Python objects.
     dates : str or None, default=None
@@ -69,6 +71,7 @@ class SourceColumn:
     dtype: str = "float64"
     cells: tuple[Any, ...] | None = None
     categories: tuple[Any, ...] | None = None
+    category_dtype: str | None = None
     ordered: bool = False
     missing: MissingCell = "nan"
     dates: str | None = None
@@ -136,7 +139,8 @@ class SourceColumn:
         if self.categories is not None:
             number = {_typed(category): k for k, category in enumerate(self.categories)}
             codes = np.array([*(number[_typed(cell)] for cell in cells), -1])[positions]
-            dtype = pd.CategoricalDtype(list(self.categories), self.ordered)
+            categories = pd.Index(list(self.categories), dtype=self.category_dtype)
+            dtype = pd.CategoricalDtype(categories, self.ordered)
             return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
         column = np.array([*cells, None], dtype=object)[positions]
         if pd.api.types.is_numeric_dtype(self.dtype):

@@ -18,7 +18,7 @@ from kdgraph.data.files.paths import (
     path_argument,
     unreadable_file_error,
 )
-from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT, parse_number_column
+from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT, parse_number_column
 from kdgraph.data.source_columns import SourceTypes
 from kdgraph.errors import DataError
 from kdgraph.wording import first_line

@@ -23,8 +23,7 @@ import pandas as pd
 
 from kdgraph.data.files.parsed_table import ParsedTable
 from kdgraph.data.files.paths import check_text, open_bytes, path_argument
-from kdgraph.data.files.whole_numbers import restore_integers
-from kdgraph.data.source_columns import SourceTypes
+from kdgraph.data.files.untyped_tables import untyped_table
 from kdgraph.data.text_format import (
     WHITESPACE_SEPARATOR,
     TextFormat,
@@ -228,32 +227,10 @@ def read_delimited(path: Path, text_format: TextFormat, default: str) -> ParsedT
             chosen = {**layout.options, **options, "usecols": positions, "dtype": str}
             return pd.read_csv(file, **chosen)
 
-    text_columns = [j for j in range(frame.shape[1]) if not _is_number(frame.dtypes.iloc[j])]
-    _warn_of_spaces(path, frame.iloc[:, text_columns])
-    with_gaps = [j for j in text_columns if frame.iloc[:, j].isna().any()]
-    missing_words: dict[str, tuple[str, ...]] = {}
-    if with_gaps:
-        cells = cells_as_text(with_gaps, na_filter=False)
-        for j, (_, texts) in zip(with_gaps, cells.items(), strict=True):
-            words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
-            missing_words[str(frame.columns[j])] = tuple(sorted(word for word in words if word))
-    exact = restore_integers(
-        frame, cells_as_text, text_format.missing_cells, text_format.identifiers
-    )
-    read_again = {
-        str(name): str(before)
-        for name, before, after in zip(frame.columns, frame.dtypes, exact.dtypes, strict=True)
-        if before != after
-    }
+    _warn_of_spaces(path, frame.select_dtypes(exclude="number"))
     # Separators at the ends of lines make an empty column without a name.
-    trailing = nameless & exact.isna().all().to_numpy()
-    missing_words = {name: words for name, words in missing_words.items() if words}
-    types = SourceTypes(False, read_again, missing_words, text_format.not_missing)
-    return ParsedTable(exact.loc[:, ~trailing], types=types)
-
-
-def _is_number(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "O") in "biuf"
+    trailing = nameless & frame.isna().all().to_numpy()
+    return untyped_table(frame, cells_as_text, text_format, leaving_out=trailing)
 
 
 def _warn_of_spaces(path: Path, columns: pd.DataFrame) -> None:

@@ -13,9 +13,11 @@ import hashlib
 import lzma
 import os
 import re
-from collections.abc import Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import IO
+from typing import IO, Any
 
 from kdgraph.errors import DataError, DataNotAvailable, did_you_mean
 from kdgraph.quoting import override
@@ -98,8 +100,39 @@ def uses_null_bytes(codec: str) -> bool:
     return codec.startswith(("utf-16", "utf-32"))
 
 
-DECOMPRESSORS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-READ_ERRORS = (EOFError, OSError, lzma.LZMAError)
+def open_zip(archive: Any, mode: str = "rb") -> IO[bytes]:
+    """Open the only file of a zip archive for reading.
+
+    Parameters
+    ----------
+    archive : path or binary file
+        The archive.
+    mode : {"rb"}, default="rb"
+        As of other openers.
+
+    Raises
+    ------
+    zipfile.BadZipFile
+        If it is no archive, or holds several files.
+    """
+    return (opened := zipfile.ZipFile(archive)).open(_only_member(opened))
+
+
+def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+    ]
+    if len(members) != 1:
+        raise zipfile.BadZipFile(f"it holds {len(members)} files, and must hold one table")
+    return members[0]
+
+
+DECOMPRESSORS: dict[str, Callable[..., Any]] = {
+    **{".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zip": open_zip}
+}
+READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 """Errors that readers raise for files that are not compressed, or truncated."""
 _BINARY_SIGNATURES = {
     b"PAR1": "a parquet file",
@@ -204,15 +237,32 @@ def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str
     """
     if path.is_dir():
         raise DataError(f"{path_argument(path, key)} is a folder; give one file")
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in DECOMPRESSORS:
-        endings.pop()
+    endings = uncompressed_endings(path)
     if not endings or endings[-1] not in allowed:
         raise DataError(
             f"{path_argument(path, key)}: the ending of a file determines its kind, and must be one"
             f" of {', '.join(allowed)}"
         )
     return endings[-1]
+
+
+def uncompressed_endings(path: Path) -> list[str]:
+    """Return the endings of a file's name in lower case, without that of a compression.
+
+    An archive without further endings, such as ``rows.zip``, has those of the file in it.
+    """
+    endings = [ending.lower() for ending in path.suffixes]
+    if not endings or endings[-1] not in DECOMPRESSORS:
+        return endings
+    compression = endings.pop()
+    if endings or compression != ".zip":
+        return endings
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = PurePath(_only_member(archive).filename)
+    except (OSError, zipfile.BadZipFile):
+        return []
+    return [ending.lower() for ending in name.suffixes]
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -276,9 +326,22 @@ def check_text_start(source: str, start: bytes, codec: str) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Return 16 hexadecimal digits of the hash of a file, without decompressing it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    """Return 16 hexadecimal digits of the hash of a file, without decompressing it.
+
+    That of a folder is of the names and contents of its files.
+    """
+    if not path.is_dir():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    digest = hashlib.sha256()
+    for file in files_below(path):
+        digest.update(f"{file.relative_to(path).as_posix()}\0{sha256_of(file)}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def files_below(path: Path) -> list[Path]:
+    """Return the files that are read for a parameter that names a file or a folder of files."""
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
 
 
 def unreadable_file_error(path: Path, error: BaseException) -> DataError:

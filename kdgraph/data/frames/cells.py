@@ -27,7 +27,7 @@ from pandas.api.types import (
 )
 
 from kdgraph.data.files.numbers import exact_numbers
-from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
+from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 

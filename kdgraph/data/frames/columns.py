@@ -14,6 +14,7 @@ from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
 from kdgraph.data.frames.messages import (
     unknown_column_error,
     warn_constant_columns,
+    warn_copies_of_target,
     warn_duplicate_rows,
 )
 from kdgraph.data.mapped_rows import mapped_blocks
@@ -300,6 +301,7 @@ def from_frame(
     if options.require == "numeric":
         _require_numeric(name, X, categories, names)
     warn_constant_columns(name, X, names)
+    warn_copies_of_target(name, X, y, names, settings)
     warn_duplicate_rows(name, X)
     extra_facts: dict[str, Any] = (
         {"target_and_group": ", ".join(shared_columns)} if shared_columns else {}

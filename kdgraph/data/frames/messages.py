@@ -54,6 +54,8 @@ class ColumnSettings:
         )
 
 
+_MIN_COPIED_ROWS = 20
+"""In tables with at most so many rows, a feature may equal the target by chance."""
 NO_COLUMN_SETTINGS = ColumnSettings()
 """Settings of a user who gave no lists."""
 
@@ -120,6 +122,58 @@ def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> N
         names = some([columns[int(j)] for j in constant])
         warnings.warn(
             f"{name}: columns that never change carry no information: {names}", stacklevel=3
+        )
+
+
+_LOOKED_AT_ROWS = 1000
+"""Rows that rule out most features as copies of the target."""
+
+
+def warn_copies_of_target(
+    name: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    columns: Sequence[str],
+    settings: ColumnSettings = NO_COLUMN_SETTINGS,
+) -> None:
+    """Warn about features that equal the target, under other names of the values or not.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    X : Float64[n, d]
+        The features.
+    y : Int[n] or Float[n]
+        The target. Whole numbers are classes.
+    columns : sequence of d str
+        Names of the features.
+    settings : ColumnSettings, default=NO_COLUMN_SETTINGS
+        Lists of the user, to which advice adds.
+    """
+    is_class = y.dtype.kind in "iu"
+
+    def is_copy(j: int, rows: slice) -> bool:
+        values, target = X[rows, j], y[rows]
+        if not is_class:
+            return bool(np.array_equal(values, target))
+        distinct, codes = np.unique(values, return_inverse=True)
+        if np.isnan(distinct).any() or len(distinct) != len(np.unique(target)):
+            return False
+        return len(np.unique(codes * np.int64(target.max() + 1) + target)) == len(distinct)
+
+    head, everything = slice(_LOOKED_AT_ROWS), slice(None)
+    copies = [
+        columns[j]
+        for j in range(X.shape[1])
+        if is_copy(j, head) and (len(y) <= _LOOKED_AT_ROWS or is_copy(j, everything))
+    ]
+    if copies and len(y) > _MIN_COPIED_ROWS:
+        warnings.warn(
+            f"{name}: {some([repr(column) for column in copies])} determines the target of every"
+            " row, as a copy of it would; if it is not known when a row is predicted, leave it out:"
+            f" {settings.adding('drop', copies)}",
+            stacklevel=3,
         )
 
 

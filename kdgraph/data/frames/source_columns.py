@@ -105,17 +105,19 @@ def _describe_categories(
     assert len(present) == n_categories
     cells = tuple(_plain(cell) for cell in column.iloc[rows].tolist())
     categories: tuple[Any, ...] | None = None
-    ordered = False
+    category_dtype, ordered = None, False
     if isinstance(column.dtype, pd.CategoricalDtype):
         dtype, ordered = "category", bool(column.cat.ordered)
         categories = tuple(_plain(value) for value in column.cat.categories.tolist())
+        category_dtype = str(column.cat.categories.dtype)
     elif name in types.read_again and not any(isinstance(cell, str) for cell in cells):
         # Whole numbers are read again where a cell is missing. pandas has fractions there.
         dtype, cells = types.read_again[name], tuple(float(cell) for cell in cells)
     if unknown := [v for v in (*cells, *(categories or ())) if not isinstance(v, _PLAIN_TYPES)]:
         kind = type(unknown[0]).__name__
         return SourceColumn(name, problem=f"has categories of type {kind}; write them as text")
-    return SourceColumn(name, dtype, cells, categories, ordered, _missing_cell(column))
+    missing = _missing_cell(column)
+    return SourceColumn(name, dtype, cells, categories, category_dtype, ordered, missing)
 
 
 def _describe_numbers(

@@ -225,7 +225,7 @@ def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
     """
     from pyarrow.parquet import ParquetFile
 
-    from kdgraph.data.files.parquet import frame_from_arrow
+    from kdgraph.data.files.arrow import frame_from_arrow
 
     try:
         return (

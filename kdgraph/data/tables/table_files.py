@@ -21,6 +21,7 @@ from kdgraph.data.files.arrays import open_npz
 from kdgraph.data.files.paths import (
     checked_suffix,
     file_stem,
+    files_below,
     path_argument,
     resolve_existing,
     sha256_of,
@@ -41,11 +42,15 @@ from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import Count, check_parameters
 
 if TYPE_CHECKING:
-    from kdgraph.data.files.parquet import ParquetNumbers
+    from kdgraph.data.files.arrow import ParquetNumbers
 
 
 class TableFile:
-    r"""Table in a csv, tsv (also .gz, .bz2, .xz), parquet or ARFF file, by its ending.
+    r"""Table in a file of the user, by its ending.
+
+    Text in csv and tsv files, and in JSON lines (.jsonl, .ndjson), which may be compressed (.gz,
+    .bz2, .xz, .zip); parquet and feather files, and folders of parquet files; spreadsheets (.xlsx)
+    and ARFF files.
 
     Cells are read as ``pandas.read_csv`` and ``read_parquet`` read them, to the bit. In text files
     the empty cell, NA, NaN, None, null and what else pandas takes for missing are missing;
@@ -92,7 +97,7 @@ class TableFile:
     'my'
     """
 
-    file_parameters: ClassVar = {"path": single_file, "indices": single_file}
+    file_parameters: ClassVar = {"path": files_below, "indices": single_file}
 
     def __init__(
         self,
@@ -213,7 +218,7 @@ class TableFile:
         """Return the columns of a large parquet file that are read in blocks, or None."""
         if path.suffix.lower() not in (".parquet", ".pq"):
             return None
-        from kdgraph.data.files.parquet import ParquetNumbers
+        from kdgraph.data.files.arrow import ParquetNumbers
         from kdgraph.data.frames.features import may_be_row_index
 
         named = [self.target, self.group, self.split_groups, self.split_column]

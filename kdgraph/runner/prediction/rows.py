@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.files.paths import DECOMPRESSORS, list_names
+from kdgraph.data.files.arrow import is_partitioned
+from kdgraph.data.files.paths import list_names, uncompressed_endings
+from kdgraph.data.files.tables import TABLE_SUFFIXES
 from kdgraph.deployment.cells import Cells
 from kdgraph.deployment.schema import ARRAY_OF_GROUPS, Schema
 from kdgraph.errors import DataError, UsageError, did_you_mean
@@ -19,7 +21,7 @@ from kdgraph.parameters import Unseen
 from kdgraph.runner.prediction.tables import ArrayRows, NewTable, ParquetTable, table_of
 from kdgraph.wording import some
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
+SUFFIXES = (*TABLE_SUFFIXES, ".npz")
 
 
 class Block(NamedTuple):
@@ -49,7 +51,7 @@ class NewRows:
     Parameters
     ----------
     path : Path
-        A .csv or .tsv file (also .gz, .bz2, .xz), .parquet, .arff or .npz.
+        A file of one of :data:`SUFFIXES`, a compressed text file, or a folder of parquet files.
     schema : Schema
         Description of the rows that the model was fitted on.
     unseen : {"refuse", "missing"}
@@ -134,16 +136,16 @@ class NewRows:
         return self._file.group_ends if isinstance(self._file, ParquetTable) else None
 
     def _open(self) -> NewTable | ArrayRows:
+        if is_partitioned(self.path):
+            return table_of(self.path, "", self.schema.text_format, self.where)
         if os.path.isdir(self.path):
-            raise UsageError(f"{self.where} is a folder; give one file")
+            raise UsageError(f"{self.where} is a folder without parquet files; give one file")
         if not os.path.isfile(self.path):
             raise UsageError(
                 f"{self.where}: no such"
                 f" file{did_you_mean(self.path.name, list_names(self.path.parent))}"
             )
-        endings = [
-            ending.lower() for ending in self.path.suffixes if ending.lower() not in DECOMPRESSORS
-        ]
+        endings = uncompressed_endings(self.path)
         if not endings or endings[-1] not in SUFFIXES:
             raise UsageError(
                 f"{self.where}: the ending of a file determines its kind, and must be one of"

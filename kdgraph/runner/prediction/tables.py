@@ -1,4 +1,7 @@
-"""Files of new rows, read some rows at a time: csv and tsv, parquet, ARFF; arrays in .npz files."""
+"""Files of new rows, read some rows at a time: text, parquet, feather and ARFF, and arrays (.npz).
+
+A spreadsheet has at most a million rows, and is read as a whole.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +24,33 @@ import pandas as pd
 
 from kdgraph.data.files.arff import declare_numbers_as_text
 from kdgraph.data.files.arrays import read_npy_header
+from kdgraph.data.files.arrow import (
+    FEATHER,
+    errors_of_arrow,
+    frame_from_arrow,
+    index_as_columns,
+)
 from kdgraph.data.files.delimited import (
     DelimitedLayout,
     default_separator,
     read_layout,
 )
-from kdgraph.data.files.parquet import frame_from_arrow, index_as_columns
+from kdgraph.data.files.json_lines import objects_of_lines
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
     READ_ERRORS,
     check_text_start,
     codec_name,
     encoding_from_bom,
+    path_argument,
 )
+from kdgraph.data.files.spreadsheets import SPREADSHEET, read_spreadsheet
 from kdgraph.data.text_format import TextFormat
 from kdgraph.deployment.schema import ARRAY_OF_GROUPS
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")
+_JSON_LINES = (".jsonl", ".ndjson")
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 
 
@@ -75,8 +87,14 @@ def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> Ne
     where : str
         Option and name of the file, for messages.
     """
+    if path.is_dir() or suffix == FEATHER:
+        return ArrowDataset(path, where)
     if suffix in PARQUET:
         return ParquetTable(path, where)
+    if suffix in _JSON_LINES:
+        return JsonTable(path, text_format.encoding, where)
+    if suffix == SPREADSHEET:
+        return Spreadsheet(path, text_format, where)
     if suffix == ".arff":
         return ArffTable(path, text_format.encoding, where)
     return TextTable(path, text_format, default_separator(suffix), where)
@@ -175,6 +193,103 @@ class ArffTable:
         return self.raw.share()
 
 
+class JsonTable:
+    """Table in a file with a JSON object in each line, whose cells have types."""
+
+    def __init__(self, path: Path, encoding: str, where: str) -> None:
+        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
+
+    @contextmanager
+    def _objects(self) -> Iterator[Iterator[dict[str, Any]]]:
+        with self.raw.opened() as file:
+            codec = _codec(file, self.encoding, self.where)
+            yield objects_of_lines(file, codec, self.where)
+
+    def columns(self) -> list[str]:
+        """Return the keys of the objects, which lines may lack."""
+        with _in_one_line(self.where), self._objects() as objects:
+            return list(dict.fromkeys(key for value in objects for key in value))
+
+    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield cells of any types."""
+        return _each_in_one_line(self.where, self._frames(wanted, rows))
+
+    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        with self._objects() as objects:
+            while block := list(islice(objects, rows)):
+                cells = {name: [value.get(name) for value in block] for name in wanted}
+                yield pd.DataFrame(cells, dtype=object)
+
+    def share_read(self) -> float:
+        """Return the fraction of the bytes that were read."""
+        return self.raw.share()
+
+
+class Spreadsheet:
+    """Table in the first sheet of a file of Excel."""
+
+    def __init__(self, path: Path, text_format: TextFormat, where: str) -> None:
+        self.path, self.text_format, self.where, self.read = path, text_format, where, 0.0
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The table."""
+        try:
+            return read_spreadsheet(self.path, self.text_format).frame
+        except DataError as error:
+            problem = str(error).removeprefix(path_argument(self.path))
+            raise DataError(f"{self.where}{problem}") from error
+
+    def columns(self) -> list[str]:
+        """Return the cells of the first row."""
+        return [str(name) for name in self.frame.columns]
+
+    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield cells of the types that pandas infers from all of a column."""
+        places = [self.columns().index(name) for name in wanted]
+        frame = self.frame.iloc[:, places].set_axis(list(wanted), axis=1)
+        for start in range(0, len(frame), rows):
+            self.read = start / len(frame)
+            yield frame.iloc[start : start + rows].reset_index(drop=True)
+
+    def share_read(self) -> float:
+        """Return the fraction of the rows that were read."""
+        return self.read
+
+
+class ArrowDataset:
+    """Table in a feather file, or in a folder of parquet files, whose columns have types."""
+
+    def __init__(self, path: Path, where: str) -> None:
+        self.path, self.where, self.read, self.total = path, where, 0, 1
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The files, as pyarrow's dataset."""
+        from pyarrow import dataset
+
+        kind = "feather" if self.path.suffix.lower() == FEATHER else "parquet"
+        with errors_of_arrow(self.path, self.where):
+            return dataset.dataset(self.path, format=kind, partitioning="hive")
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        return [name for name in self.dataset.schema.names if not _UNNAMED_LEVEL.fullmatch(name)]
+
+    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield cells of the columns' types."""
+        with errors_of_arrow(self.path, self.where):
+            self.total = max(self.dataset.count_rows(), 1)
+            batches = self.dataset.to_batches(columns=list(wanted), batch_size=rows)
+            for _, table in _tables_of(batches, rows, 0, self.total):
+                self.read += len(table)
+                yield frame_from_arrow(table)[list(wanted)]
+
+    def share_read(self) -> float:
+        """Return the fraction of the rows that were read."""
+        return self.read / self.total
+
+
 class ParquetTable:
     """Table in a parquet file, whose columns have types.
 
@@ -188,7 +303,7 @@ class ParquetTable:
         """Return the names of the columns."""
         from pyarrow import parquet
 
-        with _in_one_line(self.where):
+        with errors_of_arrow(self.path, self.where):
             schema = parquet.read_schema(self.path)
         unnamed = [
             name
@@ -202,7 +317,7 @@ class ParquetTable:
         """Number of rows up to the end of each row group."""
         from pyarrow import parquet
 
-        with _in_one_line(self.where), parquet.ParquetFile(self.path) as file:
+        with errors_of_arrow(self.path, self.where), parquet.ParquetFile(self.path) as file:
             groups = range(file.metadata.num_row_groups)
             return list(accumulate(file.metadata.row_group(k).num_rows for k in groups))
 
@@ -215,7 +330,7 @@ class ParquetTable:
         """
         end = self.group_ends[-1] if self.group_ends else 0
         stop = end if stop is None else min(stop, end)
-        return _each_in_one_line(self.where, self._frames(wanted, rows, start, stop))
+        return self._frames(wanted, rows, start, stop)
 
     def _frames(
         self, wanted: Sequence[str], rows: int, start: int, stop: int
@@ -227,7 +342,10 @@ class ParquetTable:
         first, last = bisect_right(self.group_ends, start), bisect_left(self.group_ends, stop)
         position = self.group_ends[first - 1] if first else 0
         # Not buffered ahead: a whole row group, of any size, would be in memory.
-        with parquet.ParquetFile(self.path, pre_buffer=False) as file:
+        with (
+            errors_of_arrow(self.path, self.where),
+            parquet.ParquetFile(self.path, pre_buffer=False) as file,
+        ):
             self.total = max(file.metadata.num_rows, 1)
             ranges = _ranges_of(file.schema_arrow)
             stored = [name for name in wanted if name not in ranges]
@@ -329,7 +447,6 @@ def _stripped(names: Sequence[Any]) -> list[str]:
 def _in_one_line(where: str) -> Iterator[None]:
     """Raise DataError in one line for the errors of readers of a file of another format."""
     from arff import ArffException
-    from pyarrow import ArrowException
 
     try:
         with warnings.catch_warnings():
@@ -345,7 +462,6 @@ def _in_one_line(where: str) -> Iterator[None]:
         csv.Error,
         UnicodeDecodeError,
         ArffException,
-        ArrowException,
         *READ_ERRORS,
     ) as error:
         reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]

@@ -1,4 +1,4 @@
-"""Tables in parquet files, whose columns have types.
+"""Tables in files of Arrow, parquet and feather, whose columns have types.
 
 :class:`ParquetNumbers` divides the columns of a large file. Numbers whose meaning needs no look at
 other cells are streamed some rows at a time; all others, such as labels, text and dates, are read
@@ -9,6 +9,7 @@ Original to kdgraph.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ import pandas as pd
 
 from kdgraph.data import mapped_rows
 from kdgraph.data.files.parsed_table import ParsedTable
-from kdgraph.data.files.paths import DECOMPRESSORS, path_argument
-from kdgraph.data.files.whole_numbers import FLOAT_INTEGER_LIMIT
+from kdgraph.data.files.paths import DECOMPRESSORS, files_below, path_argument
+from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT
 from kdgraph.data.source_columns import SourceTypes
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, KdgError
 from kdgraph.wording import first_line
 
 _BATCH_ROWS = 65_536
+_PARQUET = (".parquet", ".pq")
+FEATHER = ".feather"
+"""Ending of a file in Arrow's own format."""
 
 
 class ParquetNumbers:
@@ -60,18 +64,15 @@ class ParquetNumbers:
     def __init__(
         self, path: Path, others: Collection[str], may_be_index: Callable[[str], bool]
     ) -> None:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
 
         self.path, self.column_order = path, list[str]()
-        try:
-            with parquet.ParquetFile(path) as file:
-                self._schema, metadata = file.schema_arrow, file.metadata
-                self.n_rows = metadata.num_rows
-                first = next(file.iter_batches(3), None)
-        except (ArrowException, OSError) as error:
-            raise unreadable_parquet_error(path, error) from error
+        with errors_of_arrow(path), parquet.ParquetFile(path) as file:
+            self._schema, metadata = file.schema_arrow, file.metadata
+            self.n_rows = metadata.num_rows
+            first = next(file.iter_batches(3), None)
+            levels = (self._schema.pandas_metadata or {}).get("index_columns", [])
         ranges = _chunks_by_column(metadata)
-        levels = (self._schema.pandas_metadata or {}).get("index_columns", [])
         self._index = {level for level in levels if isinstance(level, str)}
         self.names = [
             name
@@ -94,14 +95,14 @@ class ParquetNumbers:
 
     def read_others(self) -> pd.DataFrame:
         """Return the columns that are not streamed."""
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
 
         others = [name for name in self._schema.names if name not in self.names]
-        try:
-            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
-                frame = frame_from_arrow(file.read(columns=others).select(others))
-        except (ArrowException, OSError) as error:
-            raise unreadable_parquet_error(self.path, error) from error
+        with (
+            errors_of_arrow(self.path),
+            parquet.ParquetFile(self.path, pre_buffer=False) as file,
+        ):
+            frame = frame_from_arrow(file.read(columns=others).select(others))
         frame = index_as_columns(path_argument(self.path), frame)
         stored = [name for name in self._schema.names if name not in self._index]
         self.column_order = [name for name in map(str, frame.columns) if name not in stored]
@@ -110,18 +111,18 @@ class ParquetNumbers:
 
     def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
         """Yield the rows of some of the streamed columns, Float64[b, len(names)]."""
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
 
-        try:
-            # Not buffered ahead: a row group may be as large as the file.
-            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                    block = np.empty((len(batch), len(names)))
-                    for j, name in enumerate(names):
-                        block[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
-                    yield block
-        except (ArrowException, OSError) as error:
-            raise unreadable_parquet_error(self.path, error) from error
+        # Not buffered ahead: a row group may be as large as the file.
+        with (
+            errors_of_arrow(self.path),
+            parquet.ParquetFile(self.path, pre_buffer=False) as file,
+        ):
+            for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                block = np.empty((len(batch), len(names)))
+                for j, name in enumerate(names):
+                    block[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
+                yield block
 
 
 def _chunks_by_column(metadata: Any) -> dict[str, list[Any]]:
@@ -181,29 +182,36 @@ def frame_from_arrow(table: Any) -> pd.DataFrame:
     return frame
 
 
+def is_partitioned(path: Path) -> bool:
+    """Return whether a path is a folder with parquet files, such as a partitioned table."""
+    return path.is_dir() and any(file.suffix.lower() in _PARQUET for file in files_below(path))
+
+
 def read_parquet(path: Path) -> ParsedTable:
-    """Return the table of a parquet file.
+    """Return the table of a parquet or feather file, or of a folder of parquet files.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file. A folder ``year=2024`` in a folder makes a category column ``year``, as in pandas.
 
     Raises
     ------
     DataError
-        If it is not a parquet file.
+        If it is no such file.
     """
-    from pyarrow import ArrowException, parquet
+    from pyarrow import feather, parquet
 
     if path.suffix.lower() in DECOMPRESSORS:
         raise DataError(f"{path_argument(path)}: parquet files are compressed inside; unpack it")
-    try:
-        table = parquet.ParquetFile(path).read()
+    with errors_of_arrow(path):
+        if path.suffix.lower() == FEATHER:
+            table = feather.read_table(path)
+        else:
+            is_folder = path.is_dir()
+            table = parquet.read_table(path) if is_folder else parquet.ParquetFile(path).read()
         frame = index_as_columns(path_argument(path), frame_from_arrow(table))
         declared = table.schema.empty_table().to_pandas().dtypes
-    except (ArrowException, OSError) as error:
-        raise unreadable_parquet_error(path, error) from error
     # Whole numbers with gaps, of which pandas makes fractions unless the file has their type.
     read_again = {
         str(name): "float64"
@@ -213,11 +221,28 @@ def read_parquet(path: Path) -> ParsedTable:
     return ParsedTable(frame, types=SourceTypes(read_again=read_again))
 
 
-def unreadable_parquet_error(path: Path, error: BaseException) -> DataError:
-    """Return the error for a file that pyarrow does not read."""
-    return DataError(
-        f"{path_argument(path)} is not a parquet file, or damaged: {first_line(error)}"
-    )
+@contextmanager
+def errors_of_arrow(path: Path, source: str | None = None) -> Iterator[None]:
+    """Raise DataError in one line for a file that Arrow does not read, or pandas from it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    source : str or None, default=None
+        How messages name it; None for the key of a data set.
+    """
+    from pyarrow import ArrowException
+
+    kind = "feather" if path.suffix.lower() == FEATHER else "parquet"
+    try:
+        yield
+    except KdgError:
+        raise
+    # Changed bytes of the metadata, which are JSON of pandas, are errors of any of these types.
+    except (ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        problem = f"is not a {kind} file, or damaged: {first_line(error)}"
+        raise DataError(f"{source or path_argument(path)} {problem}") from error
 
 
 def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:

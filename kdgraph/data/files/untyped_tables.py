@@ -1,8 +1,8 @@
-"""Whole numbers of tables, exactly.
+"""Tables whose types pandas infers, with the cells that this loses.
 
 A float64 represents all integers only up to 2^53. Readers of tables convert integers to floats,
-for example where a cell is missing, and thus round larger ones. The functions here read such
-columns again as integers.
+for example where a cell is missing, and thus round larger ones; they make 7 of 007, and a missing
+cell of the text NA. The functions here read such columns again as text.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.numbers import exact_numbers
+from kdgraph.data.files.parsed_table import ParsedTable
+from kdgraph.data.source_columns import SourceTypes
+from kdgraph.data.text_format import TextFormat
 
 FLOAT_INTEGER_LIMIT = 2**53
 """Smallest integer whose float64 is also that of its neighbour."""
@@ -85,6 +88,57 @@ def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None
     return pd.arrays.IntegerArray(
         np.array([0 if value is None else value for value in values], dtype=dtype), mask
     )
+
+
+def untyped_table(
+    frame: pd.DataFrame,
+    reread: Callable[..., pd.DataFrame],
+    text_format: TextFormat,
+    leaving_out: np.ndarray,
+) -> ParsedTable:
+    """Return a table whose types pandas inferred, without what this loses.
+
+    Parameters
+    ----------
+    frame : DataFrame, [n, columns]
+        The table as pandas reads it.
+    reread : callable
+        Function that returns the columns at the given positions as text, ordered by position; with
+        ``na_filter=False``, without a missing cell.
+    text_format : TextFormat
+        How cells are written.
+    leaving_out : Bool[columns]
+        Columns to leave out.
+    """
+    with_gaps = [
+        j
+        for j in range(frame.shape[1])
+        if getattr(frame.dtypes.iloc[j], "kind", "O") not in "biuf"
+        and frame.iloc[:, j].isna().any()
+    ]
+    missing_words: dict[str, tuple[str, ...]] = {}
+    if with_gaps:
+        for j, (_, texts) in zip(
+            with_gaps, reread(with_gaps, na_filter=False).items(), strict=True
+        ):
+            words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
+            if found := tuple(sorted(word for word in words if word)):
+                missing_words[str(frame.columns[j])] = found
+
+    def with_decimal_points(positions: list[int]) -> pd.DataFrame:
+        cells = reread(positions)
+        return cells if text_format.decimal == "." else cells.replace(",", ".", regex=True)
+
+    exact = restore_integers(
+        frame, with_decimal_points, text_format.missing_cells, text_format.identifiers
+    )
+    read_again = {
+        str(name): str(before)
+        for name, before, after in zip(frame.columns, frame.dtypes, exact.dtypes, strict=True)
+        if before != after
+    }
+    types = SourceTypes(False, read_again, missing_words, text_format.not_missing)
+    return ParsedTable(exact.loc[:, ~leaving_out], types=types)
 
 
 def restore_integers(
