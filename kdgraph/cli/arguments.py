@@ -205,8 +205,8 @@ class FittedModelParser(CommandParser):
             "--data",
             required=True,
             metavar="FILE",
-            help="rows that the model was not fitted on: .csv, .tsv, .parquet, .arff, or .npz with"
-            " X and y",
+            help="rows that the model was not fitted on: .csv, .tsv, .jsonl, .parquet, .feather,"
+            " .xlsx, .arff, or .npz with X and y",
         )
         self.add_argument("--target", metavar="COLUMN", help="column of the labels; none in .npz")
         self.add_argument(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ MissingCell = Literal["nan", "none"]
 
 DATE_OBJECTS = "date"
 """:attr:`SourceColumn.dates` of a column of ``datetime.date``."""
+_TYPES_OF_TEXT = ("object", "str", "string")
 _MICROSECONDS_PER_DAY = 86_400 * 10**6
 
 
@@ -117,51 +119,59 @@ class SourceColumn:
         """
         import pandas as pd
 
+        return pd.Series(self.restore_array(values), name=self.name)
+
+    def restore_array(self, values: np.ndarray) -> Any:
+        """Return the array of :meth:`restore`, of NumPy or pandas, which takes less time to make.
+
+        Parameters
+        ----------
+        values : Float[n]
+            Values of the feature in a data set.
+        """
         if self.problem is not None:
             raise DataError(f"column {self.name!r} {self.problem}")
         values = np.asarray(values, dtype=np.float64)
         if self.cells is not None:
-            column = self._from_positions(values, self.cells)
-        elif self.dates is not None:
-            column = self._from_days(values)
-        elif pd.api.types.is_numeric_dtype(self.dtype):  # truth values are, too
-            column = _numbers(values, self.dtype)
-        else:
-            column = self._objects(_texts_of_numbers(values), np.isnan(values))
-        return column.rename(self.name)
+            return self._from_positions(values, self.cells)
+        if self.dates is not None:
+            return self._from_days(values)
+        if self.dtype in _TYPES_OF_TEXT:
+            return self._objects(_texts_of_numbers(values), np.isnan(values))
+        return _numbers(values, self.dtype)
 
-    def _from_positions(self, values: np.ndarray, cells: tuple[Any, ...]) -> pd.Series:
-        import pandas as pd
-
+    def positions(self, values: np.ndarray) -> np.ndarray:
+        """Return the position among the cells of each value (Float[n]), -1 for NaN: Int[n]."""
         is_missing = np.isnan(values)
-        nearest = np.clip(np.rint(np.where(is_missing, 0, values)), 0, max(len(cells) - 1, 0))
-        positions = np.where(is_missing, -1, nearest).astype(np.int64)
+        last = max(len(self.cells or ()) - 1, 0)
+        nearest = np.clip(np.rint(np.where(is_missing, 0, values)), 0, last)
+        return np.where(is_missing, -1, nearest).astype(np.int64)
+
+    def _from_positions(self, values: np.ndarray, cells: tuple[Any, ...]) -> Any:
+        positions = self.positions(values)
         if self.categories is not None:
+            import pandas as pd
+
             number = {_typed(category): k for k, category in enumerate(self.categories)}
             codes = np.array([*(number[_typed(cell)] for cell in cells), -1])[positions]
-            categories = pd.Index(list(self.categories), dtype=self.category_dtype)
-            dtype = pd.CategoricalDtype(categories, self.ordered)
-            return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
+            dtype = category_type(self.categories, self.category_dtype, self.ordered)
+            return pd.Categorical.from_codes(codes, dtype=dtype)
         column = np.array([*cells, None], dtype=object)[positions]
-        if pd.api.types.is_numeric_dtype(self.dtype):
+        is_missing = positions < 0
+        if self.dtype in _TYPES_OF_TEXT or self._holds_truth_values:
+            return self._objects(column, is_missing)
+        if is_missing.any():
             numbers = np.array([np.nan if cell is None else cell for cell in column], dtype=float)
-            # Whole numbers that a float64 does not hold keep their digits.
-            return (
-                _numbers(numbers, self.dtype)
-                if is_missing.any()
-                else pd.Series(column, dtype=self.dtype)
-            )
-        return self._objects(column, is_missing)
+            return _numbers(numbers, self.dtype)
+        # Whole numbers that a float64 does not hold keep their digits.
+        return _as_type(column, self.dtype)
 
-    def _objects(self, column: np.ndarray, is_missing: np.ndarray) -> pd.Series:
-        """Return a column of text or objects, with the missing cell of its type."""
-        import pandas as pd
-
-        column = column.astype(object)
+    def _objects(self, column: np.ndarray, is_missing: np.ndarray) -> Any:
+        """Return text or objects of an array of them, with the missing cell of the type."""
         column[is_missing] = None if self.missing == "none" else np.nan
-        return pd.Series(column, dtype=self.dtype)
+        return column if self.dtype == "object" else _as_type(column, self.dtype)
 
-    def _from_days(self, days: np.ndarray) -> pd.Series:
+    def _from_days(self, days: np.ndarray) -> Any:
         import pandas as pd
 
         is_missing = np.isnan(days)
@@ -174,9 +184,9 @@ class SourceColumn:
             dtype: Any = pd.api.types.pandas_dtype(self.dtype)
             if getattr(dtype, "tz", None) is not None:
                 times = times.dt.tz_localize("UTC")
-            return times.astype(dtype)
+            return times.astype(dtype).array
         if self.dates == DATE_OBJECTS:
-            return self._objects(times.dt.date.to_numpy(), is_missing)
+            return self._objects(times.dt.date.to_numpy(dtype=object), is_missing)
         return self._objects(times.dt.strftime(self.dates).to_numpy(dtype=object), is_missing)
 
 
@@ -230,8 +240,42 @@ def _typed(value: Any) -> tuple[type, Any]:
     return type(value), value
 
 
-def _numbers(values: np.ndarray, dtype: str) -> pd.Series:
-    """Return numbers or truth values, Float[n], as a column of this type."""
+@lru_cache(maxsize=1024)
+def category_type(
+    categories: tuple[Any, ...], dtype: str | None = None, ordered: bool = False
+) -> pd.CategoricalDtype:
+    """Return a category type of pandas, which takes longer to make than a row to predict.
+
+    Parameters
+    ----------
+    categories : tuple
+        The categories, in order.
+    dtype : str or None, default=None
+        Name of their type; None infers it.
+    ordered : bool, default=False
+        True if they are ordered.
+    """
+    import pandas as pd
+
+    return pd.CategoricalDtype(pd.Index(list(categories), dtype=dtype), ordered)
+
+
+def _as_type(column: np.ndarray, dtype: str) -> Any:
+    """Return an array of objects as one of a type of pandas."""
+    import pandas as pd
+
+    return pd.Series(column, dtype=dtype).array
+
+
+def _numbers(values: np.ndarray, dtype: str) -> Any:
+    """Return numbers or truth values, Float[n], as an array of a type of pandas."""
+    if dtype == "float64":
+        return values
+    if dtype in ("int64", "bool"):  # most columns of most tables
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(np.int64)
+        if (whole == values).all() and (dtype == "int64" or whole.max(initial=0) <= 1):
+            return whole if dtype == "int64" else whole > 0
     import pandas as pd
 
     kind: Any = pd.api.types.pandas_dtype(dtype)
@@ -239,23 +283,22 @@ def _numbers(values: np.ndarray, dtype: str) -> pd.Series:
     filled = np.where(is_missing, 0, values)
     if pd.api.types.is_bool_dtype(kind):
         truth = pd.Series(filled > 0.5)
-        if is_of_numpy:
-            return truth.astype(object).mask(is_missing) if is_missing.any() else truth
-        return truth.astype(kind).mask(is_missing)
+        if not is_of_numpy:
+            return truth.astype(kind).mask(is_missing).array
+        return truth.astype(object).mask(is_missing).array if is_missing.any() else filled > 0.5
     if not pd.api.types.is_integer_dtype(kind):
-        return pd.Series(values).astype(kind)
-    if (filled != np.rint(filled)).any() or (np.abs(filled) >= 2.0**64).any():
-        return pd.Series(values)
-    if is_of_numpy and is_missing.any():
-        return pd.Series(values)
+        return values.astype(kind) if is_of_numpy else pd.array(values, dtype=kind)
+    is_fraction = (filled != np.rint(filled)).any() or (np.abs(filled) >= 2.0**64).any()
+    if is_fraction or (is_of_numpy and is_missing.any()):
+        return values
     is_large = bool((filled >= 2.0**63).any())
     numbers = filled.astype(np.uint64 if is_large else np.int64)
     base: Any = kind if is_of_numpy else kind.numpy_dtype
     fits = np.array_equal(numbers.astype(base).astype(numbers.dtype), numbers)
     if is_of_numpy:
-        return pd.Series(numbers.astype(base) if fits else numbers)
+        return numbers.astype(base) if fits else numbers
     column = pd.Series(numbers, dtype=kind if fits else "UInt64" if is_large else "Int64")
-    return column.mask(is_missing)
+    return column.mask(is_missing).array
 
 
 def _texts_of_numbers(values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kdgraph.data.source_columns import category_type
 from kdgraph.errors import DataError
 from kdgraph.parameters import Unseen
 from kdgraph.wording import some
@@ -301,14 +302,13 @@ def convert(
             "unseen=missing",
             "takes them for missing values",
         )
-    is_text = pd.api.types.infer_dtype(distinct) == "string"
-    if model.conversion == "category" or (model.conversion == "text" and is_text):
+    takes_type = model.conversion == "category" or (
+        model.conversion == "text" and pd.api.types.infer_dtype(distinct) == "string"
+    )
+    if takes_type:
         numbers = np.append(positions, -1)[codes]
-        return pd.Series(
-            pd.Categorical.from_codes(numbers, categories=pd.Index(list(model.values))),
-            index=column.index,
-            name=column.name,
-        )
+        converted = pd.Categorical.from_codes(numbers, dtype=category_type(model.values))
+        return pd.Series(converted, index=column.index, name=column.name, copy=False)
     if source is None or not source.declared or (positions < 0).all():
         return column
     # The same names, as the model spells them.

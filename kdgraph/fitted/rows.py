@@ -143,14 +143,17 @@ class ModelRows(TransformerMixin, BaseEstimator):
 
     def _as_frame(self, X: np.ndarray) -> pd.DataFrame:
         """Return the columns as their source has them."""
-        if not len(self.columns):
-            names = self.of_model.names
-            if names is not None and len(names) != X.shape[1]:
-                raise DataError(
-                    f"was fitted on {len(names)} columns, and the rows have {X.shape[1]}"
-                )
-            return pd.DataFrame(X, columns=names)
-        return pd.concat([column.restore(X[:, j]) for j, column in enumerate(self.columns)], axis=1)
+        names = self.of_model.names
+        if len(self.columns):
+            return pd.DataFrame(
+                {
+                    column.name: column.restore_array(X[:, j])
+                    for j, column in enumerate(self.columns)
+                }
+            )
+        if names is not None and len(names) != X.shape[1]:
+            raise DataError(f"was fitted on {len(names)} columns, and the rows have {X.shape[1]}")
+        return pd.DataFrame(X, columns=names)
 
     def _chosen(
         self, frame: pd.DataFrame, *, is_of_source: bool
