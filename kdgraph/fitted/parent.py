@@ -201,7 +201,7 @@ class FittedParent(BaseEstimator):
 
     def check_file(self) -> None:
         """Raise DataError unless the model can be read."""
-        check_parameters(self)
+        check_parameters(self, "parent.")
         self._model()
 
     def needs_errors(self) -> bool:
