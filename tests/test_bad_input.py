@@ -106,11 +106,11 @@ BAD_FILES = {
         "dataset.path=my.csv is a folder; give one file",
     ),
     "unknown suffix": (
-        lambda: Path("my.xlsx").write_bytes(b"PK"),
-        [*CSV, "dataset.path=my.xlsx"],
+        lambda: Path("my.xls").write_bytes(b"PK"),
+        [*CSV, "dataset.path=my.xls"],
         (
-            "dataset.path=my.xlsx: the ending of a file determines its kind, and must be one of .csv,"
-            " .tsv, .parquet, .pq, .arff"
+            "dataset.path=my.xls: the ending of a file determines its kind, and must be one of .csv,"
+            " .tsv, .jsonl, .ndjson, .parquet, .pq, .feather, .arff, .xlsx"
         ),
     ),
     "no csv": (
@@ -184,11 +184,11 @@ BAD_COLUMNS = {
         "my: a classifier needs two classes, the target 'label' has only ['yes']",
     ),
     "text among numbers": (
-        write_csv(valid_table(age=column_with("n/a"))),
+        write_csv(valid_table(age=column_with("n.b."))),
         CSV,
         (
-            "my: column 'age' has 'n/a' in row 7, and most of its cells are numbers;"
-            " 'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[age]' takes all as"
+            "my: column 'age' has 'n.b.' in row 7, and most of its cells are numbers;"
+            " 'dataset.missing=[n.b.]' reads it as missing, 'dataset.categorical=[age]' takes all as"
             " names"
         ),
     ),
@@ -559,7 +559,7 @@ def test_unnamed_row_numbers_are_left_out_with_a_warning(kdg):
 def test_table_with_all_types_of_columns_runs(kdg):
     columns = {
         "town": ["Ulm", "Bonn", None] * 20,
-        "open": [True, False] * 30,
+        "open": [True, False, False] * 20,
         "count": column_with(np.nan),
         "month": np.arange(60) % 12 + 1,
     }

@@ -14,11 +14,11 @@ from kdgraph.data.dataset import (
     OodSource,
     PosteriorSimulation,
     RegressionSimulation,
-    Scaling,
     Simulation,
     Splits,
     Table,
 )
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.splits import make_splits
 
 __all__ = [

@@ -25,13 +25,12 @@ from kdgraph.data.dataset import (
     Dataset,
     PosteriorSimulation,
     RegressionSimulation,
-    Scaling,
-    ScalingName,
     Simulation,
     Splits,
     Table,
 )
 from kdgraph.data.division import Fold, Folds, grouped_split, stratified_split
+from kdgraph.data.scaling import Scaling, ScalingName
 from kdgraph.data.sizes import REST, RoleSizes, SplitSizes
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
@@ -323,7 +322,7 @@ def make_splits(
     source : Simulation or Table
         Source of the rows.
     scale : {"none", "min_max", "max_norm"}, default="none"
-        Scaling of the features; see :data:`kdgraph.data.dataset.ScalingName`.
+        Scaling of the features; see :data:`kdgraph.data.scaling.ScalingName`.
     split : {"auto", "random", "unstratified", "group"}, default="auto"
         Way to divide a table; see :data:`~kdgraph.data.splits.SplitMode`.
     rare : {"refuse", "drop"}, default="refuse"

@@ -15,10 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.base import FittedModel
-from kdgraph.data.dataset import Dataset, Scaling, Splits
+from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
 from kdgraph.data.frames.cells import format_cell
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.tables.score_file import ClassScoreKind
 from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError
@@ -328,7 +329,7 @@ def read_schema(path: Path) -> Schema:
         if absent := {field.name for field in fields(Schema)} - content.keys():
             raise KeyError(min(absent))
         parts["text"] = content["text"] and Texts(**content["text"])
-        parts["text_format"] = TextFormat(**content["text_format"])
+        parts["text_format"] = _text_format(content["text_format"])
         groups = content["groups"] and GroupSchema(
             _features(content["groups"]["columns"]), content["groups"]["names"]
         )
@@ -352,11 +353,22 @@ def check_schema(schema: Schema) -> None:
     ValueError, LookupError, TypeError
         A field has another type, or its content does not fit.
     """
-    for part in (schema, schema.text, schema.text_format):
+    for part in (schema, schema.text):
         if part is not None:
             for name, annotation in annotations_of(type(part)).items():
                 check_value(name, getattr(part, name), annotation)
+    _text_format(asdict(schema.text_format))
     Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
+
+
+def _text_format(content: Mapping[str, Any]) -> TextFormat:
+    """Return how cells are written; ValueError or TypeError if that cannot be."""
+    for name, annotation in annotations_of(TextFormat).items():
+        check_value(name, content[name], annotation)
+    try:
+        return TextFormat(**content)
+    except DataError as error:
+        raise ValueError(str(error)) from error
 
 
 def _features(columns: Sequence[Mapping[str, Any]]) -> list[Feature]:

@@ -27,6 +27,7 @@ from sklearn.preprocessing import OneHotEncoder
 import kdgraph
 from kdgraph.cli.main import main
 from kdgraph.config import compose
+from kdgraph.data.text_format import TextFormat
 from kdgraph.runner.repair import repair
 
 pytestmark = pytest.mark.filterwarnings(
@@ -135,6 +136,24 @@ def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
     assert "different rows" not in capsys.readouterr().err
     assert main(["table", "--output", "runs.csv"]) == 0
     assert len(set(pd.read_csv("runs.csv")["n_calibration"])) > 1
+
+
+def test_predictions_of_the_user_that_differ_are_told_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_files(Path())
+    model, new = joblib.load("model.joblib"), pd.read_csv("new.csv")
+    mine = pd.DataFrame(model.predict_proba(new.drop(columns="rich")), columns=model.classes_)
+    mine.loc[7] = 1 - mine.loc[7]
+    mine.to_csv("mine.csv", index=False)
+    words = ["check", *MODEL, "--methods", "sigmoid", "--folds", "2", "--expect", "mine.csv"]
+    assert main([*words, "hydra.launcher.n_jobs=1"]) == 0
+    printed = capsys.readouterr().out
+    difference = abs(mine.loc[7].iloc[1] - mine.loc[7].iloc[0])
+    sentence = (
+        f"The model was not read as you use it: 1 of {len(new)} rows have other probabilities than"
+        f" in mine.csv, by up to {difference:.2g} (row 7)."
+    )
+    assert sentence in " ".join(printed.split())
 
 
 def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys, monkeypatch):
@@ -329,13 +348,23 @@ def test_a_file_of_another_value_is_no_repaired_model(capsys):
     )
 
 
+def changed(value: TextFormat, **fields) -> TextFormat:
+    """Change fields of an object without its checks, as an edited file does."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+    return value
+
+
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"scaling": {"shift": "a", "size": 1.0}}, "other.kdg is damaged (could not convert"),
         ({"scaling": {"size": 1.0}}, "other.kdg is damaged ('shift')"),
-        ({"encoding": "nonesuch"}, "other.kdg is damaged (unknown encoding: nonesuch)"),
+        (
+            {"text_format": changed(TextFormat(), encoding="nonesuch")},
+            "other.kdg is damaged (dataset.encoding=nonesuch is not an encoding",
+        ),
         ({"classes": []}, "other.kdg holds a model that predicts no distributions"),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_folder_as_input_is_named_as_one(predict):
     assert predict("out.csv", "rows.csv") == (
         2,
         "",
-        "kdg: --input rows.csv is a folder; give one file",
+        "kdg: --input rows.csv is a folder without parquet files; give one file",
     )
 
 

@@ -478,8 +478,14 @@ def test_what_is_no_model_is_refused_in_one_line(kdg, runs, table, write, messag
         ("classes", 3, "classes must be a list, got 3"),
         ("shape", ["x"], "shape must be a list of which each is an integer, got ['x']"),
         ("missing", None, "missing must be a list, got None"),
-        ("separator", [";"], "separator must be a string or null, got [';']"),
-        ("encoding", "utf-99", "unknown encoding: utf-99"),
+        ("text_format", {"separator": [";"]}, "separator must be a string or null, got [';']"),
+        (
+            "text_format",
+            {"encoding": "utf-99"},
+            "dataset.encoding=utf-99 is not an encoding of Python; it has utf-8, latin-1, utf-16 "
+            "and others",
+        ),
+        ("text_format", {"decimal": ";"}, "decimal must be one of ., ,, got ';'"),
         ("scaling", {"shift": 0.0}, "'size'"),
         ("scaling", {"shift": "far", "size": 1.0}, "could not convert string to float: 'far'"),
         (
@@ -497,7 +503,10 @@ def test_what_is_no_model_is_refused_in_one_line(kdg, runs, table, write, messag
 def test_a_schema_that_was_edited_is_refused_in_one_line(kdg, runs, table, part, value, why):
     shutil.copytree(runs["kdf"].run_dir, "copied")
     path = Path("copied/model/schema.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), part: value}))
+    schema = json.loads(path.read_text())
+    if part == "text_format":
+        value = schema[part] | value
+    path.write_text(json.dumps(schema | {part: value}))
     code, _, err = kdg("--run", "copied", "--input", table, "--output", "new.csv")
     assert (code, err) == (2, f"kdg: {path} is no schema of a model, or damaged ({why}); {FORCE}\n")
 

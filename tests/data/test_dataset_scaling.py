@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.preprocessing import MinMaxScaler
 
-from kdgraph.data.dataset import Scaling
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import ParameterError
 
 tables = arrays(

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.data import mapped_rows
-from kdgraph.data.dataset import Scaling
 from kdgraph.data.files import parquet as streamed
 from kdgraph.data.mapped_rows import (
     column_extremes,
@@ -25,6 +24,7 @@ from kdgraph.data.mapped_rows import (
     mapped_blocks,
     select_mapped_rows,
 )
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.splits import make_splits
 from kdgraph.data.tables import TableFile
 from kdgraph.errors import CannotWrite, DataError

@@ -12,8 +12,8 @@ from kdgraph.base import FittedModel
 from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.config.components import build
-from kdgraph.data.dataset import Scaling
 from kdgraph.data.ood.other_data import OtherDataset
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import ConfigError
 from kdgraph.report.run_table import run_table
 from kdgraph.runner.evaluate import evaluate

@@ -14,7 +14,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kdgraph.config import compose
-from kdgraph.data.dataset import Dataset, Scaling
+from kdgraph.data.dataset import Dataset
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import ConfigError

@@ -8,6 +8,7 @@ Original to kdgraph.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data import mapped_rows
+from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT
 from kdgraph.data.files.parsed_table import ParsedTable
 from kdgraph.data.files.paths import DECOMPRESSORS, files_below, path_argument
-from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT
 from kdgraph.data.source_columns import SourceTypes
 from kdgraph.errors import DataError, KdgError
 from kdgraph.wording import first_line
@@ -184,7 +185,9 @@ def frame_from_arrow(table: Any) -> pd.DataFrame:
 
 def is_partitioned(path: Path) -> bool:
     """Return whether a path is a folder with parquet files, such as a partitioned table."""
-    return path.is_dir() and any(file.suffix.lower() in _PARQUET for file in files_below(path))
+    return os.path.isdir(path) and any(
+        file.suffix.lower() in _PARQUET for file in files_below(path)
+    )
 
 
 def read_parquet(path: Path) -> ParsedTable:

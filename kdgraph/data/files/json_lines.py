@@ -11,9 +11,9 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, integer_array
 from kdgraph.data.files.parsed_table import ParsedTable
 from kdgraph.data.files.paths import check_text, open_bytes, path_argument
-from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT, integer_array
 from kdgraph.data.source_columns import SourceTypes
 from kdgraph.errors import DataError
 

@@ -235,7 +235,7 @@ def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str
     DataError
         If ``path`` is a folder, or its ending is not in ``allowed``.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise DataError(f"{path_argument(path, key)} is a folder; give one file")
     endings = uncompressed_endings(path)
     if not endings or endings[-1] not in allowed:

@@ -8,86 +8,18 @@ cell of the text NA. The functions here read such columns again as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.files.numbers import exact_numbers
+from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, parse_number_column
 from kdgraph.data.files.parsed_table import ParsedTable
 from kdgraph.data.source_columns import SourceTypes
 from kdgraph.data.text_format import TextFormat
 
-FLOAT_INTEGER_LIMIT = 2**53
-"""Smallest integer whose float64 is also that of its neighbour."""
-INTEGER_PATTERN = re.compile(r"[+-]?\d+", re.ASCII)
 _LEADING_ZERO_PATTERN = re.compile(r"[+-]?0\d+", re.ASCII)
-
-
-def parse_number_column(cells: pd.Series) -> pd.Series:
-    """Return a column of text as integers, floats or text.
-
-    Parameters
-    ----------
-    cells : Series of str, shape (n,)
-        Cells, with NaN or None where one is missing.
-
-    Returns
-    -------
-    Series
-        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits
-        or a cell is not a number. Otherwise Float64[n].
-
-    Examples
-    --------
-    >>> parse_number_column(pd.Series(["9007199254740993", None, "12"])).tolist()
-    [9007199254740993, <NA>, 12]
-    """
-    # Integers are parsed from text, because pandas goes through float64 where a cell is missing.
-    # Each distinct text is parsed once; columns of codes repeat few of them.
-    texts = cells.dropna().unique()
-    stripped = [str(word).strip() for word in texts]
-    if all(INTEGER_PATTERN.fullmatch(word) for word in stripped):
-        values = [int(word) for word in stripped]
-        value_of = dict(zip(texts, values, strict=True))
-        integers = integer_array(
-            [value_of[cell] if isinstance(cell, str) else None for cell in cells]
-        )
-        return (
-            cells.astype(object)
-            if integers is None
-            else pd.Series(integers, index=cells.index, name=cells.name)
-        )
-    numbers = exact_numbers(cells)
-    if (np.isnan(numbers) & cells.notna().to_numpy()).any():
-        return cells.astype(object)
-    return pd.Series(numbers, index=cells.index, name=cells.name)
-
-
-def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None:
-    """Return integers, of which some may be missing, as an array of type Int64 or UInt64.
-
-    Parameters
-    ----------
-    values : sequence of int or None, length n
-        The integers; None where one is missing.
-
-    Returns
-    -------
-    IntegerArray or None
-        Array [n], or None if an integer needs more than 64 bits.
-    """
-    present = [value for value in values if value is not None]
-    low, high = min(present, default=0), max(present, default=0)
-    if high >= 2**64 or low < -(2**63) or (low < 0 and high >= 2**63):
-        return None
-    # ``pandas.array`` would convert to floats first if some integers need the 64th bit.
-    mask = np.array([value is None for value in values], dtype=bool)
-    dtype = np.uint64 if high >= 2**63 else np.int64
-    return pd.arrays.IntegerArray(
-        np.array([0 if value is None else value for value in values], dtype=dtype), mask
-    )
 
 
 def untyped_table(

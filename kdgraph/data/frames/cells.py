@@ -26,8 +26,12 @@ from pandas.api.types import (
     is_unsigned_integer_dtype,
 )
 
-from kdgraph.data.files.numbers import exact_numbers
-from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
+from kdgraph.data.files.numbers import (
+    FLOAT_INTEGER_LIMIT,
+    INTEGER_PATTERN,
+    exact_numbers,
+    integer_array,
+)
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 

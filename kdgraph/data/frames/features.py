@@ -18,8 +18,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import ColumnKind
-from kdgraph.data.files.numbers import exact_numbers
-from kdgraph.data.files.untyped_tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN
+from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, exact_numbers
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
     DominantForm,

@@ -24,7 +24,7 @@ from kdgraph.wording import some
 TOLERANCE = 1e-5
 """Largest difference of a probability in single precision, or of one written with five digits."""
 _PREFIXES = ("", "probability_", "proba_", "p_")
-"""What may stand before a class in the name of its column."""
+"""Texts that may stand before a class in the name of its column."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,29 @@ def compare_with_file(
     Raises
     ------
     UsageError
-        If the file has other rows or columns.
+        If the file has other rows or columns, or no prediction for a row.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "mine.csv")
+    ...     _ = path.write_text("yes,no\\n0.75,0.25\\n0.5,0.5\\n")
+    ...     proba = np.array([[0.25, 0.75], [0.5, 0.5]])
+    ...     compare_with_file(path, proba, np.array([1, 0]), ["no", "yes"]).n_different
+    0
     """
     frame = _read(path)
     if len(frame) != len(proba):
         raise UsageError(
             f"--expect {path} has {len(frame):,} rows, and the data has {len(proba):,}; give a row"
             " of predictions for each row of --data, in its order"
+        )
+    if frame.isna().to_numpy().any():
+        row = int(frame.isna().any(axis=1).to_numpy().argmax())
+        raise UsageError(
+            f"--expect {path} has no prediction for row {row}; give a row of predictions for each"
+            " row of --data, in its order"
         )
     names = [label_text(label) for label in classes]
     columns = _columns_of(frame, names)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.data.files.arrow import frame_from_arrow
+from kdgraph.data.files.numbers import parse_number_column
 from kdgraph.data.files.tables import read_table
-from kdgraph.data.files.untyped_tables import parse_number_column
 from kdgraph.data.tables import TableFile
 from kdgraph.data.text_format import TextFormat
 

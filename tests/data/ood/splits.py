@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kdgraph.data.dataset import Dataset, Scaling, Splits
+from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.data.scaling import Scaling
 
 
 def identical_splits(train: Dataset, scaling: Scaling | None = None) -> Splits:

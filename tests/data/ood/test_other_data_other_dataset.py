@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from kdgraph.data import Dataset
-from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Scaling
+from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.other_data import OtherDataset
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks.outlier_sources import DatasetOutliers

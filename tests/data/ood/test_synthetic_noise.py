@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
-from kdgraph.data.dataset import Scaling
 from kdgraph.data.ood.synthetic import UniformNoise
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import ParameterError
 from tests.data.ood.splits import identical_splits
 

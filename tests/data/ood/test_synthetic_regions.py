@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
-from kdgraph.data.dataset import Scaling
 from kdgraph.data.ood.synthetic import (
     Annulus,
     Box,
@@ -14,6 +13,7 @@ from kdgraph.data.ood.synthetic import (
     largest_norm,
     random_directions,
 )
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import DataError, ParameterError
 from tests.data.ood.splits import identical_splits
 

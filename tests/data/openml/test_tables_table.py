@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from kdgraph.config import compose
 from kdgraph.config.components import build
-from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
@@ -20,8 +17,11 @@ from tests.data.openml.server import (
     numeric_table,
     write_cached_dataset,
 )
+from tests.openml_data import require_cached
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*rows have the features of another row", "ignore:.*determines the target of every row"
+)
 
 
 @pytest.fixture
@@ -207,8 +207,7 @@ REAL = [(44, 57, 2, 0), (31, 20, 2, 13), (40975, 6, 4, 6), (6, 16, 26, 0)]
 def test_real_openml_tables_agree_with_their_description(
     id, features, classes, categorical, no_network
 ):
-    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
-        pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
+    require_cached(id)
     dataset = OpenmlTable(id).load()
     assert dataset.X.shape[1] == features and len(dataset.classes) == classes
     assert dataset.is_categorical.sum() == categorical
@@ -219,8 +218,7 @@ def test_communities_and_crime_have_the_groups_of_luo_et_al():
 
     The table has no column for the group "Indian" of the paper.
     """
-    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42730):
-        pytest.skip("OpenML 42730 is in no folder that OPENML_CACHE_DIR names")
+    require_cached(42730)
     node = compose(["dataset=crime"]).dataset
     data = build(node).load()
     assert (

@@ -10,6 +10,7 @@ from experiments.p4 import bins
 from kdgraph.config import plan
 from kdgraph.errors import DataError
 from kdgraph.runner.run import run
+from tests.openml_data import require_cached
 
 WORDS = [
     "dataset=crime",
@@ -34,6 +35,7 @@ def test_without_a_run_that_measured_in_the_plane_it_says_which_one_to_make(tmp_
 
 @pytest.mark.slow  # trains a network
 def test_the_picture_is_of_the_first_seed(tmp_path):
+    require_cached(42730)
     job = plan(
         [*WORDS, "metrics=local_features", "figures=none", "parent.max_epochs=2", f"out={tmp_path}"]
     ).jobs[0]
