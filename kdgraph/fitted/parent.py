@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pandas.api.types import is_numeric_dtype
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.pipeline import Pipeline
@@ -26,13 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import is_dataframe
 from kdgraph.data.source_columns import SourceColumn
-from kdgraph.data.tables.score_file import MIN_SUM_TOLERANCE, sum_tolerance
 from kdgraph.distributions import Distribution, Normal
 from kdgraph.distributions.concatenated import ConcatenatedDistribution
 from kdgraph.errors import DataError
 from kdgraph.fitted.boosting_files import SEVERAL_OUTCOMES
 from kdgraph.fitted.labels import label_text, match_labels
 from kdgraph.fitted.model_files import read_model
+from kdgraph.fitted.outputs import probabilities_of
 from kdgraph.fitted.rows import ModelRows
 from kdgraph.fitted.source import (
     ExternalModel,
@@ -52,8 +51,6 @@ _N_TREES = 100
 _MAX_LISTED_COLUMNS = 8
 _MAX_LISTED_CLASSES = 8
 _MIN_RELATIVE_SPREAD = 1e-12
-_SINGLE_PRECISION_ERROR, _DOUBLE_PRECISION_ERROR = 1e-6, 1e-12
-
 
 _TRANSIENT = ("_loaded", "_wrapped")
 """Attributes of a parent that are made again from the content of its file."""
@@ -386,7 +383,7 @@ class FittedParent(BaseEstimator):
         check_is_fitted(self, "content_")
         model = self._model()
         outputs = self._outputs(model, X)
-        proba = self._as_probabilities(model, outputs)
+        proba = probabilities_of(outputs, model.outputs, self._source())
         if proba.shape[1] != len(self.classes_):
             raise self._source().error(
                 f"predicts {proba.shape[1]} classes, and there are {len(self.classes_)}:"
@@ -603,6 +600,11 @@ class FittedParent(BaseEstimator):
             raise self._source().error(
                 f"predicts {outputs.shape[1]} numbers for each row; {SEVERAL_OUTCOMES}"
             )
+        if model.task == "regression" and not np.isfinite(outputs).all():
+            row = int(np.argmin(np.isfinite(outputs.ravel())))
+            raise self._source().error(
+                f"must predict finite numbers, and row {row} has {outputs.ravel()[row]}"
+            )
         return outputs.astype(np.float64)
 
     def _call(self, model: ExternalModel, function: Callable[[Any], Any], X: Any) -> np.ndarray:
@@ -644,46 +646,6 @@ class FittedParent(BaseEstimator):
         if len(parts) == 1:
             return parts[0][1]
         return ConcatenatedDistribution.from_parts(parts, len(X))
-
-    def _as_probabilities(self, model: ExternalModel, outputs: np.ndarray) -> np.ndarray:
-        """Return class probabilities Float64[n, K] of outputs."""
-        single = outputs.ndim == 1 or outputs.shape[1] == 1
-        if model.outputs == "logits":
-            if not single:
-                self._warn_if_probabilities(outputs)
-                return softmax(outputs, axis=1)
-            second = expit(outputs.ravel())
-            return np.column_stack([1 - second, second])
-        if single and len(outputs):
-            second = outputs.ravel()
-            outputs = np.column_stack([1 - second, second])
-        sums = outputs.sum(axis=1)
-        # Models compute in single precision: differences to 1 may be a little below 0.
-        deviation = np.abs(sums - 1)
-        is_close = deviation.max(initial=0) <= MIN_SUM_TOLERANCE  # as nearly always
-        tolerance = MIN_SUM_TOLERANCE if is_close else sum_tolerance(outputs.astype(np.float32))
-        is_proper = outputs.min(axis=1, initial=0) >= -_SINGLE_PRECISION_ERROR
-        wrong = np.flatnonzero(~(is_proper & (deviation <= tolerance)))
-        if len(wrong):
-            raise self._source().error(
-                f"must predict probabilities, and row {wrong[0]} has sum {sums[wrong[0]]:.6g} and"
-                f" least output {outputs[wrong[0]].min():.6g}; if they are logits, give"
-                f" {self._source().key}outputs=logits"
-            )
-        # Outputs in double precision stay as the library computed them, to the bit.
-        outputs = outputs.clip(min=0)
-        sums = outputs.sum(axis=1, keepdims=True)
-        return np.where(np.abs(sums - 1) <= _DOUBLE_PRECISION_ERROR, outputs, outputs / sums)
-
-    def _warn_if_probabilities(self, outputs: np.ndarray) -> None:
-        sums = outputs.sum(axis=1)
-        if len(outputs) and (outputs >= 0).all() and np.allclose(sums, 1, atol=1e-4):
-            warnings.warn(
-                f"the outputs of {self.path} are at least 0 and sum to 1, as probabilities do, and"
-                " their softmax is taken; give"
-                f" {self._source().key}outputs=probabilities",
-                stacklevel=4,
-            )
 
     def __sklearn_tags__(self) -> Any:
         """Return tags: rows of any number of axes, with missing values and categories."""

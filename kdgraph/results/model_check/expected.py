@@ -69,7 +69,7 @@ def compare_proba(proba: np.ndarray, expected: np.ndarray) -> Agreement:
 def compare_with_file(
     path: Path, proba: np.ndarray, predicted: np.ndarray, classes: Sequence[Any]
 ) -> Agreement:
-    """Compare the predictions of a model with those in a file.
+    r"""Compare the predictions of a model with those in a file.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def compare_with_file(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "mine.csv")
-    ...     _ = path.write_text("yes,no\\n0.75,0.25\\n0.5,0.5\\n")
+    ...     _ = path.write_text("yes,no\n0.75,0.25\n0.5,0.5\n")
     ...     proba = np.array([[0.25, 0.75], [0.5, 0.5]])
     ...     compare_with_file(path, proba, np.array([1, 0]), ["no", "yes"]).n_different
     0
