@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
+from kdgraph.persistence.sklearn_names import CLASSES, FUNCTIONS
 
 # The library's packages with classes of fitted models, without the command line. Data sets are
 # included, because a network that was trained with outliers refers to their data set.
@@ -33,45 +34,6 @@ _EXCLUDED_MODULES = (
     "kdgraph.geometry.activations:Call",
     "kdgraph.parents.networks.checkpoint",
 )
-# The public classes of these packages and modules are estimators and what they consist of. Others,
-# such as sklearn.datasets, sklearn.utils and sklearn.externals, fetch data, run processes or parse
-# files.
-_SKLEARN_PACKAGES = """
-    calibration cluster compose covariance cross_decomposition decomposition
-    discriminant_analysis dummy ensemble feature_extraction feature_selection frozen
-    gaussian_process impute isotonic kernel_approximation kernel_ridge linear_model manifold
-    mixture model_selection multiclass multioutput naive_bayes neighbors neural_network
-    pipeline preprocessing random_projection semi_supervised svm tree
-"""
-# Losses and links of gradient boosting and generalised linear models: classes with public names in
-# a private package.
-_SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
-# Private classes, and classes of other packages, that fitted public estimators have as attributes:
-# CalibratedClassifierCV, Birch, BisectingKMeans, HistGradientBoostingClassifier,
-# GaussianProcessClassifier, all searches and stacks with a scorer or with metadata routing. Without
-# them these could not be saved, because no public API rebuilds a fitted estimator from its parts.
-# The list contains names only: a class is imported when a file contains it, and a version of
-# scikit-learn without it rejects that file in one line. A scorer calls a method that one of its
-# fields names; the module checks restricts it to methods that predict.
-_SKLEARN_PRIVATE_CLASSES = frozenset(
-    f"sklearn.{name}"
-    for name in (
-        "calibration:_CalibratedClassifier",
-        "calibration:_SigmoidCalibration",
-        "calibration:_TemperatureScaling",
-        "cluster._birch:_CFNode",
-        "cluster._birch:_CFSubcluster",
-        "cluster._bisect_k_means:_BisectingTree",
-        "ensemble._hist_gradient_boosting.binning:_BinMapper",
-        "gaussian_process._gpc:_BinaryGaussianProcessClassifierLaplace",
-        "metrics._scorer:_CurveScorer",
-        "metrics._scorer:_PassthroughScorer",
-        "metrics._scorer:_Scorer",
-        "utils._bunch:Bunch",
-        "utils._metadata_requests:MetadataRequest",
-        "utils._metadata_requests:MethodMetadataRequest",
-    )
-)
 # Estimators of libraries of boosted trees. What they are fitted to is in the library's own format,
 # see the module boosters.
 _BOOSTING_CLASSES = frozenset(
@@ -85,25 +47,9 @@ _BOOSTING_CLASSES = frozenset(
     )
 )
 _TORCH_PACKAGE = "torch.nn.modules"
-# Modules whose public functions a model may refer to: they compute with their arguments only.
-# Functions of other modules fetch data or write files. f_classif, accuracy_score and the like are
-# public but defined in private modules. A file names the module of the definition, so that a name
-# leads to one function only; and public modules such as sklearn.metrics also export functions that
-# are not listed here.
-_FUNCTION_MODULES = (
-    "sklearn.feature_selection._mutual_info",
-    "sklearn.feature_selection._univariate_selection",
-    "sklearn.metrics._classification",
-    "sklearn.metrics._ranking",
-    "sklearn.metrics._regression",
-    "sklearn.metrics.pairwise",
-    "torch.nn.functional",
-)
-# The two algorithms of k-means, one of which a fitted BisectingKMeans has as an attribute.
-_PRIVATE_FUNCTIONS = (
-    "sklearn.cluster._kmeans:_kmeans_single_elkan",
-    "sklearn.cluster._kmeans:_kmeans_single_lloyd",
-)
+# Its public functions compute with their arguments only. A file names the module of the definition,
+# so that a name leads to one function only.
+_TORCH_FUNCTIONS = "torch.nn.functional"
 _NAME_PATTERN = re.compile(r"[\w.]+:[\w.]+")
 # Flag of types that are defined in Python (Py_TPFLAGS_HEAPTYPE), unlike most compiled ones.
 _HEAP_TYPE = 1 << 9
@@ -226,15 +172,28 @@ def is_plain_type(cls: type) -> bool:
     return BUILTIN_TYPES.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 
+def is_public_class(name: str) -> bool:
+    """Return whether a file of any origin may contain the class, ``package.module:Class``.
+
+    These are scalar types of NumPy, and the closed list of scikit-learn's classes.
+
+    Examples
+    --------
+    >>> is_public_class("sklearn.svm._classes:SVC"), is_public_class("kdgraph.fitted:FittedParent")
+    (True, False)
+    """
+    module, _, qualified = name.partition(":")
+    if module == "numpy":
+        cls = getattr(np, qualified, None)
+        return isinstance(cls, type) and issubclass(cls, np.generic)
+    return name in CLASSES
+
+
 def _is_listed_class(name: str) -> bool:
     module, _, qualified = name.partition(":")
     package, *inner = module.split(".")
-    if package == "numpy":
-        return (
-            not inner
-            and isinstance(cls := getattr(np, qualified, None), type)
-            and issubclass(cls, np.generic)
-        )
+    if is_public_class(name):
+        return True
     if package == "kdgraph":
         return (
             bool(inner)
@@ -242,12 +201,6 @@ def _is_listed_class(name: str) -> bool:
             and not _is_below(module, _EXCLUDED_MODULES)
             and name not in _EXCLUDED_MODULES
         )
-    if package == "sklearn":
-        is_listed_module = module in _SKLEARN_MODULES or (
-            bool(inner) and inner[0] in _SKLEARN_PACKAGES.split() and "tests" not in inner
-        )
-        is_public_class = is_listed_module and not qualified.startswith("_")
-        return is_public_class or name in _SKLEARN_PRIVATE_CLASSES
     if name in _BOOSTING_CLASSES:
         return True
     return module.startswith(f"{_TORCH_PACKAGE}.") and not qualified.startswith("_")
@@ -255,9 +208,7 @@ def _is_listed_class(name: str) -> bool:
 
 def _is_listed_function(name: str) -> bool:
     module, _, qualified = name.partition(":")
-    return (
-        module in _FUNCTION_MODULES and not qualified.startswith("_")
-    ) or name in _PRIVATE_FUNCTIONS
+    return name in FUNCTIONS or (module == _TORCH_FUNCTIONS and not qualified.startswith("_"))
 
 
 def _is_below(name: str, packages: Sequence[str]) -> bool:

@@ -31,13 +31,7 @@ from kdgraph.persistence.allowed import (
     unlisted_names,
 )
 from kdgraph.persistence.archive import DamagedFileError, LoadError, SaveError, damage_message
-from kdgraph.persistence.checks import (
-    check_state,
-    imported_names,
-    object_checks,
-    omitted_attribute,
-    post_load_hook,
-)
+from kdgraph.persistence.checks import check_state, imported_names, object_checks
 from kdgraph.persistence.kinds import (
     CODECS_BY_TAG,
     STRUCTURED_CODEC,
@@ -47,6 +41,8 @@ from kdgraph.persistence.kinds import (
     trees_from_columns,
     value_codec_of,
 )
+from kdgraph.persistence.objects import ObjectBuilder
+from kdgraph.persistence.predictor_checks import omitted_attribute
 
 # Smaller arrays, in bytes, share a member of the zip: a member costs about 0.1 ms, and a forest has
 # thousands of arrays.
@@ -337,7 +333,7 @@ class Decoder:
     ) -> None:
         self.document, self.arrays, self.shared, self.admitted = document, arrays, shared, admitted
         self._values: list[Any] = []
-        self._pending_hooks: list[tuple[Callable[[Any], None], Any]] = []
+        self._objects = ObjectBuilder()
         self._decoders: dict[str, Callable[[list[Any], int], Any]] = {
             "list": self._list,
             "dict": self._dict,
@@ -381,8 +377,7 @@ class Decoder:
             )
             value = self.decode(self.document["value"])
             # The checks come last, because an object may refer to later parts of the document.
-            for check, restored in self._pending_hooks:
-                check(restored)
+            self._objects.check(self._check_called)
         except LoadError:
             raise
         # A document of any origin can lead to every exception of the codecs and checks, and of
@@ -442,18 +437,11 @@ class Decoder:
 
     def _object(self, node: list[Any], number: int) -> Any:
         cls, fields = self._classes[node[1]]
-        if not is_plain_object(cls):
-            raise TypeError(f"{cls.__qualname__} is more than its fields")
-        if fields is not None:
-            self._values[number] = result = cls.__new__(cls)
-            items = (item if type(item) in _JSON_TYPES else self.decode(item) for item in node[2:])
-            _set_state(result, dict(zip(fields, items, strict=True)))
-        else:
-            result = self._object_with_items(cls, node, number)
-        checks = [*object_checks(cls), self._check_called]
-        if (hook := post_load_hook(cls)) is not None:
-            checks.append(hook)
-        self._pending_hooks += [(check, result) for check in checks]
+        if fields is None:
+            return self._object_with_items(cls, node, number)
+        self._values[number] = result = self._objects.new(cls)
+        items = (item if type(item) in _JSON_TYPES else self.decode(item) for item in node[2:])
+        self._set_state(result, dict(zip(fields, items, strict=True)))
         return result
 
     def _check_called(self, result: Any) -> None:
@@ -475,36 +463,25 @@ class Decoder:
         state = self.decode(node[2])
         items = [self.decode(item) for item in node[3:]]
         if items and issubclass(cls, tuple):
-            return tuple.__new__(cls, *items)  # pyright: ignore[reportCallIssue]
+            return self._objects.new_tuple(cls, *items)
         # A class whose ``__new__`` requires arguments raises TypeError.
-        self._values[number] = result = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
+        self._values[number] = result = self._objects.new(cls)
         if items:
             dict.update(result, *items)
-        if state is not None:
-            _set_state(result, state)
+        self._set_state(result, state)
         return result
 
+    def _set_state(self, result: Any, state: Any) -> None:
+        """Set the state of an object, and for scikit-learn the version that it compares."""
+        if (
+            type(result).__module__.startswith("sklearn.")
+            and isinstance(state, dict)
+            and hasattr(result, "get_params")
+        ):
+            from sklearn import __version__
 
-def _set_state(result: Any, state: Any) -> None:
-    """Set the state of an object with the method of its class."""
-    check_state(type(result), state)
-    if (
-        type(result).__module__.startswith("sklearn.")
-        and isinstance(state, dict)
-        and hasattr(result, "get_params")
-    ):
-        from sklearn import __version__
-
-        state[_SKLEARN_VERSION_FIELD] = __version__
-    setstate = getattr(type(result), "__setstate__", None)
-    if setstate is not None:
-        setstate(result, state)
-        return
-    fields, slots = state if isinstance(state, tuple) else (state, None)
-    if fields:
-        result.__dict__.update(fields)
-    for name, item in (slots or {}).items():
-        object.__setattr__(result, name, item)
+            state[_SKLEARN_VERSION_FIELD] = __version__
+        self._objects.set_state(result, state)
 
 
 def _library_codec_by_tag(tag: str) -> Any:

@@ -97,8 +97,14 @@ _BIT_GENERATORS = {
     )
 }
 
+_LAST_POSITIONS = {"MT19937": 624, "Philox": 4}
+
 
 def _bit_generator(state: dict[str, Any]) -> Any:
+    # The compiled generators take their next number from a position that they do not check.
+    position = state["state"].get("pos", state.get("buffer_pos", 0))
+    if not 0 <= position <= _LAST_POSITIONS.get(state["bit_generator"], position):
+        raise ValueError(f"a {state['bit_generator']} has no position {position}")
     result: Any = _BIT_GENERATORS[state["bit_generator"]](0)
     result.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
     return result
