@@ -28,16 +28,12 @@ from kdgraph.fitted.source import (
     import_object,
     names_function,
 )
-from kdgraph.persistence.allowed import unlisted_names
-from kdgraph.persistence.checks import check_state, post_load_hook
-from kdgraph.persistence.kinds import is_compiled_tree
-from kdgraph.persistence.tree_files import problem_of_tree
+from kdgraph.persistence import LoadError, UntrustedFileError
+from kdgraph.persistence.skops_files import read_skops
 from kdgraph.wording import first_line, some
 
 _MAX_LISTED_TYPES = 5
 _ANY_FRAME = ModelColumns(takes_frames=True)
-# Types that pipelines of scikit-learn contain, besides those that kdgraph's own files may contain.
-_HARMLESS_TYPES = {"numpy:dtype"}
 
 
 def read_model(source: ModelSource, content: bytes) -> ExternalModel:
@@ -82,56 +78,27 @@ def _read_function(source: ModelSource) -> ExternalModel:
 
 
 def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:
+    if source.trust:
+        return model_of_estimator(source, _trusted_skops(source, content), "skops")
+    try:
+        estimator = read_skops(content)
+    except UntrustedFileError as error:
+        raise source.untrusted(f"{error}: {some(error.names, _MAX_LISTED_TYPES)}") from error
+    except LoadError as error:
+        raise source.error(str(error)) from error
+    return model_of_estimator(source, estimator, "skops")
+
+
+def _trusted_skops(source: ModelSource, content: bytes) -> Any:
+    """Return what skops reads, of any types."""
     try:
         from skops import io as skops_io
     except ImportError as error:
         raise source.not_installed("skops", "skops") from error
     try:
-        unknown = skops_io.get_untrusted_types(data=content)
+        return skops_io.loads(content, trusted=skops_io.get_untrusted_types(data=content))
     except Exception as error:  # any: the schema may be of any origin
         raise source.error(f"is no skops file, or damaged ({first_line(error)})") from error
-    # A module is divided from the name of its class by a colon in the list of kdgraph.
-    names = [":".join(name.rsplit(".", 1)) for name in unknown]
-    unlisted = set(unlisted_names(names)) - _HARMLESS_TYPES
-    if unlisted and not source.trust:
-        types = some([name.replace(":", ".") for name in sorted(unlisted)], _MAX_LISTED_TYPES)
-        raise source.untrusted(f"holds types that are not known to be harmless: {types}")
-    try:
-        estimator = skops_io.loads(content, trusted=unknown)
-        _check_objects(estimator)
-    except Exception as error:  # any: as above
-        raise source.error(f"is damaged ({first_line(error)})") from error
-    return model_of_estimator(source, estimator, "skops")
-
-
-def _check_objects(estimator: Any) -> None:
-    """Raise ValueError for trees whose nodes lead nowhere, and for state that replaces methods.
-
-    Compiled code follows the nodes of a tree without checks of bounds.
-    """
-    pending, seen = [estimator], set()
-    while pending:
-        value = pending.pop()
-        if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
-            continue
-        seen.add(id(value))
-        if isinstance(value, Mapping):
-            pending += value.values()
-        elif isinstance(value, list | tuple | set):
-            pending += value
-        elif isinstance(value, np.ndarray):
-            pending += value.ravel().tolist() if value.dtype == object else []
-        elif is_compiled_tree(value):
-            problem = problem_of_tree(
-                value.children_left, value.children_right, value.feature, value.n_features
-            )
-            if problem:
-                raise ValueError(problem)
-        elif hasattr(value, "__dict__"):
-            check_state(type(value), vars(value))
-            if (hook := post_load_hook(type(value))) is not None:
-                hook(value)
-            pending += vars(value).values()
 
 
 def _read_pickle(source: ModelSource, content: bytes) -> ExternalModel:

@@ -7,14 +7,12 @@ An :class:`ExternalModel` is a function from rows to outputs with what is known 
 from __future__ import annotations
 
 import importlib.util
-import io
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +20,7 @@ import numpy as np
 from kdgraph.errors import DataError
 from kdgraph.fitted.columns import ANY_COLUMNS, ColumnError, ModelColumns
 from kdgraph.parameters import Unseen
+from kdgraph.persistence.zip_members import MAX_BYTES, ZipMembers
 
 FittedTask = Literal["classification", "regression"]
 OutputKind = Literal["probabilities", "logits", "values"]
@@ -29,9 +28,6 @@ OutputKind = Literal["probabilities", "logits", "values"]
 MODEL_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """An import path ``package.module:name``."""
 
-_MAX_BYTES = 4 * 1024**3
-# A zip archive of 1 kB can hold 1 MB of zeros. Trees compress about tenfold.
-_MAX_EXPANSION, _MIN_EXPANDED_BYTES = 100, 64 * 1024**2
 _TRUST = "if you know and trust its origin, give {key}trust=true"
 
 
@@ -183,7 +179,7 @@ def read_content(source: ModelSource) -> bytes:
     path = Path(source.path).expanduser()
     try:
         size = path.stat().st_size
-        if size > _MAX_BYTES:
+        if size > MAX_BYTES:
             raise source.error(f"has {size / 1024**3:.1f} GiB, and 4 GiB are the most")
         return path.read_bytes()
     except OSError as error:
@@ -199,23 +195,10 @@ def check_archive(source: ModelSource, content: bytes) -> list[str]:
     Raises
     ------
     DataError
-        If the archive is damaged, names a file outside of itself, or expands to more than 100
-        times its size.
+        If the archive is damaged, names a file outside of itself or one member twice, or expands to
+        more than 100 times its size.
     """
     try:
-        members = zipfile.ZipFile(io.BytesIO(content)).infolist()
-    except zipfile.BadZipFile as error:
-        raise source.error(f"is damaged ({error})") from error
-    for member in members:
-        # zipfile replaces a backslash on Windows only.
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        if ".." in parts or member.filename.startswith(("/", "\\")) or ":" in (parts or ("",))[0]:
-            raise source.error(f"is refused: it names a file outside of it, {member.filename!r}")
-    expanded = sum(member.file_size for member in members)
-    limit = min(max(_MAX_EXPANSION * len(content), _MIN_EXPANDED_BYTES), _MAX_BYTES)
-    if expanded > limit:
-        raise source.error(
-            f"is refused: its {len(content):,} bytes expand to {expanded:,}, and {limit:,} are the"
-            " most"
-        )
-    return [member.filename for member in members]
+        return list(ZipMembers(content))
+    except ValueError as error:
+        raise source.error(str(error)) from error
