@@ -1,7 +1,7 @@
 """Boosted trees in the own files of XGBoost, LightGBM and CatBoost.
 
-Models of several quantiles of XGBoost and CatBoost predict distributions. Trees are checked before
-the library reads them, see :mod:`kdgraph.persistence.tree_files`. Original to kdgraph.
+Models of several quantiles of XGBoost and CatBoost predict distributions. XGBoost and LightGBM read
+what :mod:`kdgraph.persistence` has checked and written again. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -17,17 +17,13 @@ import numpy as np
 from kdgraph.distributions import Normal, QuantileGrid
 from kdgraph.fitted.boosting_columns import catboost_columns, lightgbm_columns, xgboost_columns
 from kdgraph.fitted.source import ExternalModel, ModelSource
-from kdgraph.persistence.tree_files import (
-    problem_of_lightgbm_trees,
-    problem_of_xgboost_trees,
-    xgboost_document,
-)
+from kdgraph.persistence.lightgbm_files import rewrite_lightgbm
+from kdgraph.persistence.xgboost_files import rewrite_xgboost
 from kdgraph.wording import first_line
 
 _OF_SEVERAL_LABELS = ("MultiLogloss", "MultiCrossEntropy")
 _NO_THRESHOLD = 0.5
 """Threshold at which the label is that of the largest probability."""
-_DAMAGED = "its trees are damaged"
 SEVERAL_OUTCOMES = (
     "predicts several outcomes of a row; save a model of one outcome, or of its quantiles"
 )
@@ -55,16 +51,23 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
         raise source.not_installed("xgboost", "boosting") from error
     booster = xgboost.Booster()
     try:
-        document = xgboost_document(content)
-        problem = problem_of_xgboost_trees(document["learner"])
-        if problem is None:
-            booster.load_model(bytearray(content))
+        content, document = rewrite_xgboost(content)
+        booster.load_model(bytearray(content))
         learner = document["learner"]
+        objective = learner["objective"]["name"]
+        # The class of XGBoost that saved it; the trees alone do not show what reg:logistic is for.
+        saved_by = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
+        is_known_class = objective.startswith(("binary:", "multi:")) or saved_by == "classifier"
+        is_class = source.task == "classification" or (source.task is None and is_known_class)
+        if saved_by is None:
+            saved_by = "classifier" if is_class else "regressor"
+        classes = {"classifier": xgboost.XGBClassifier, "regressor": xgboost.XGBRegressor}
+        estimator = None
+        if saved_by in classes:
+            estimator = classes[saved_by]()
+            estimator.load_model(bytearray(content))
     except Exception as error:  # any: the parser reports damage as errors of many types
         raise source.error(f"is no model of XGBoost, or damaged ({first_line(error)})") from error
-    if problem:
-        raise source.error(f"{_DAMAGED} ({problem})")
-    objective = learner["objective"]["name"]
     # A column of logits before the softmax, where the objective predicts labels.
     margin = objective in ("multi:softmax", "binary:logitraw")
     with source.errors():
@@ -84,17 +87,6 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
         distribution = _quantile_function(predict, levels)
     if objective in ("binary:hinge",) or objective.startswith(("rank:", "survival:")):
         raise source.error(f"has the objective {objective}, which predicts no probabilities")
-    # The class of XGBoost that saved it; the trees alone do not show what reg:logistic is for.
-    saved_by = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
-    is_known_class = objective.startswith(("binary:", "multi:")) or saved_by == "classifier"
-    is_class = source.task == "classification" or (source.task is None and is_known_class)
-    if saved_by is None:
-        saved_by = "classifier" if is_class else "regressor"
-    classes = {"classifier": xgboost.XGBClassifier, "regressor": xgboost.XGBRegressor}
-    estimator = None
-    if saved_by in classes:
-        estimator = classes[saved_by]()
-        estimator.load_model(bytearray(content))
     n_classes = max(int(learner["learner_model_param"]["num_class"]), 2)
     outputs = "logits" if margin else source.outputs or "probabilities"
     return ExternalModel(
@@ -151,13 +143,10 @@ def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
     except ImportError as error:
         raise source.not_installed("lightgbm", "boosting") from error
     try:
-        text = content.decode()
-        problem = problem_of_lightgbm_trees(text)
-        booster = None if problem else lightgbm.Booster(model_str=text)
+        text = rewrite_lightgbm(content.decode())
+        booster = lightgbm.Booster(model_str=text)
     except Exception as error:  # any: as above
         raise source.error(f"is no model of LightGBM, or damaged ({first_line(error)})") from error
-    if booster is None:
-        raise source.error(f"{_DAMAGED} ({problem})")
     found = re.search(r"^objective=(\S+)", text, re.MULTILINE)
     objective = found[1] if found else "custom"
     if objective in ("lambdarank", "rank_xendcg"):

@@ -54,7 +54,7 @@ _LENGTHS = "arrays of different lengths"
 
 
 def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
-    """Return a model as a document in UBJSON, from what was parsed of this one, and its learner.
+    """Return a model as a document in UBJSON, from what was parsed of this one, and that document.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
     Returns
     -------
     content : bytes
-        The document.
-    learner : dict
-        Its entry "learner".
+        The document in UBJSON.
+    document : dict
+        The same as dictionaries, lists and arrays.
 
     Raises
     ------
@@ -83,9 +83,11 @@ def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
     """
     is_json = content[:2] in (b'{"', b"{\n", b"{ ")
     document = json.loads(content) if is_json else decode_ubjson(content)
-    learner = _learner(document["learner"])
-    version = [int(number) for number in document.get("version", (1, 0, 0))]
-    return encode_ubjson({"learner": learner, "version": version}), learner
+    checked = {
+        "learner": _learner(document["learner"]),
+        "version": [int(number) for number in document.get("version", (1, 0, 0))],
+    }
+    return encode_ubjson(checked), checked
 
 
 def _learner(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,12 +101,11 @@ def _learner(given: Mapping[str, Any]) -> dict[str, Any]:
     base_scores = _numbers_of_text(parameters["base_score"])
     if len(base_scores) not in (1, n_groups):
         raise ValueError("base_score has another number of entries than there are outputs")
-    booster = _booster(given["gradient_booster"], n_features, n_groups)
     learner: dict[str, Any] = {
-        "attributes": _attributes(given.get("attributes", {}), booster),
+        "attributes": _attributes(given.get("attributes", {})),
         "feature_names": _names(given.get("feature_names", []), n_features),
         "feature_types": _names(given.get("feature_types", []), n_features),
-        "gradient_booster": booster,
+        "gradient_booster": _booster(given["gradient_booster"], n_features, n_groups),
         "learner_model_param": parameters,
         "objective": _objective(given["objective"], n_classes, n_targets),
     }
@@ -296,15 +297,11 @@ def _category_column(given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     return {"offsets": offsets, "values": names}, len(offsets) - 1
 
 
-def _attributes(given: Mapping[str, Any], booster: Mapping[str, Any]) -> dict[str, str]:
+def _attributes(given: Mapping[str, Any]) -> dict[str, str]:
     attributes = _texts(given)
-    model = booster.get("gbtree", booster)["model"]
-    n_rounds = len(model.get("iteration_indptr", model.get("trees", ()))) or model.get(
-        "boosted_rounds", 0
-    )
     best = attributes.get("best_iteration")
-    if best is not None and not (_INTEGER.fullmatch(best) and 0 <= int(best) < max(n_rounds, 1)):
-        raise ValueError("its best iteration is not there")
+    if best is not None and not _INTEGER.fullmatch(best):
+        raise ValueError("best_iteration is no whole number")
     return attributes
 
 

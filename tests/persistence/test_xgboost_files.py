@@ -215,10 +215,7 @@ EDITS: dict[str, tuple[Callable[[], bytes], str]] = {
     "names": (in_learner("feature_names", value=["a"]), "another number of names"),
     "types": (in_learner("feature_types", value=["x"] * 4), "unknown type"),
     "best iteration": (
-        in_learner("attributes", value={"best_iteration": "99"}), "best iteration is not there",
-    ),
-    "best iteration of words": (
-        in_learner("attributes", value={"best_iteration": "x"}), "best iteration is not there",
+        in_learner("attributes", value={"best_iteration": "x"}), "best_iteration is no whole number",
     ),
 }  # fmt: skip
 
