@@ -1,8 +1,9 @@
 """Codecs of the fitted trees of XGBoost, LightGBM and CatBoost.
 
-Each library writes its model into memory and reads it again, without pickle. Trees of XGBoost and
-LightGBM are checked before these libraries read them; CatBoost checks its own. No library is
-imported before a value of it is written or read. Original to kdgraph.
+Each library writes its model into memory and reads it again, without pickle. XGBoost and LightGBM
+read what was checked and written again (:mod:`~kdgraph.persistence.xgboost_files`,
+:mod:`~kdgraph.persistence.lightgbm_files`); CatBoost alone parses its own. No library is imported
+before a value of it is written or read. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -15,11 +16,8 @@ import numpy as np
 
 from kdgraph.persistence.archive import LoadError
 from kdgraph.persistence.kinds import ValueCodec
-from kdgraph.persistence.tree_files import (
-    problem_of_lightgbm_trees,
-    problem_of_xgboost_trees,
-    xgboost_document,
-)
+from kdgraph.persistence.lightgbm_files import rewrite_lightgbm
+from kdgraph.persistence.xgboost_files import rewrite_xgboost
 from kdgraph.wording import first_line
 
 _CATBOOST_CLASSES = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor")
@@ -32,8 +30,7 @@ def _xgboost_to_parts(booster: Any) -> tuple[Any, ...]:
 def _xgboost_from_parts(memory: np.ndarray) -> Any:
     from xgboost import Booster
 
-    content = memory.tobytes()
-    _refuse(problem_of_xgboost_trees(xgboost_document(content)["learner"]))
+    content, _ = rewrite_xgboost(memory.tobytes())
     booster = Booster()
     booster.load_model(bytearray(content))
     return booster
@@ -48,9 +45,7 @@ def _lightgbm_to_parts(booster: Any) -> tuple[Any, ...]:
 def _lightgbm_from_parts(memory: np.ndarray, best_iteration: int) -> Any:
     from lightgbm import Booster
 
-    text = memory.tobytes().decode()
-    _refuse(problem_of_lightgbm_trees(text))
-    booster = Booster(model_str=text)
+    booster = Booster(model_str=rewrite_lightgbm(memory.tobytes().decode()))
     booster.best_iteration = int(best_iteration)
     return booster
 
@@ -70,17 +65,11 @@ def _catboost_from_parts(name: str, parameters: dict[str, Any], memory: np.ndarr
     import catboost
 
     if name not in _CATBOOST_CLASSES:
-        _refuse(f"{name!r} is none of its classes {', '.join(_CATBOOST_CLASSES)}")
+        raise ValueError(f"{name!r} is none of its classes {', '.join(_CATBOOST_CLASSES)}")
     model = getattr(catboost, name)(**parameters)
     if memory.size:
         model.load_model(blob=memory.tobytes())
     return model
-
-
-def _refuse(problem: str | None) -> None:
-    """Raise ValueError if there is a problem."""
-    if problem:
-        raise ValueError(problem)
 
 
 CODECS = {
