@@ -7,7 +7,6 @@ a single tensor of probabilities, logits or values. Original to kdgraph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kdgraph.fitted.columns import ModelColumns
 from kdgraph.fitted.source import ExternalModel, ModelSource, OutputKind
+from kdgraph.persistence import LoadError, UntrustedFileError
+from kdgraph.persistence.onnx_files import rewrite_onnx
 from kdgraph.wording import first_line
 
 _DTYPES = {
@@ -42,35 +43,31 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     Raises
     ------
     DataError
-        If onnx or onnxruntime is not installed, the file is damaged or refers to other files, or
-        its outputs are ambiguous.
+        If onnx or onnxruntime is not installed, the file is damaged or refers to other files, needs
+        operators of another library and is not trusted, or its outputs are ambiguous.
     """
     try:
-        import onnx
+        import onnx  # noqa: F401
         import onnxruntime
     except ImportError as error:
         raise source.not_installed("onnxruntime", "onnx") from error
     try:
-        graph = onnx.load_model_from_string(content).graph
+        content, model = rewrite_onnx(content, trust=source.trust)
+    except UntrustedFileError as error:
+        raise source.untrusted(str(error)) from error
+    except LoadError as error:
+        raise source.error(str(error)) from error
     except Exception as error:  # any: protobuf's errors have no public base
         raise source.error(f"is no ONNX file, or damaged ({first_line(error)})") from error
-    # Weights in other files would be opened by names that this file chose.
-    external = [
-        tensor.name
-        for tensor in _tensors(graph)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL
-    ]
-    if external:
-        raise source.error(
-            f"keeps weights in other files ({external[0]}); save it in one:"
-            " onnx.save(model, file, save_as_external_data=False)"
-        )
+    graph = model.graph
     options = onnxruntime.SessionOptions()
     # Sums of several threads have no fixed order.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            content, options, providers=["CPUExecutionProvider"], enable_fallback=0
+        )
     except Exception as error:  # any: onnxruntime's errors have no public base
         raise source.error(f"cannot be run by onnxruntime ({first_line(error)})") from error
     output, kind = _choose_output(source, session, graph)
@@ -142,26 +139,13 @@ def _choose_output(source: ModelSource, session: Any, graph: Any) -> tuple[str, 
     return name, kind
 
 
-def _tensors(graph: Any) -> Iterator[Any]:
-    """Yield the tensors of a graph and of the graphs inside of it."""
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.node or inner.initializer:
-                    yield from _tensors(inner)
-
-
 def _class_labels(graph: Any) -> tuple[Any, ...] | None:
     """Return the labels that the operators of classifiers have as an attribute, or None."""
     labels: tuple[Any, ...] | None = None
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.name.startswith("classlabels"):
-                texts = tuple(text.decode() for text in attribute.strings)
+                texts = tuple(text.decode(errors="replace") for text in attribute.strings)
                 labels = texts or tuple(attribute.ints) or labels
     return labels
 
