@@ -1,7 +1,8 @@
 """Models in files of torch: weights, whole modules, TorchScript and exported programs.
 
 Weights are read by ``torch.load(weights_only=True)``, which builds nothing but tensors and plain
-containers. Whole modules are pickles. The documentation of ``torch.jit.load`` and of
+containers, from an archive that is written again from the one that was checked. Whole modules are
+pickles. The documentation of ``torch.jit.load`` and of
 ``torch.export.load``, which unpickle too, warns against files of others, so that they need trust.
 Original to kdgraph.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import io
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +27,7 @@ from kdgraph.fitted.source import (
     import_object,
 )
 from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.persistence.zip_members import ZipMembers
 from kdgraph.wording import first_line
 
 _BLOCK_ROWS = 1024
@@ -89,7 +92,7 @@ def _load_exported(content: bytes) -> Any:
 def _load_pickle(source: ModelSource, content: bytes) -> Any:
     """Return weights, or the whole module of a trusted file."""
     try:
-        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        return torch.load(io.BytesIO(_rewritten(content)), map_location="cpu", weights_only=True)
     except Exception as error:  # any: as above
         if not source.trust:
             raise source.untrusted(
@@ -100,6 +103,20 @@ def _load_pickle(source: ModelSource, content: bytes) -> Any:
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
     except Exception as error:  # any: as above
         raise source.error(f"is no file of torch, or damaged ({first_line(error)})") from error
+
+
+def _rewritten(content: bytes) -> bytes:
+    """Return an archive with the members that Python's zipfile finds; other content as it is.
+
+    torch has a reader of zip archives of its own, which may find others.
+    """
+    if content[:4] != b"PK\x03\x04":
+        return content
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, member in ZipMembers(content).items():
+            archive.writestr(name, member)
+    return buffer.getvalue()
 
 
 def _module(source: ModelSource, value: Any) -> nn.Module:
@@ -121,7 +138,7 @@ def _module(source: ModelSource, value: Any) -> nn.Module:
         )
     try:
         module.load_state_dict(weights)
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:  # any: weights may be whatever a file can hold
         details = " ".join(str(error).split())
         raise source.error(f"its weights are not those of {source.factory} ({details})") from error
     return module.eval()

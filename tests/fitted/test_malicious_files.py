@@ -221,3 +221,46 @@ def test_onnx_files_with_weights_in_other_files_are_refused(tmp_path):
         "keeps weights in other files (weights); save it in one: onnx.save(model, file,"
         " save_as_external_data=False)"
     )
+
+
+def make_linear() -> torch.nn.Module:
+    return torch.nn.Linear(3, 2)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_edited_weights_are_refused(tmp_path, legacy):
+    """torch would fill the rest of a tensor with what the memory contains."""
+    factory, path = {"object": f"{__name__}:make_linear"}, tmp_path / "model.pt"
+    buffer = io.BytesIO()
+    torch.save(make_linear().state_dict(), buffer, _use_new_zipfile_serialization=not legacy)
+    path.write_bytes(buffer.getvalue())
+    load_fitted(str(path), classes=[0, 1], **factory)
+    content = buffer.getvalue()
+    if not legacy:
+        with zipfile.ZipFile(buffer) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        name = next(name for name in members if name.endswith("data.pkl"))
+        content = members[name]
+    # The shape (2, 3) of the weights, as the pickle has it.
+    shape = b"K\x02K\x03\x86"
+    assert content.count(shape) == 1
+    content = content.replace(shape, b"K\xffK\x03\x86")
+    edited = content if legacy else zip_of(**members | {name: content})
+    assert refusal(path, edited, **factory).startswith("holds more than weights, or is damaged")
+
+
+def test_weights_of_other_types_are_refused(tmp_path):
+    content = torch_file_of({"weight": {"a": 1}, 3: None})
+    message = refusal(tmp_path / "model.pt", content, object=f"{__name__}:make_linear")
+    assert message.startswith(f"its weights are not those of {__name__}:make_linear (")
+
+
+def test_archives_with_two_members_of_one_name_are_refused(tmp_path):
+    """Two readers may find different ones."""
+    buffer = io.BytesIO(torch_file_of(make_linear().state_dict()))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr(name, b"")
+    message = refusal(tmp_path / "model.pt", buffer.getvalue(), object=f"{__name__}:make_linear")
+    assert message == "is refused: it holds two members of one name"
