@@ -1,0 +1,71 @@
+"""Models that only their own library can parse, read in a process of their own first.
+
+A damaged model of CatBoost can end the process that reads it, or that predicts with it. So a process
+that has nothing to lose does both. Original to kdgraph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from kdgraph.persistence import catboost_trial
+from kdgraph.persistence.archive import LoadError
+
+_MAX_SECONDS = 300
+_passed: set[bytes] = set()
+"""Digests of contents that have passed in this process."""
+
+
+def try_catboost(content: bytes) -> None:
+    """Raise LoadError if a process ends when it reads a model of CatBoost and predicts with it.
+
+    It costs a second, once for each content in this process.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of a file of any origin.
+
+    Raises
+    ------
+    LoadError
+        If the process ends by a signal, or does not end in five minutes.
+
+    Examples
+    --------
+    >>> try_catboost(b"no model")  # CatBoost itself refuses it in a line
+    """
+    digest = hashlib.sha256(content).digest()
+    if digest in _passed:
+        return
+    # No module of the working directory, or beside the script, is imported in place of a library.
+    command = [sys.executable, "-P", str(Path(catboost_trial.__file__))]
+    try:
+        process = subprocess.run(
+            command,
+            input=content,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_MAX_SECONDS,
+            check=False,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LoadError(f"is not read in {_MAX_SECONDS} seconds") from error
+    if process.returncode:
+        raise LoadError(f"ends the process that reads it ({_ending(process.returncode)})")
+    _passed.add(digest)
+
+
+def _ending(returncode: int) -> str:
+    """Return how a process ended.
+
+    >>> _ending(-11), _ending(3)
+    ('SIGSEGV', 'exit code 3')
+    """
+    return signal.Signals(-returncode).name if returncode < 0 else f"exit code {returncode}"
