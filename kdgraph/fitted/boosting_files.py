@@ -1,7 +1,8 @@
 """Boosted trees in the own files of XGBoost, LightGBM and CatBoost.
 
 Models of several quantiles of XGBoost and CatBoost predict distributions. XGBoost and LightGBM read
-what :mod:`kdgraph.persistence` has checked and written again. Original to kdgraph.
+what :mod:`kdgraph.persistence` has checked and written again; CatBoost alone parses its files, in a
+process of its own first. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kdgraph.distributions import Normal, QuantileGrid
 from kdgraph.fitted.boosting_columns import catboost_columns, lightgbm_columns, xgboost_columns
 from kdgraph.fitted.source import ExternalModel, ModelSource
 from kdgraph.persistence.lightgbm_files import rewrite_lightgbm
+from kdgraph.persistence.trials import try_catboost
 from kdgraph.persistence.xgboost_files import rewrite_xgboost
 from kdgraph.wording import first_line
 
@@ -197,11 +199,14 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
     except ImportError as error:
         raise source.not_installed("catboost", "boosting") from error
     try:
+        if not source.trust:
+            try_catboost(content)
         model = catboost.CatBoost().load_model(blob=content, format="cbm")
         loss = str(model.get_all_params().get("loss_function", ""))
+        classes = tuple(np.asarray(model.classes_).tolist())
+        columns = catboost_columns(model)
     except Exception as error:  # any: as above
         raise source.error(f"is no model of CatBoost, or damaged ({first_line(error)})") from error
-    classes = tuple(np.asarray(model.classes_).tolist())
     if loss.startswith(_OF_SEVERAL_LABELS):
         raise source.error(SEVERAL_OUTCOMES)
     if classes and source.task == "regression":
@@ -213,8 +218,10 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
             f" {source.key}outputs=logits, or {source.key}task=regression"
         )
     estimator = (catboost.CatBoostClassifier if is_class else catboost.CatBoostRegressor)()
-    estimator.load_model(blob=content, format="cbm")
-    columns = catboost_columns(model)
+    try:
+        estimator.load_model(blob=content, format="cbm")
+    except Exception as error:  # any: as above
+        raise source.error(f"cannot be read by CatBoost ({first_line(error)})") from error
 
     def predict(X: Any) -> np.ndarray:
         if not is_class:
