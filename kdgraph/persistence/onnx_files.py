@@ -1,6 +1,6 @@
 """Models in ONNX, checked and written again for onnxruntime.
 
-onnxruntime opens the files in which a tensor says its numbers are, wherever in the model it stands,
+onnxruntime opens the files that a tensor names for its numbers, wherever in the model it stands,
 and other libraries' operators may open what they like. What it runs is the model that was parsed
 and checked here, without parts that this version of onnx does not know. Original to kdgraph.
 """

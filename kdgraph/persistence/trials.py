@@ -1,7 +1,7 @@
 """Models that only their own library can parse, read in a process of their own first.
 
-A damaged model of CatBoost can end the process that reads it, or that predicts with it. So a process
-that has nothing to lose does both. Original to kdgraph.
+A damaged model of CatBoost can end the process that reads it, or that predicts with it. So a
+process that has nothing to lose does both. Original to kdgraph.
 """
 
 from __future__ import annotations
