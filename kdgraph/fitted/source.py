@@ -110,7 +110,9 @@ class ModelSource:
     def error(self, problem: str) -> DataError:
         """Return an error of one line that begins with the path of the model."""
         first_line = str(problem).strip().split("\n")[0]
-        return DataError(f"{self.key}path={self.path}: {first_line}")
+        # Libraries quote the content of the file, which may move the cursor of a terminal.
+        shown = "".join(sign if sign.isprintable() else "?" for sign in first_line)
+        return DataError(f"{self.key}path={self.path}: {shown}")
 
     @contextmanager
     def errors(self) -> Iterator[None]:
