@@ -16,7 +16,7 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+TEXTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 PICTURES = {".svg", ".png"}
 LONG = 200_000
 """Letters of a page, such as one with a row for each published number, from which on the search

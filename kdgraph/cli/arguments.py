@@ -212,7 +212,8 @@ class FittedModelParser(CommandParser):
         self.add_argument(
             "--trust",
             action="store_true",
-            help="read a model that can run code, such as a pickle, because you know its origin",
+            help="read a model that can run any code, such as a pickle, because you know and"
+            " trust its origin",
         )
         self.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
         self.add_argument(

@@ -1,11 +1,12 @@
 """Models in files of other libraries, read as functions from rows to outputs.
 
-:func:`read_model` finds the library by the ending of the file and its content. Formats without code
-are read as they are: ONNX, the own files of XGBoost, LightGBM and CatBoost, the weights of torch,
-and skops files of types that are known to be harmless; and files of ``kdg repair`` that this user
-has made. Everything else can run code of its writer's choosing when it is read, and is refused
-unless the caller trusts it. The content is read once, into memory, and no library opens a file by a
-name that the content chose. Original to kdgraph.
+:func:`read_model` finds the library by the ending of the file and its content. Files that need no
+trust are parsed and checked here, and their library reads what was checked: ONNX of standard
+operators, the own files of XGBoost and LightGBM, the weights of torch, and skops files of public
+estimators; CatBoost reads its own files in another process first. So are files of ``kdg repair``
+that this user has made. Everything else can run code of its writer's choosing when it is read, and
+is refused unless the caller trusts it. The content is read once, into memory, and no library opens
+a file by a name that the content chose. Original to kdgraph.
 """
 
 from __future__ import annotations

@@ -82,8 +82,9 @@ class FittedParent(BaseEstimator):
         probabilities Float[n, K]. For a table it gets a data frame.
     trust : bool, default=False
         True reads files that can run code of their writer's choosing: pickles, whole modules,
-        TorchScript and exported programs of torch, and skops files with types that skops does not
-        know. Use it only for files of known and trusted origin.
+        TorchScript and exported programs of torch, skops files of more than public estimators, and
+        ONNX files of other operators than the standard's. Use it only for files of known and
+        trusted origin.
     object : str or None, default=None
         For a file of torch weights: the import path ``package.module:factory`` of a function
         without arguments that returns the module.

@@ -172,9 +172,8 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
     -----
     No code is read from a trusted file either: objects of listed classes are created without their
     ``__init__``, no attribute may replace a method, parameters of classes of kdgraph are checked
-    against their annotations, and trees are checked before use. This is a second line of defence
-    and not a guarantee: invalid arrays can make the compiled code of some estimators, such as
-    support vector machines, access memory out of bounds.
+    against their annotations, and so are the arrays that compiled code of scikit-learn does not
+    check. This is a second line of defence and not a guarantee.
 
     Examples
     --------
