@@ -158,7 +158,8 @@ def parser() -> CommandParser:
         metavar="NAME",
         help=(
             "read the model though your key did not make it and it can run code, because you know"
-            " and trust its origin; with a NAME, it may also import that class or package (may be given more than once)"
+            " and trust its origin; with a NAME, it may also import that class or package (may be"
+            " given more than once)"
         ),
     )
     return parser

@@ -326,10 +326,10 @@ def _parameters(lines: list[str]) -> list[str]:
         return []
     try:
         start = lines.index("parameters:")
-        given = [line for line in lines[start + 1 : lines.index("end of parameters")] if line]
+        entries = [line for line in lines[start + 1 : lines.index("end of parameters")] if line]
     except ValueError as error:
         raise ValueError("its parameters have no end") from error
-    matches = [_PARAMETER.fullmatch(line) for line in given]
+    matches = [_PARAMETER.fullmatch(line) for line in entries]
     if not all(matches):
         raise ValueError("a parameter has no value")
     return [

@@ -203,16 +203,16 @@ class _Reader:
         """
         number = node.get("__id__")
         if number in self._values:
-            placed, value = self._values[number]
+            part_name, value = self._values[number]
         else:
-            placed = _placed_name(node)
+            part_name = _part_name(node)
             # A tree of neighbours is built again from its rows.
-            is_rebuilt = placed in _SEARCH_TREES
+            is_rebuilt = part_name in _SEARCH_TREES
             value = None if is_rebuilt else self._readers[node["__loader__"]](node)
             if number is not None:
-                self._values[number] = placed, value
-        if placed is not None:
-            check_place(placed, owner, attribute)
+                self._values[number] = part_name, value
+        if part_name is not None:
+            check_place(part_name, owner, attribute)
         return value
 
     def _object(self, node: Mapping[str, Any]) -> Any:
@@ -334,7 +334,7 @@ class _Reader:
         return kinds.trees_from_columns(columns)[0]
 
 
-def _placed_name(node: Mapping[str, Any]) -> str | None:
+def _part_name(node: Mapping[str, Any]) -> str | None:
     """Return the name of a value that may only be an attribute of some objects, or None."""
     loader, name = node["__loader__"], _name(node)
     if loader == "FunctionNode":

@@ -43,7 +43,7 @@ def try_catboost(content: bytes) -> None:
     digest = hashlib.sha256(content).digest()
     if digest in _passed:
         return
-    # No module of the working directory, or beside the script, is imported in place of a library.
+    # -P: no module of the working directory or of the script's folder hides a library.
     command = [sys.executable, "-P", str(Path(catboost_trial.__file__))]
     try:
         process = subprocess.run(

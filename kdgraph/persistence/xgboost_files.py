@@ -90,8 +90,8 @@ def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
     return encode_ubjson(checked), checked
 
 
-def _learner(given: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = _texts(given["learner_model_param"])
+def _learner(part: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = _texts(part["learner_model_param"])
     n_features = _integer(parameters, "num_feature")
     n_classes, n_targets = _integer(parameters, "num_class"), _integer(parameters, "num_target", 1)
     # Models of several outcomes or quantiles have targets in place of classes.
@@ -102,22 +102,22 @@ def _learner(given: Mapping[str, Any]) -> dict[str, Any]:
     if len(base_scores) not in (1, n_groups):
         raise ValueError("base_score has another number of entries than there are outputs")
     learner: dict[str, Any] = {
-        "attributes": _attributes(given.get("attributes", {})),
-        "feature_names": _names(given.get("feature_names", []), n_features),
-        "feature_types": _names(given.get("feature_types", []), n_features),
-        "gradient_booster": _booster(given["gradient_booster"], n_features, n_groups),
+        "attributes": _attributes(part.get("attributes", {})),
+        "feature_names": _names(part.get("feature_names", []), n_features),
+        "feature_types": _names(part.get("feature_types", []), n_features),
+        "gradient_booster": _booster(part["gradient_booster"], n_features, n_groups),
         "learner_model_param": parameters,
-        "objective": _objective(given["objective"], n_classes, n_targets),
+        "objective": _objective(part["objective"], n_classes, n_targets),
     }
     if not set(learner["feature_types"]) <= set(_FEATURE_TYPES):
         raise ValueError("a feature has an unknown type")
     return learner
 
 
-def _objective(given: Mapping[str, Any], n_classes: int, n_targets: int) -> dict[str, Any]:
+def _objective(part: Mapping[str, Any], n_classes: int, n_targets: int) -> dict[str, Any]:
     """Return the objective, whose parameters have the numbers of outputs once more."""
-    name = given["name"]
-    parameters = {key: _texts(value) for key, value in given.items() if key != "name"}
+    name = part["name"]
+    parameters = {key: _texts(value) for key, value in part.items() if key != "name"}
     if name.startswith("multi:"):
         if (
             n_classes < 1
@@ -133,37 +133,37 @@ def _objective(given: Mapping[str, Any], n_classes: int, n_targets: int) -> dict
     return {"name": str(name), **parameters}
 
 
-def _booster(given: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
-    name = given["name"]
+def _booster(part: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
+    name = part["name"]
     if name == "gblinear":
-        weights = _array(given["model"]["weights"], np.float32, "weights", finite=True)
+        weights = _array(part["model"]["weights"], np.float32, "weights", finite=True)
         if len(weights) != (n_features + 1) * n_groups:
             raise ValueError("it has another number of weights than of features and outputs")
-        rounds = int(given["model"].get("boosted_rounds", 0))
+        rounds = int(part["model"].get("boosted_rounds", 0))
         return {"name": name, "model": {"boosted_rounds": rounds, "weights": weights}}
     if name == "dart":
-        trees = _booster(given["gbtree"], n_features, n_groups)
-        drops = _array(given["weight_drop"], np.float32, "weight_drop", finite=True)
+        trees = _booster(part["gbtree"], n_features, n_groups)
+        drops = _array(part["weight_drop"], np.float32, "weight_drop", finite=True)
         if trees["name"] != "gbtree" or len(drops) != len(trees["model"]["trees"]):
             raise ValueError("it has another number of weights than of trees")
         return {"name": name, "gbtree": trees, "weight_drop": list(map(float, drops))}
     if name != "gbtree":
         raise ValueError("its booster is unknown")
-    return {"name": name, "model": _tree_model(given["model"], n_features, n_groups)}
+    return {"name": name, "model": _tree_model(part["model"], n_features, n_groups)}
 
 
-def _tree_model(given: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
-    parameters = _texts(given["gbtree_model_param"])
+def _tree_model(part: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
+    parameters = _texts(part["gbtree_model_param"])
     # The library looks a tree up by its number.
     trees = [
         {**_tree(tree, n_features, n_groups), "id": number}
-        for number, tree in enumerate(given["trees"])
+        for number, tree in enumerate(part["trees"])
     ]
     if _integer(parameters, "num_trees") != len(trees):
         raise ValueError("it has another number of trees than its parameters")
     if not 1 <= _integer(parameters, "num_parallel_tree", 1) <= max(len(trees), 1):
         raise ValueError("it has fewer trees than an iteration")
-    groups = _array(given["tree_info"], np.int32, "tree_info")
+    groups = _array(part["tree_info"], np.int32, "tree_info")
     if len(groups) != len(trees) or ((groups < 0) | (groups >= n_groups)).any():
         raise ValueError("a tree belongs to no class")
     widths = [int(tree["tree_param"]["size_leaf_vector"]) for tree in trees]
@@ -171,27 +171,27 @@ def _tree_model(given: Mapping[str, Any], n_features: int, n_groups: int) -> dic
     if n_groups > 1 and n_groups not in (*widths, groups.max(initial=-1) + 1):
         raise ValueError("it has no trees of some outputs")
     model = {
-        "cats": _category_names(given.get("cats", {}), n_features),
+        "cats": _category_names(part.get("cats", {}), n_features),
         "gbtree_model_param": parameters,
         "tree_info": groups.tolist(),
         "trees": trees,
     }
-    if "iteration_indptr" in given:
-        ends = _array(given["iteration_indptr"], np.int32, "iteration_indptr")
+    if "iteration_indptr" in part:
+        ends = _array(part["iteration_indptr"], np.int32, "iteration_indptr")
         if not len(ends) or ends[0] or (np.diff(ends) < 0).any() or ends[-1] != len(trees):
             raise ValueError("an iteration has trees that are not there")
         model["iteration_indptr"] = ends.tolist()
     return model
 
 
-def _tree(given: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
-    parameters = _texts(given["tree_param"])
+def _tree(part: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, Any]:
+    parameters = _texts(part["tree_param"])
     n_nodes = _integer(parameters, "num_nodes")
     # A leaf of a tree of several outputs has a weight for each of them.
     width = max(_integer(parameters, "size_leaf_vector", 1), 1)
-    arrays = {name: _array(given[name], dtype, name) for name, dtype in _NODE_ARRAYS.items()}
-    sets = {name: _array(given.get(name, []), dtype, name) for name, dtype in _SET_ARRAYS.items()}
-    weights = {"base_weights": _array(given["base_weights"], np.float32, "base_weights")}
+    arrays = {name: _array(part[name], dtype, name) for name, dtype in _NODE_ARRAYS.items()}
+    sets = {name: _array(part.get(name, []), dtype, name) for name, dtype in _SET_ARRAYS.items()}
+    weights = {"base_weights": _array(part["base_weights"], np.float32, "base_weights")}
     if (
         not n_nodes
         or {len(array) for array in arrays.values()} != {n_nodes}
@@ -201,7 +201,7 @@ def _tree(given: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str,
         raise ValueError(_LENGTHS)
     is_leaf = arrays["left_children"] < 0
     if width > 1:
-        leaves = _array(given["leaf_weights"], np.float32, "leaf_weights", finite=True)
+        leaves = _array(part["leaf_weights"], np.float32, "leaf_weights", finite=True)
         weights["leaf_weights"] = leaves
         if len(leaves) != is_leaf.sum() * width:
             raise ValueError(_LENGTHS)
@@ -246,9 +246,9 @@ def _problem_of_nodes(arrays: Mapping[str, np.ndarray], n_features: int, width: 
 
 def _problem_of_sets(sets: Mapping[str, np.ndarray], nodes: np.ndarray) -> str | None:
     """Return what is wrong with the sets of categories of a tree, or None."""
-    categories, given_nodes, starts, sizes = sets.values()
-    has_sets = len(given_nodes) == len(starts) == len(sizes)
-    if not has_sets or not np.array_equal(given_nodes, nodes):
+    categories, set_nodes, starts, sizes = sets.values()
+    has_sets = len(set_nodes) == len(starts) == len(sizes)
+    if not has_sets or not np.array_equal(set_nodes, nodes):
         return NO_CATEGORIES
     is_inside = (starts >= 0) & (sizes > 0) & (starts + sizes <= len(categories))
     are_codes = (categories >= 0) & (categories < _MAX_CATEGORIES)
@@ -259,37 +259,35 @@ def _problem_of_sets(sets: Mapping[str, np.ndarray], nodes: np.ndarray) -> str |
     return None
 
 
-def _category_names(given: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+def _category_names(part: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     """Return the categories of the columns of a data frame, and their order."""
-    columns = given.get("enc", [])
+    columns = part.get("enc", [])
     encoded = [_category_column(column) for column in columns]
-    ends = _array(given.get("feature_segments", []), np.int32, "feature_segments")
-    order = _array(given.get("sorted_idx", []), np.int32, "sorted_idx")
+    ends = _array(part.get("feature_segments", []), np.int32, "feature_segments")
+    order = _array(part.get("sorted_idx", []), np.int32, "sorted_idx")
     sizes = np.array([size for _, size in encoded], dtype=np.int64)
     expected = [] if not len(ends) and not sizes.sum() else np.concatenate([[0], np.cumsum(sizes)])
     if len(columns) not in (0, n_features) or not np.array_equal(ends, expected):
         raise ValueError("a column has other categories than its feature")
-    # The names of each column are looked up by their order.
-    positions = np.split(order, np.cumsum(sizes)[:-1]) if len(sizes) else [order]
-    lengths = sizes if len(sizes) else [0]
-    if len(order) and not all(
-        np.array_equal(np.sort(part), np.arange(n))
-        for part, n in zip(positions, lengths, strict=True)
+    # The names of each column are looked up in their order, which numbers them from 0.
+    n_names, starts = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
+    if len(order) and not (
+        len(order) == len(starts)
+        and ((order >= 0) & (order < n_names)).all()
+        and np.array_equal(np.sort(order + starts), np.arange(len(order)))
     ):
-        raise ValueError("categories have no order")
-    if len(order) not in (0, sizes.sum()):
         raise ValueError("categories have no order")
     return {"enc": [column for column, _ in encoded], "feature_segments": ends, "sorted_idx": order}
 
 
-def _category_column(given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def _category_column(part: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """Return the categories of a column, and their number."""
-    if "offsets" not in given:
-        kind = int(given["type"])
-        values = _array(given["values"], _CATEGORY_TYPES[kind], "values")
+    if "offsets" not in part:
+        kind = int(part["type"])
+        values = _array(part["values"], _CATEGORY_TYPES[kind], "values")
         return {"type": kind, "values": values}, len(values)
-    offsets = _array(given["offsets"], np.int32, "offsets")
-    names = _array(given["values"], np.int8, "values")
+    offsets = _array(part["offsets"], np.int32, "offsets")
+    names = _array(part["values"], np.int8, "values")
     if not len(offsets) and not len(names):
         return {"offsets": offsets, "values": names}, 0
     if not len(offsets) or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(names):
@@ -297,26 +295,26 @@ def _category_column(given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     return {"offsets": offsets, "values": names}, len(offsets) - 1
 
 
-def _attributes(given: Mapping[str, Any]) -> dict[str, str]:
-    attributes = _texts(given)
+def _attributes(part: Mapping[str, Any]) -> dict[str, str]:
+    attributes = _texts(part)
     best = attributes.get("best_iteration")
     if best is not None and not _INTEGER.fullmatch(best):
         raise ValueError("best_iteration is no whole number")
     return attributes
 
 
-def _names(given: Sequence[Any], n_features: int) -> list[str]:
-    names = list(given)
+def _names(part: Sequence[Any], n_features: int) -> list[str]:
+    names = list(part)
     if len(names) not in (0, n_features) or not all(isinstance(name, str) for name in names):
         raise ValueError("it has another number of names than of features")
     return names
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+def _texts(part: Mapping[str, Any]) -> dict[str, str]:
     """Return parameters, all of which are text."""
-    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+    if not isinstance(part, dict) or not all(isinstance(text, str) for text in part.values()):
         raise TypeError("a parameter is no text")
-    return dict(given)
+    return dict(part)
 
 
 def _integer(parameters: Mapping[str, str], name: str, default: int | None = None) -> int:

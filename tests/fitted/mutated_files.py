@@ -333,11 +333,11 @@ HOSTILE_NAMES = (
 
 def edit_node(document: Any, rng: np.random.Generator) -> None:
     """Replace, remove, repeat, rename or exchange a part of a document."""
-    found = list(places(document))
-    if not found:
+    positions = list(places(document))
+    if not positions:
         return
-    parent, key = found[rng.integers(len(found))]
-    other_parent, other_key = found[rng.integers(len(found))]
+    parent, key = positions[rng.integers(len(positions))]
+    other_parent, other_key = positions[rng.integers(len(positions))]
     value = parent[key]
     kind = rng.integers(8)
     if kind < 2 or isinstance(value, int | float):
@@ -369,10 +369,10 @@ def edit_ubjson(content: bytes, rng: np.random.Generator) -> bytes:
     from kdgraph.persistence.ubjson import decode_ubjson, encode_ubjson
 
     document = decode_ubjson(content)
-    found = [
+    positions = [
         (parent, key) for parent, key in places(document) if isinstance(parent[key], np.ndarray)
     ]
-    parent, key = found[rng.integers(len(found))]
+    parent, key = positions[rng.integers(len(positions))]
     array = parent[key].copy()
     if rng.random() < 0.3 or not len(array):
         array = array[: rng.integers(len(array) + 1)]

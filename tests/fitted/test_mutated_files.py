@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def results(*arguments: str) -> dict[str, Any]:
+def report_of(*arguments: str) -> dict[str, Any]:
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.fitted.mutated_files", *arguments],
         capture_output=True,
@@ -30,33 +30,33 @@ def results(*arguments: str) -> dict[str, Any]:
     return json.loads(process.stdout.strip().split("\n")[-1])
 
 
-def assert_harmless(found: dict[str, Any]) -> None:
-    assert not found["faults"], (found["faults"], found["log"])
-    for name, counts in found["counts"].items():
+def assert_harmless(report: dict[str, Any]) -> None:
+    assert not report["faults"], (report["faults"], report["log"])
+    for name, counts in report["counts"].items():
         # Mutations that are always or never refused would test nothing.
         assert counts.keys() == ({"refused"} if name == "kdgraph" else {"predicted", "refused"})
 
 
 def test_mutated_files_are_predicted_with_or_refused_in_one_line():
-    found = results("60", "0", "few")
-    assert not found["faults"], (found["faults"], found["log"])
-    assert sum(sum(counts.values()) for counts in found["counts"].values()) == 60
+    report = report_of("60", "0", "few")
+    assert not report["faults"], (report["faults"], report["log"])
+    assert sum(sum(counts.values()) for counts in report["counts"].values()) == 60
 
 
 @pytest.mark.slow
 def test_many_mutated_files_are_predicted_with_or_refused_in_one_line():
     for name in ("skops", "lightgbm", "xgboost", "catboost", "skl2onnx", "onnxruntime"):
         pytest.importorskip(name, reason=f"{name} is not installed; the extra dev has it")
-    found = results("2000", "0")
-    assert_harmless(found)
-    assert sum(sum(counts.values()) for counts in found["counts"].values()) == 2000
+    report = report_of("2000", "0")
+    assert_harmless(report)
+    assert sum(sum(counts.values()) for counts in report["counts"].values()) == 2000
 
 
 WATCHED = """
 import json, os, socket, subprocess, sys
 from pathlib import Path
 from tests.fitted.mutated_files import Watch
-folder, found = Path(sys.argv[1]), []
+folder, report = Path(sys.argv[1]), []
 for action in json.loads(sys.argv[2]):
     pid = os.fork()
     if not pid:
@@ -67,8 +67,8 @@ for action in json.loads(sys.argv[2]):
         except PermissionError:
             pass
         os._exit(len(watch.seen))
-    found.append(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
-print(json.dumps(found))
+    report.append(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
+print(json.dumps(report))
 """
 ACTIONS = {
     "os.system('true')": 1,
@@ -89,6 +89,6 @@ def test_the_watch_sees_commands_sockets_and_files(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "secret").write_text("secret")
     command = [sys.executable, "-c", WATCHED, str(tmp_path), json.dumps(list(ACTIONS))]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert dict(zip(ACTIONS, json.loads(found.stdout), strict=True)) == ACTIONS
+    report = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert dict(zip(ACTIONS, json.loads(report.stdout), strict=True)) == ACTIONS
     assert (tmp_path / "secret").read_text() == "secret"

@@ -94,11 +94,11 @@ def test_models_of_estimators_predict_the_same_bits():
 
 def test_parameters_that_name_files_and_machines_are_left_out():
     text = fitted("binary").model_to_string()
-    given = text.replace("[data: ]", "[data: /etc/passwd]").replace(
+    text_with_names = text.replace("[data: ]", "[data: /etc/passwd]").replace(
         "[machines: ]", "[machines: 10.0.0.1:80]"
     )
-    assert given.count("passwd") == given.count("10.0.0.1") == 1
-    again = lightgbm.Booster(model_str=rewrite_lightgbm(given))
+    assert text_with_names.count("passwd") == text_with_names.count("10.0.0.1") == 1
+    again = lightgbm.Booster(model_str=rewrite_lightgbm(text_with_names))
     assert again.params["objective"] == "binary" and again.params["num_leaves"] == 7
     names = {"data", "valid", "machines", "machine_list_filename", "forcedsplits_filename"}
     assert not names & again.params.keys()

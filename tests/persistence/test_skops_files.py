@@ -68,10 +68,10 @@ def outputs(model: Any, rows: Any) -> dict[str, np.ndarray]:
 
 
 def assert_equal_outputs(model: Any, expected: Any, rows: Any) -> None:
-    found = outputs(model, rows)
-    assert found.keys() == outputs(expected, rows).keys() and found
+    results = outputs(model, rows)
+    assert results.keys() == outputs(expected, rows).keys() and results
     for name, values in outputs(expected, rows).items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+        np.testing.assert_array_equal(results[name], values, err_msg=name)
 
 
 KINDS: dict[str, Any] = {
@@ -145,10 +145,10 @@ def test_texts_and_sparse_matrices_are_read():
 
 def predictors() -> dict[str, type]:
     """Return classifiers and regressors of one output."""
-    found = all_estimators(type_filter=["classifier", "regressor"])
+    classes = all_estimators(type_filter=["classifier", "regressor"])
     several = ("MultiOutput", "MultiTask", "Chain")
     return {
-        name: cls for name, cls in found if not name.startswith(several) and "Chain" not in name
+        name: cls for name, cls in classes if not name.startswith(several) and "Chain" not in name
     }
 
 

@@ -32,8 +32,8 @@ def test_trees_that_are_grown_have_no_problem():
     ],
 )
 def test_nodes_that_lead_nowhere_are_found(left, right, feature, problem):
-    found = problem_of_tree(*map(np.array, (left, right, feature)), 3)
-    assert found is not None and problem in found
+    message = problem_of_tree(*map(np.array, (left, right, feature)), 3)
+    assert message is not None and problem in message
 
 
 def test_pruned_nodes_may_have_no_parent():
