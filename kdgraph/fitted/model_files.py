@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.errors import DataError
 from kdgraph.fitted.boosting_files import read_catboost, read_lightgbm, read_xgboost
 from kdgraph.fitted.columns import ModelColumns
 from kdgraph.fitted.estimators import model_of_estimator
@@ -30,6 +31,7 @@ from kdgraph.fitted.source import (
     names_function,
 )
 from kdgraph.persistence import LoadError, UntrustedFileError
+from kdgraph.persistence.archive import damage_message
 from kdgraph.persistence.skops_files import read_skops
 from kdgraph.wording import first_line, some
 
@@ -82,12 +84,15 @@ def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:
     if source.trust:
         return model_of_estimator(source, _trusted_skops(source, content), "skops")
     try:
-        estimator = read_skops(content)
+        return model_of_estimator(source, read_skops(content), "skops")
     except UntrustedFileError as error:
         raise source.untrusted(f"{error}: {some(error.names, _MAX_LISTED_TYPES)}") from error
     except LoadError as error:
         raise source.error(str(error)) from error
-    return model_of_estimator(source, estimator, "skops")
+    except DataError:
+        raise
+    except Exception as error:  # any: attributes of the estimator may be anything
+        raise source.error(damage_message(error)) from error
 
 
 def _trusted_skops(source: ModelSource, content: bytes) -> Any:

@@ -136,10 +136,11 @@ def _is_listed(loader: str, name: str) -> bool:
         return name in _CONTAINERS[loader]
     if loader == "ObjectNode":
         return name in _SEARCH_TREES or is_public_class(name)
+    is_number = name.startswith("numpy:") and is_public_class(name)
     if loader == "NdArrayNode":
-        return name == "numpy:ndarray" or is_public_class(name)
+        return name == "numpy:ndarray" or is_number
     if loader == "TypeNode":
-        return name in _PLAIN_TYPES or (name.startswith("numpy:") and is_public_class(name))
+        return name in _PLAIN_TYPES or is_number
     if loader == "FunctionNode":
         return name == _CHECK_ARRAY or name in FUNCTIONS or _numpy_name(name) in _NUMPY_FUNCTIONS
     pattern = {"SparseMatrixNode": _SPARSE_CLASS, "LossNode": _LOSS_CLASS}.get(loader)

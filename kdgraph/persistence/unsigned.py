@@ -8,8 +8,10 @@ threads that ends the process. Original to kdgraph.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 
@@ -111,6 +113,7 @@ def check_unsigned(value: Any) -> None:
     state = vars(value)
     for name in _REPLACED.keys() & state.keys():
         setattr(value, name, _REPLACED[name])
+    _check_public_attributes(state)
     # Only parameters that are there: an earlier version may have had fewer.
     names = type(value)._get_param_names()
     validate_parameter_constraints(
@@ -120,6 +123,20 @@ def check_unsigned(value: Any) -> None:
     )
     if problem := _problem(value):
         raise UntrustedFileError(_UNLISTED, [problem])
+
+
+def _check_public_attributes(state: Mapping[str, Any]) -> None:
+    """Raise ValueError or TypeError unless what every reader of a model relies on has its type."""
+    n_features, names = state.get("n_features_in_"), state.get("feature_names_in_")
+    if n_features is not None and not isinstance(n_features, int | np.integer):
+        raise TypeError("n_features_in_ is no whole number")
+    if names is not None and (
+        np.shape(names) != (n_features,) or not all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError("feature_names_in_ has other names than those of the features")
+    classes = state.get("classes_")
+    if isinstance(classes, np.ndarray) and len(np.sort(classes)) != len(set(classes.tolist())):
+        raise ValueError("classes_ has a class twice")
 
 
 def _problem(value: Any) -> str | None:

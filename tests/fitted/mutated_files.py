@@ -2,7 +2,8 @@
 
 ``python -m tests.fitted.mutated_files 2000`` reads that many mutated files, predicts with those
 that are not refused, and prints the number of files by format and outcome, as JSON. The second
-argument is the first seed; ``few`` takes two kinds of model of each library.
+argument is the first seed; ``few`` takes two kinds of model of each library, and the name of a
+format, such as ``skops``, that format alone.
 
 A forked process for each file is watched by an audit hook of Python, which sees commands, sockets
 and files that are opened by Python. An outcome is "predicted", "refused" (in one line), or a fault:
@@ -109,7 +110,7 @@ def skops_files() -> Iterator[tuple[str, Genuine]]:
         "support vectors for numbers": (SVR(), X, TARGETS),
         "neighbours": (KNeighborsClassifier(3), X, LABELS),
         "neighbours by brute force": (
-            RadiusNeighborsClassifier(50, algorithm="brute"), X, LABELS,
+            RadiusNeighborsClassifier(50, algorithm="brute", outlier_label=0), X, LABELS,
         ),
         "columns": (make_pipeline(columns, LogisticRegression()), FRAME, LABELS),
         "clusters": (
@@ -623,14 +624,22 @@ def outcomes(files: dict[str, Genuine], n_files: int, seed: int, folder: Path) -
 
 
 def main() -> None:
-    """Read mutated files, and print the outcomes: number of files, first seed, "few" files."""
+    """Read mutated files, and print their outcomes.
+
+    Arguments are the number of files, the first seed, "few", and formats, such as "skops".
+    """
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
     n_files, seed = (*numbers, *(200, 0)[len(numbers) :])[:2]
     # Libraries open files of their own when they are imported.
     for library in ("onnxruntime", "kdgraph.fitted.torch_models", "catboost"):
         with suppress(ImportError):
             import_module(library)
-    files = genuine_files(few="few" in sys.argv)
+    formats = {word for word in sys.argv[1:] if not word.isdigit()} - {"few"}
+    files = {
+        name: genuine
+        for name, genuine in genuine_files(few="few" in sys.argv).items()
+        if not formats or name.split(" ")[0] in formats
+    }
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(outcomes(files, n_files, seed, Path(folder))))
 

@@ -275,6 +275,10 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
         "os.putenv",
     ),
     "scalar": (lambda: node("os:system", "NdArrayNode", type="numpy", file="0.npy"), "os.system"),
+    "scalar of a listed class": (
+        lambda: node("sklearn.svm._classes:SVC", "NdArrayNode", type="numpy", file="0.npy"),
+        "sklearn.svm._classes.SVC",
+    ),
     "function": (lambda: node("os:system", "FunctionNode"), "os.system"),
     "type": (lambda: node("os:system", "TypeNode"), "os.system"),
     "loss": (lambda: node("os:system", "LossNode"), "os.system"),
