@@ -134,3 +134,72 @@ def test_parts_that_are_not_known_are_left_out():
     rewritten, _ = rewrite_onnx(content + unknown)
     assert b"abc" not in rewritten
     assert rewritten == rewrite_onnx(content)[0]
+
+
+def tree_of(true: list[int], false: list[int], modes: list[str], **more: Any) -> bytes:
+    """Return a model of one or more trees, whose nodes have these children."""
+    n = len(modes)
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["rows"],
+        ["logits"],
+        domain="ai.onnx.ml",
+        nodes_treeids=more.get("trees", [0] * n),
+        nodes_nodeids=more.get("ids", list(range(n))),
+        nodes_truenodeids=true,
+        nodes_falsenodeids=false,
+        nodes_modes=modes,
+    )
+    return helper.make_model(graph_of([node], [])).SerializeToString()
+
+
+SPLIT, LEAF = "BRANCH_LEQ", "LEAF"
+
+
+def test_nodes_of_a_tree_do_not_lead_back():
+    """onnxruntime would never return."""
+    modes = [SPLIT, SPLIT, LEAF, LEAF, LEAF]
+    rewrite_onnx(tree_of([1, 2, 0, 0, 0], [4, 3, 0, 0, 0], modes))
+    # Two nodes may share a child, and numbers of trees begin anew.
+    rewrite_onnx(tree_of([1, 2, 0, 0, 0], [2, 3, 0, 0, 0], modes))
+    rewrite_onnx(
+        tree_of(
+            [1, 0, 0] * 2,
+            [2, 0, 0] * 2,
+            [SPLIT, LEAF, LEAF] * 2,
+            trees=[0, 0, 0, 1, 1, 1],
+            ids=[0, 1, 2] * 2,
+        )
+    )
+    for true in ([0, 2, 0, 0, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0]):
+        with pytest.raises(LoadError, match="leads back"):
+            rewrite_onnx(tree_of(true, [4, 3, 0, 0, 0], modes))
+    with pytest.raises(LoadError, match="different lengths"):
+        rewrite_onnx(tree_of([1, 2], [4, 3, 0, 0, 0], modes))
+
+
+def test_nodes_of_the_newer_operator_do_not_lead_back():
+    def model(true: list[int]) -> bytes:
+        node = helper.make_node(
+            "TreeEnsemble", ["rows"], ["logits"], domain="ai.onnx.ml",
+            nodes_truenodeids=true, nodes_trueleafs=[0, 1],
+            nodes_falsenodeids=[0, 1], nodes_falseleafs=[1, 1],
+        )  # fmt: skip
+        return helper.make_model(graph_of([node], [])).SerializeToString()
+
+    rewrite_onnx(model([1, 0]))
+    with pytest.raises(LoadError, match="leads back"):
+        rewrite_onnx(model([0, 0]))
+
+
+def test_forests_that_are_converted_are_read():
+    to_onnx = pytest.importorskip("skl2onnx", reason="the extra dev has it").to_onnx
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+
+    X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    for model in (
+        RandomForestRegressor(5, random_state=0).fit(X, X[:, 0]),
+        GradientBoostingClassifier(n_estimators=3).fit(X, np.arange(200) % 3),
+    ):
+        content = to_onnx(model, X[:1]).SerializeToString()
+        assert rewrite_onnx(content)[0] == content
