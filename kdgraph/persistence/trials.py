@@ -16,7 +16,8 @@ from pathlib import Path
 from kdgraph.persistence import catboost_trial
 from kdgraph.persistence.archive import LoadError
 
-_MAX_SECONDS = 300
+_SECONDS, _BYTES_PER_SECOND = 50, 10**6
+"""Time that any file gets, and further bytes for which it gets a second more."""
 _passed: set[bytes] = set()
 """Digests of contents that have passed in this process."""
 
@@ -34,7 +35,7 @@ def try_catboost(content: bytes) -> None:
     Raises
     ------
     LoadError
-        If the process ends by a signal, or does not end in five minutes.
+        If the process ends by a signal, or not in time: 50 seconds and one for each MB.
 
     Examples
     --------
@@ -43,6 +44,7 @@ def try_catboost(content: bytes) -> None:
     digest = hashlib.sha256(content).digest()
     if digest in _passed:
         return
+    seconds = _SECONDS + len(content) // _BYTES_PER_SECOND
     # -P: no module of the working directory or of the script's folder hides a library.
     command = [sys.executable, "-P", str(Path(catboost_trial.__file__))]
     try:
@@ -51,12 +53,12 @@ def try_catboost(content: bytes) -> None:
             input=content,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_MAX_SECONDS,
+            timeout=seconds,
             check=False,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     except subprocess.TimeoutExpired as error:
-        raise LoadError(f"is not read in {_MAX_SECONDS} seconds") from error
+        raise LoadError(f"is not read in {seconds} seconds") from error
     if process.returncode:
         raise LoadError(f"ends the process that reads it ({_ending(process.returncode)})")
     _passed.add(digest)

@@ -78,7 +78,7 @@ def test_the_signal_that_ended_the_process_is_named(tmp_path, monkeypatch):
 
 
 def test_models_that_are_never_read_are_refused(monkeypatch):
-    monkeypatch.setattr(trials, "_MAX_SECONDS", 0.01)
+    monkeypatch.setattr(trials, "_SECONDS", 0.01)
     with pytest.raises(LoadError, match=r"^is not read in 0\.01 seconds$"):
         try_catboost(content_of(random_seed=1))
 
