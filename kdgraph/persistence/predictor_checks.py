@@ -57,6 +57,8 @@ def _check_isolation_forest(forest: Any) -> None:
 
 def _check_boosting(boosted: Any) -> None:
     """Check gradient boosting, which adds each column of trees to a column of the first guess."""
+    from sklearn._loss.link import BaseLink
+    from sklearn._loss.loss import BaseLoss
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.tree import DecisionTreeRegressor
 
@@ -70,7 +72,14 @@ def _check_boosting(boosted: Any) -> None:
         )
     classes = getattr(boosted, "classes_", ())
     _require(n_outputs == (len(classes) if len(classes) > 2 else 1), "an ensemble lacks classes")
-    _require(n_outputs == 1 or boosted._loss.n_classes == n_outputs, "a loss has other classes")
+    # The link of the loss keeps the shape of the first guess, if it is one.
+    loss = boosted._loss
+    _require(
+        isinstance(loss, BaseLoss)
+        and isinstance(loss.link, BaseLink)
+        and (n_outputs == 1 or (loss.is_multiclass and loss.n_classes == n_outputs)),
+        "a loss has other classes",
+    )
     guess = boosted.init_
     if type(guess) is DummyClassifier:
         has_width = guess._strategy == "prior" and np.shape(guess.class_prior_) == (len(classes),)
@@ -116,9 +125,11 @@ def _check_encoded_columns(boosted: Any) -> None:
     if getattr(boosted, "_preprocessor", None) is None:
         _require(boosted._n_features == boosted.n_features_in_, "features are missing")
         return
+    from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
     from sklearn.utils import check_array
 
+    _require(type(boosted._preprocessor) is ColumnTransformer, "features are missing")
     (_, encoder, categories), (_, converter, numbers), *rest = boosted._preprocessor.transformers_
     columns = boosted._preprocessor._transformer_to_input_indices
     _require(
@@ -204,17 +215,31 @@ def _check_center_shape(clusters: Any, shape: tuple[int, ...]) -> None:
     )
 
 
+def _check_subclusters(clusters: Any) -> None:
+    """Check Birch, which hands the squared norms of its centres on unchecked."""
+    _require(
+        np.shape(clusters._subcluster_norms) == np.shape(clusters.subcluster_centers_)[:1],
+        "norms of clusters are missing",
+    )
+
+
 def _check_neighbours(estimator: Any) -> None:
     """Check labels and rows of nearest neighbours, and build the tree of the search."""
     n_rows = estimator._fit_X.shape[0]
     _require(estimator.n_samples_fit_ == n_rows, "rows of nearest neighbours are missing")
-    classes = getattr(estimator, "classes_", None)
-    labels = np.asarray(getattr(estimator, "_y", ()))
-    # A list of classes is that of several outputs, which NumPy looks up.
-    if isinstance(classes, np.ndarray) and labels.dtype.kind in "iu":
+    # Labels of several outputs are looked up by NumPy.
+    if hasattr(estimator, "classes_") and not estimator.outputs_2d_:
+        labels = np.asarray(estimator._y)
         _require(
-            labels.shape == (n_rows,) and bool(((labels >= 0) & (labels < len(classes))).all()),
+            labels.shape == (n_rows,)
+            and bool(((labels >= 0) & (labels < len(estimator.classes_))).all()),
             "labels of nearest neighbours are missing",
+        )
+    # Squared norms that are given are taken for those of the rows, whatever their number.
+    for parameters in (estimator.metric_params, estimator.effective_metric_params_):
+        _require(
+            not {"X_norm_squared", "Y_norm_squared"} & (parameters or {}).keys(),
+            "norms of nearest neighbours are given",
         )
     _rebuild_neighbour_tree(estimator)
 
@@ -240,8 +265,9 @@ def _check_one_hot_encoder(encoder: Any) -> None:
     n_columns = [len(categories) for categories in encoder.categories_]
     groups = getattr(encoder, "_default_to_infrequent_mappings", None) or []
     for column, mapping in enumerate(groups if encoder._infrequent_enabled else []):
+        infrequent = encoder._infrequent_indices[column]
+        _require((mapping is None) == (infrequent is None), "categories of an encoder are missing")
         if mapping is not None:
-            infrequent = encoder._infrequent_indices[column]
             n_left = n_columns[column] - len(infrequent) + 1
             _require(
                 np.shape(mapping) == (n_columns[column],)
@@ -345,6 +371,7 @@ _POST_LOAD_RULES = (
     _PostLoadRule(
         "sklearn.cluster", ("KMeans", "BisectingKMeans"), "cluster_centers_", _check_centers
     ),
+    _PostLoadRule("sklearn.cluster", ("Birch",), "subcluster_centers_", _check_subclusters),
     _PostLoadRule(
         "sklearn.preprocessing", ("OneHotEncoder",), "categories_", _check_one_hot_encoder
     ),

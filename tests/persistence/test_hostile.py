@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import Birch
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
@@ -407,6 +408,14 @@ def test_damaged_trees_of_histogram_boosting_are_refused(field, value):
     nodes = model._predictors[0][0].nodes
     nodes[field][nodes["is_leaf"] == 0] = value
     with pytest.raises(DamagedFileError, match="a node of a tree leads nowhere"):
+        from_bytes(to_bytes(model), "it")
+
+
+def test_norms_of_other_clusters_are_refused():
+    model = Birch(n_clusters=2).fit(X)
+    from_bytes(to_bytes(model), "it")
+    model._subcluster_norms = model._subcluster_norms[:1]
+    with pytest.raises(DamagedFileError, match="norms of clusters are missing"):
         from_bytes(to_bytes(model), "it")
 
 

@@ -43,7 +43,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import all_estimators
+from sklearn.utils import Bunch, all_estimators
 
 from kdgraph.persistence import LoadError, UntrustedFileError
 from kdgraph.persistence.skops_files import read_skops
@@ -399,7 +399,7 @@ def edited(model: Any, path: str, change: Callable[[Any], Any]) -> bytes:
     owner = model
     for part in owners:
         owner = owner[int(part)] if part.isdigit() else getattr(owner, part)
-    owner.__dict__[name] = change(owner.__dict__[name])
+    owner.__dict__[name] = change(getattr(owner, name))
     return skops_io.dumps(model)
 
 
@@ -482,6 +482,24 @@ UNFIT: dict[str, tuple[Callable[[], Any], str, Callable[[Any], Any], str]] = {
         lambda: KNeighborsClassifier(2, algorithm="brute").fit(X, Y), "_y", lambda a: a + 10**6,
         "labels of nearest neighbours",
     ),
+    "list of classes of neighbours": (
+        lambda: KNeighborsClassifier(2, algorithm="brute").fit(X, 10**6 * Y),
+        "classes_",
+        lambda a: [0],
+        "labels of nearest neighbours",
+    ),
+    "norms of neighbours": (
+        lambda: KNeighborsClassifier(2, algorithm="brute").fit(X, Y),
+        "effective_metric_params_",
+        lambda d: {**d, "Y_norm_squared": np.zeros(1)},
+        "norms of nearest neighbours",
+    ),
+    "parameters with norms of neighbours": (
+        lambda: KNeighborsClassifier(2, algorithm="brute").fit(X, Y),
+        "metric_params",
+        lambda d: {"Y_norm_squared": np.zeros(1)},
+        "norms of nearest neighbours",
+    ),
     "rows of neighbours": (
         lambda: KNeighborsClassifier(2).fit(X, Y), "n_samples_fit_", lambda n: n + 1,
         "rows of nearest neighbours",
@@ -505,6 +523,18 @@ UNFIT: dict[str, tuple[Callable[[], Any], str, Callable[[Any], Any], str]] = {
         lambda: GradientBoostingClassifier(n_estimators=2).fit(X, LABELS), "classes_",
         lambda a: a[:2].copy(), "lacks classes",
     ),
+    "loss of boosting": (
+        lambda: GradientBoostingClassifier(n_estimators=2).fit(X, LABELS),
+        "_loss.is_multiclass",
+        lambda flag: False,
+        "loss has other classes",
+    ),
+    "link of boosting": (
+        lambda: GradientBoostingClassifier(n_estimators=2).fit(X, LABELS),
+        "_loss.link",
+        lambda link: Bunch(link=RBF()),
+        "loss has other classes",
+    ),
     "first guess of boosting": (
         lambda: GradientBoostingClassifier(n_estimators=2).fit(X, LABELS), "init_.class_prior_",
         lambda a: a[:1].copy(), "first guess",
@@ -514,6 +544,12 @@ UNFIT: dict[str, tuple[Callable[[], Any], str, Callable[[Any], Any], str]] = {
     ),
     "sets of histogram boosting": (
         boosted, "_predictors.0.0.raw_left_cat_bitsets", lambda a: a[:, :1].copy(), "categories",
+    ),
+    "encoder of histogram boosting": (
+        boosted,
+        "_preprocessor",
+        lambda encoder: StandardScaler(),
+        "features are missing",
     ),
     "columns of histogram boosting": (
         boosted, "_preprocessor._transformer_to_input_indices",
@@ -525,6 +561,12 @@ UNFIT: dict[str, tuple[Callable[[], Any], str, Callable[[Any], Any], str]] = {
     "rare categories": (
         one_hot, "_default_to_infrequent_mappings",
         lambda parts: [None if part is None else part + 10**6 for part in parts],
+        "categories of an encoder",
+    ),
+    "rare categories that are not grouped": (
+        one_hot,
+        "_default_to_infrequent_mappings",
+        lambda parts: [None] * len(parts),
         "categories of an encoder",
     ),
     "dropped categories": (
