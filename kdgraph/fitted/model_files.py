@@ -11,6 +11,7 @@ a file by a name that the content chose. Original to kdgraph.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,6 +38,9 @@ from kdgraph.wording import first_line, some
 
 _MAX_LISTED_TYPES = 5
 _ANY_FRAME = ModelColumns(takes_frames=True)
+_MOST_MODELS_IN_MEMORY = 4
+_models: dict[tuple[ModelSource, str], ExternalModel] = {}
+"""Models that were read last, by source and digest: a run builds its parent several times."""
 
 
 def read_model(source: ModelSource, content: bytes) -> ExternalModel:
@@ -67,6 +71,17 @@ def read_model(source: ModelSource, content: bytes) -> ExternalModel:
     if content[:4] == b"PK\x03\x04":
         check_archive(source, content)
     return _READERS[suffix](source, content)
+
+
+def read_model_once(source: ModelSource, content: bytes) -> ExternalModel:
+    """Return the model of :func:`read_model`, which reads a content once in this process."""
+    key = source, hashlib.sha256(content).hexdigest()
+    if key not in _models:
+        model = read_model(source, content)
+        while len(_models) >= _MOST_MODELS_IN_MEMORY:
+            del _models[next(iter(_models))]
+        _models[key] = model
+    return _models[key]
 
 
 def _read_function(source: ModelSource) -> ExternalModel:

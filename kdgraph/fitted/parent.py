@@ -30,7 +30,7 @@ from kdgraph.distributions.concatenated import ConcatenatedDistribution
 from kdgraph.errors import DataError
 from kdgraph.fitted.boosting_files import SEVERAL_OUTCOMES
 from kdgraph.fitted.labels import label_text, match_labels
-from kdgraph.fitted.model_files import read_model
+from kdgraph.fitted.model_files import read_model_once
 from kdgraph.fitted.outputs import probabilities_of
 from kdgraph.fitted.rows import ModelRows
 from kdgraph.fitted.source import (
@@ -54,20 +54,6 @@ _MIN_RELATIVE_SPREAD = 1e-12
 
 _TRANSIENT = ("_loaded", "_wrapped")
 """Attributes of a parent that are made again from the content of its file."""
-_MOST_MODELS_IN_MEMORY = 4
-_models: dict[tuple[ModelSource, str], ExternalModel] = {}
-"""Models that were read last, by source and digest: a run builds its parent several times."""
-
-
-def _read_once(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a content, which is read once in this process."""
-    key = source, hashlib.sha256(content).hexdigest()
-    if key not in _models:
-        model = read_model(source, content)
-        while len(_models) >= _MOST_MODELS_IN_MEMORY:
-            del _models[next(iter(_models))]
-        _models[key] = model
-    return _models[key]
 
 
 class FittedParent(BaseEstimator):
@@ -486,9 +472,9 @@ class FittedParent(BaseEstimator):
     def _model(self) -> ExternalModel:
         """Return the model, of the content that was read or of the file."""
         if "content_" not in vars(self):
-            return _read_once(self._source(), self._file_content())
+            return read_model_once(self._source(), self._file_content())
         if "_loaded" not in vars(self):
-            self._loaded = _read_once(self._source(), self.content_.tobytes())
+            self._loaded = read_model_once(self._source(), self.content_.tobytes())
         return self._loaded
 
     def __getstate__(self) -> dict[str, Any]:
@@ -654,11 +640,9 @@ class FittedParent(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
-        tags.estimator_type = "classifier" if self._is_classifier() else "regressor"
+        is_class = self._model().task == "classification"
+        tags.estimator_type = "classifier" if is_class else "regressor"
         return tags
-
-    def _is_classifier(self) -> bool:
-        return self._model().task == "classification"
 
 
 def _last_step(estimator: Any) -> Any:
