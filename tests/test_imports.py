@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module may import its own package, and the packages and modules of earlier layers.
 LAYERS = [
     {"errors", "wording"},
-    {"quoting"},
+    {"containment", "quoting"},
     {"parameters"},
     {"smoothing"},
     {"distributions"},

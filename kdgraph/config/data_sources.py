@@ -7,6 +7,8 @@ a sweep reads each version of a file once.
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -27,6 +29,8 @@ _KINDS_OF_CLASS = {
 _KINDS_OF_NAME = {"noise": ("noise",), "permuted": ("permuted",), "mixed": ("noise", "permuted")}
 _SIMILAR_KIND = {"UniformNoise": "noise", "GaussianNoise": "noise", "ColumnPermuted": "permuted"}
 """Class of OOD rows → the kind of outliers that they are like."""
+_OWN_SOURCES = ("kdgraph.data.", "kdgraph.fitted.")
+"""Packages of kdgraph with sources of rows and models."""
 
 
 def check_outliers(science: Science) -> None:
@@ -151,8 +155,8 @@ class Read:
 
     def files(self) -> list[Path]:
         """Return the existing files that are read: by the source's ``file_parameters``, or one."""
-        files_of = reads_of({"_target_": self.target})[self.key]
-        return [file for file in files_of(Path(self.path).expanduser()) if file.is_file()]
+        files_of = reads_of({"_target_": self.target}).get(self.key, _only_itself)
+        return [file for file in files_of(Path(os.path.expanduser(self.path))) if file.is_file()]
 
     def stamp(self) -> str:
         """Return a hash of names, sizes and times of the files, which are not read."""
@@ -162,6 +166,27 @@ class Read:
     def digest(self) -> str | None:
         """Return the SHA-256 of one file, or of names and hashes of several; None without files."""
         return _digest(self, self.stamp())
+
+
+def recorded_read(target: str | None, key: str, path: str) -> Read:
+    """Return a file that a record names, without importing what else the record names.
+
+    A record may come from somebody else, and an import runs code. So a class counts if it is one of
+    kdgraph's, or imported already. Of another one only the path itself is looked at: a change
+    inside of a folder is not noticed.
+
+    Parameters
+    ----------
+    target, key, path : of a :class:`Read`.
+
+    Examples
+    --------
+    >>> recorded_read("antigravity.Source", "path", "my.csv").target is None
+    True
+    """
+    module = str(target).rpartition(".")[0]
+    is_known = module.startswith(_OWN_SOURCES) or module in sys.modules
+    return Read(target if is_known else None, key, path)
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
@@ -230,7 +255,7 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     ['key', 'path', 'sha256', 'stamp', 'target']
     """
     absolute = {
-        key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute()))
+        key: Read(read.target, read.key, str(Path(os.path.expanduser(read.path)).absolute()))
         for key, read in files_read(science).items()
     }
     digests = {key: read.digest() for key, read in absolute.items()}
@@ -288,7 +313,11 @@ def reads_of(source: Node) -> Mapping[str, Any]:
     mapping
         Parameter → function from its value, a path, to the files that are read.
     """
-    return getattr(target_of(source), "file_parameters", {"path": lambda path: [path]})
+    return getattr(target_of(source), "file_parameters", {"path": _only_itself})
+
+
+def _only_itself(path: Path) -> list[Path]:
+    return [path]
 
 
 @lru_cache(maxsize=256)

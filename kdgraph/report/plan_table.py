@@ -14,6 +14,8 @@ from kdgraph.wording import counted
 STATES = ("done", "running", "failed", "not at hand", "to do")
 UNFINISHED_STATES = ("to do", "failed")
 """States of runs that the plan does; a failed run is tried again."""
+_LONGEST = timedelta.max.total_seconds() // 2
+"""Seconds that a duration has at most; an estimate is a product of numbers from records."""
 
 
 @dataclass(frozen=True)
@@ -122,4 +124,6 @@ def _estimates(runs: Sequence[PlannedRun], times: RunTimes) -> list[Estimate | N
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
+    if seconds >= 60:
+        return str(timedelta(seconds=round(min(seconds, _LONGEST))))
+    return f"{seconds:.1f} s"

@@ -22,7 +22,6 @@ from kdgraph.results.records import (
     calibration_mode,
     component_chain,
     post_hoc_names,
-    refuse_incomplete,
     uses_paper_protocol,
 )
 from kdgraph.wording import counted, printable
@@ -54,13 +53,7 @@ def run_table(
         Columns of the terminal, into which all lines are fitted; None for any width.
     before : bool, default=False
         True if the run was finished already.
-
-    Raises
-    ------
-    UsageError
-        The record lacks a key that all have.
     """
-    refuse_incomplete(record, run_dir)
     head = [_title(record), _stages(record, before), *_notes(record)]
     end = [*_warnings(record), _files(record, run_dir)]
     above, below = (

@@ -29,7 +29,6 @@ from kdgraph.results.records import (
     holds_rows_out,
     method_name,
     post_hoc_names,
-    refuse_incomplete,
     uses_paper_protocol,
 )
 from kdgraph.wording import counted, printable, some
@@ -64,14 +63,7 @@ def sweep_table(runs: Sequence[SweepRun], width: int | None = None) -> str:
     width : int or None, default=None
         Columns of the terminal: a wider table continues below, with its names again. None for any
         width.
-
-    Raises
-    ------
-    UsageError
-        A record lacks a key that all have.
     """
-    for run in runs:
-        refuse_incomplete(run.record, str(run.record.get("run_id", "the run's directory")))
     names = [
         " ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")])
         for run in runs

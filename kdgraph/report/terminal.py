@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.sweep import SweepStatus
-from kdgraph.wording import significant
+from kdgraph.wording import printable, significant
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -85,7 +85,8 @@ class TerminalProgress(ProgressReporter):
 
     def note(self, line: str) -> None:
         """Print a line above the progress, where it stays."""
-        self.status.console.print(f"kdg: {line}", markup=False, highlight=False, soft_wrap=True)
+        text = f"kdg: {printable(line)}"
+        self.status.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, first: str, *parts: str) -> None:
         """Show one line; it ends before the first of the parts that does not fit."""
@@ -134,7 +135,11 @@ def terminal_width() -> int | None:
 
 
 def show(text: str) -> None:
-    """Print a table on stdout; on a terminal the better numbers are highlighted."""
+    """Print a table on stdout; on a terminal the better numbers are highlighted.
+
+    Control characters in names are printed as escapes: a name controls no terminal.
+    """
+    text = "\n".join(line if line.isprintable() else printable(line) for line in text.split("\n"))
     if not sys.stdout.isatty():
         print(text)
         return

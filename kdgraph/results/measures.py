@@ -266,7 +266,7 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
     fitted_on = "test" if record["protocol"] == "paper" else "calibration"
     # One name may stand for another feature map in another run.
     spaces = {
-        name: tuple((f"space.{key}", value) for key, value in _option_texts(space))
+        name: tuple((f"space.{key}", value) for key, value in _option_texts(space or {}))
         for name, space in (metrics.get("spaces") or {}).items()
     }
     signature = options, record["about_metrics"], fitted_on, drawn_of_source, content, spaces

@@ -360,7 +360,7 @@ def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     groups = (*METHOD_GROUPS, *(("ood",) if uses_paper_protocol(record) else ()))
     config = _nodes_of(record, groups) | _outlier_group(record)
     if calibration_mode(record) == "cross_fit":
-        config["calibration"] = {"cv": record["config"]["cv"]}
+        config["calibration"] = {"cv": record["config"].get("cv")}
     return _Setting(method_name(record), family, dataset, config, always=is_composed)
 
 

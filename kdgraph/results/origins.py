@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kdgraph.config import Read
+from kdgraph.config.data_sources import Read, recorded_read
 from kdgraph.errors import KdgError
 from kdgraph.wording import counted, some
 
@@ -41,7 +41,8 @@ class PresentFiles:
     def _has_changed(self, read: Mapping[str, Any]) -> bool:
         key = (read["target"], read["key"], read["path"], read["stamp"], read["sha256"])
         if key not in self._changed:
-            self._changed[key] = _has_changed(Read(*key[:3]), read["stamp"], read["sha256"])
+            of_record = recorded_read(*key[:3])
+            self._changed[key] = _has_changed(of_record, read["stamp"], read["sha256"])
         return self._changed[key]
 
 

@@ -26,13 +26,18 @@ from kdgraph.config import AFTER, METHOD_ENDS, OPTIONAL, RECORD_SCHEMA
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
-from kdgraph.runner.files import ChecksumError, check_and_load
+from kdgraph.runner.files import ChecksumError
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.run_dir import RECORD, is_current, load_old_record
+from kdgraph.runner.record_shape import MODEL_COMPONENTS
+from kdgraph.runner.run_dir import (
+    RECORD,
+    RecordShapeError,
+    is_current,
+    load_old_record,
+    load_record,
+)
 from kdgraph.wording import counted, some
 
-MODEL_COMPONENTS = ("parent", *AFTER)
-"""Keys of a record that name a component of the model, in the order in which they are fitted."""
 PAPER_PROTOCOL = "(paper protocol)"
 """Mark behind the names of methods that ran with ``protocol=paper``."""
 PAPER_PROTOCOL_NOTE = (
@@ -42,26 +47,6 @@ PAPER_PROTOCOL_NOTE = (
 """Caution that goes with the numbers of such runs."""
 
 RunTask = Literal["classification", "detection", "regression"]
-
-_COMPONENT_KEYS = tuple(component for component in MODEL_COMPONENTS if component != OPTIONAL)
-RUN_KEYS = (
-    *("run_id", "code", "reads", *_COMPONENT_KEYS, "method", "protocol", "seed", "ood_sets"),
-    *("learnt", "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"),
-    *("dataset", "config", "overrides", "experiment", "config_dir"),
-    *("files", "metrics", "about_metrics"),
-)
-"""Keys that every record has."""
-NESTED_KEYS = {
-    "dataset": (
-        *("name", "fingerprint", "n_train", "n_calibration", "n_test", "n_features", "classes"),
-        "prior",
-    ),
-    "config": ("dataset", "ood", "preprocess", *_COMPONENT_KEYS, "metrics", "protocol"),
-    "files": ("predictions", "tables", "figures"),
-}
-"""Keys within some of them."""
-METRIC_KEYS = ("metric", "of", "on", "ood", "params", "value", "stderr", "n")
-"""Keys of each item of ``metrics``."""
 
 FILTER_NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
 """Keys of filters besides those of the config."""
@@ -189,53 +174,6 @@ def run_task(record: Mapping[str, Any]) -> RunTask:
     if not record["dataset"]["classes"]:
         return "regression"
     return "classification" if record["detector"] == "none" else "detection"
-
-
-def missing_key(record: Mapping[str, Any]) -> str | None:
-    """Return the first key that a record lacks (``dataset.prior``), or None.
-
-    Code after the reading relies on these keys without checks.
-
-    Examples
-    --------
-    >>> missing_key({"run_id": "1cb9f0a2"})
-    'code'
-    """
-    for key in RUN_KEYS:
-        if key not in record:
-            return key
-    for key, nested in NESTED_KEYS.items():
-        for name in nested:
-            if not isinstance(record[key], Mapping) or name not in record[key]:
-                return f"{key}.{name}"
-    metric_keys = set(METRIC_KEYS)
-    for entry in record["metrics"]:
-        if not entry.keys() >= metric_keys:
-            return f"metrics.{next(name for name in METRIC_KEYS if name not in entry)}"
-    metrics = dict.fromkeys(entry["metric"] for entry in record["metrics"])
-    for name in (*metrics, *record["files"]["tables"]):
-        if name not in record["about_metrics"]:
-            return f"about_metrics.{name}"
-    return None
-
-
-def refuse_incomplete(record: Mapping[str, Any], run_dir: str) -> None:
-    """Raise an error if a record lacks a key.
-
-    Parameters
-    ----------
-    record : mapping
-        Of the run.
-    run_dir : str
-        Its directory, for the message.
-
-    Raises
-    ------
-    UsageError
-        One line with the key.
-    """
-    if key := missing_key(record):
-        raise UsageError(f"{run_dir}/result.json lacks '{key}'; force=true runs it again")
 
 
 def parse_filter(word: str) -> Filter:
@@ -446,6 +384,17 @@ def _sort_key(run: FinishedRun) -> tuple[str, str, int, str]:
     )
 
 
+def _is_above(folder: str, path: str) -> bool:
+    """Return whether a real path is that of a folder, or of something in it."""
+    return Path(path).is_relative_to(folder)
+
+
+def _version_text(schema: Any) -> str:
+    """Return the schema of a record that was not checked, which may be any value."""
+    is_version = type(schema) is int and 0 <= schema < 1000
+    return str(schema) if is_version else "unknown"
+
+
 class _RecordReader:
     """Reader of a folder: records that can be used, and the others by the reason."""
 
@@ -453,53 +402,66 @@ class _RecordReader:
         self.runs: list[FinishedRun] = []
         self.schemas: list[str] = []
         self.n_earlier_code = 0
-        self.missing_keys: list[str] = []
+        self.malformed: list[str] = []
         self.damaged: list[Path] = []
         self.unreadable: list[str] = []
 
-    def read_below(self, folder: str | Path) -> None:
+    def read_below(self, out: str | Path) -> None:
         """Read the records below a folder.
 
-        Hidden folders, such as the store, and the insides of run directories are skipped.
+        Hidden folders, such as the store, and the insides of run directories are skipped. Links are
+        followed, once each: one that leads to what is read anyway, such as a folder above, is not.
         """
-        try:
-            with os.scandir(folder) as scan:
-                entries = list(scan)
-        except PermissionError:
-            self.unreadable.append(str(folder))
-            return
-        if any(entry.name == RECORD for entry in entries):
-            self._read(Path(folder, RECORD))
-            return
-        for entry in entries:
-            if not entry.name.startswith(".") and entry.is_dir():
-                self.read_below(entry.path)
+        followed = [os.path.realpath(out)]
+        folders = [str(out)]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as scan:
+                    entries = list(scan)
+            except PermissionError:
+                self.unreadable.append(folder)
+                continue
+            if any(entry.name == RECORD for entry in entries):
+                self._read(Path(folder, RECORD))
+                continue
+            for entry in entries:
+                if entry.name.startswith(".") or not entry.is_dir():
+                    continue
+                if entry.is_symlink():
+                    target = os.path.realpath(entry.path)
+                    if _is_above(target, os.path.realpath(folder)) or any(
+                        _is_above(root, target) for root in followed
+                    ):
+                        continue
+                    followed.append(target)
+                folders.append(entry.path)
 
     def _read(self, path: Path) -> None:
         try:
-            content = path.read_bytes()
+            # neither a folder nor a pipe, which would be waited for, for ever
+            content = path.read_bytes() if path.is_file() else b""
+        except FileNotFoundError:  # it was removed meanwhile
+            content = b""
         except PermissionError:
             self.unreadable.append(str(path))
             return
-        except OSError:  # it was removed meanwhile, or is a folder
-            self.damaged.append(path)
-            return
         try:
-            record = check_and_load(content)
+            record = load_record(content)
         except ChecksumError:
             if (earlier := load_old_record(content)) is None:
                 self.damaged.append(path)
             else:
-                self.schemas.append(str(earlier["schema"]))
-            return
-        if record.get("schema") != RECORD_SCHEMA:
-            self.schemas.append(str(record.get("schema")))
-        elif key := missing_key(record):
-            self.missing_keys.append(key)
-        elif not is_current(record):
-            self.n_earlier_code += 1
+                self.schemas.append(_version_text(earlier["schema"]))
+        except RecordShapeError as error:
+            self.malformed.append(f"{path}: {error}")
         else:
-            self.runs.append(FinishedRun(path.parent, record))
+            if is_current(record):
+                self.runs.append(FinishedRun(path.parent, record))
+            elif record.get("schema") == RECORD_SCHEMA:
+                self.n_earlier_code += 1
+            else:
+                self.schemas.append(_version_text(record.get("schema")))
 
     def left_out(self, out: str | Path) -> str:
         """Return a description of what cannot be used; "" if everything can."""
@@ -514,10 +476,10 @@ class _RecordReader:
                 f"{counted(self.n_earlier_code, 'run')} of other code than this kdgraph's; the"
                 " same kdg run makes them again"
             )
-        if self.missing_keys:
+        if self.malformed:
             parts.append(
-                f"{counted(len(self.missing_keys), 'run')} whose {RECORD} lacks"
-                f" {', '.join(sorted(set(self.missing_keys)))}"
+                f"{counted(len(self.malformed), 'run')} whose {RECORD} is not as a run writes it"
+                f" ({some(sorted(self.malformed), 2)}); the same kdg run makes them again"
             )
         if self.damaged:
             paths = some(sorted(str(path) for path in self.damaged), 2)

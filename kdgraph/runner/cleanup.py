@@ -8,11 +8,13 @@ of a living process is never deleted.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdgraph.errors import UsageError
 from kdgraph.runner.files import ChecksumError, check_and_load
 from kdgraph.runner.locks import break_stale_lock, is_locked
 from kdgraph.runner.run_dir import PINS, RECORD, RunDir, load_old_record
@@ -45,9 +47,25 @@ class Garbage:
 
 
 def find_garbage(out: Path) -> list[Garbage]:
-    """Return the files in the store of ``out`` that no run needs, by kind."""
+    """Return the files in the store of ``out`` that no run needs, by kind.
+
+    Files whose names are none of an entry's are not the store's, and stay, and so does what a link
+    leads to.
+
+    Raises
+    ------
+    UsageError
+        The store is a link, so that runs of other folders may need its entries.
+    """
+    store = out / STORE_FOLDER
+    if store.is_symlink():
+        raise UsageError(
+            f"{store} is a link to {os.path.realpath(store)}, and kdg gc deletes nothing behind a"
+            f" link; move that folder to {store}"
+        )
     needed = {name for run in _run_dirs(out) for name in _needed_entries(run)}
-    paths = (path for path in sorted((out / STORE_FOLDER).glob("*/*")) if path.is_file())
+    stages = (stage for stage in sorted(store.glob("*")) if not stage.is_symlink())
+    paths = (path for stage in stages for path in sorted(stage.glob("*")) if path.is_file())
     garbage = [file for path in paths if (file := _classify(path, needed))]
     return sorted(garbage, key=lambda file: (file.kind, file.path))
 
@@ -80,13 +98,15 @@ def delete(out: Path, files: Iterable[Garbage]) -> list[Garbage]:
 def _classify(path: Path, needed: set[str]) -> Garbage | None:
     """Return a file of the store as garbage, or None if a run needs it."""
     match = _KEY.match(path.name)
+    if not match:
+        return None
     is_lock = path.suffix == LOCK_SUFFIX
-    if is_locked(path if is_lock or not match else path.with_name(match[1] + LOCK_SUFFIX)):
+    if is_locked(path if is_lock else path.with_name(match[1] + LOCK_SUFFIX)):
         return None
     stat = path.stat()
     frees = stat.st_size if stat.st_nlink == 1 else 0
-    if not match or path.suffix == ".pkl":
-        return Garbage(path, OLDER if path.suffix == ".pkl" else LEFTOVERS, frees)
+    if path.suffix == ".pkl":
+        return Garbage(path, OLDER, frees)
     entry = f"{path.parent.name}/{match[1]}{SUFFIX}"
     if path.name.startswith(".") or is_lock:
         return Garbage(path, LEFTOVERS, frees)
@@ -106,14 +126,15 @@ def _needed_entries(run_dir: Path) -> Iterator[str]:
 
 def _entries_in(path: Path) -> list[str]:
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if path.is_file() else b""
     except OSError:
-        return []
+        content = b""
     try:
         entries = check_and_load(content).get("store")
     except ChecksumError:
         entries = (load_old_record(content) or {}).get("store")
-    return list(entries.values()) if isinstance(entries, dict) else []
+    names = entries.values() if isinstance(entries, dict) else ()
+    return [name for name in names if isinstance(name, str)]
 
 
 def _run_dirs(out: Path) -> Iterator[Path]:

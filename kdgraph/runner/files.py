@@ -191,7 +191,8 @@ def check_and_load(content: bytes) -> dict[str, Any]:
     Raises
     ------
     ChecksumError
-        The checksum is absent, or is not that of the content.
+        The checksum is absent, or is not that of the content, or the content is no JSON that
+        Python reads.
 
     Examples
     --------
@@ -203,13 +204,21 @@ def check_and_load(content: bytes) -> dict[str, Any]:
         raise ChecksumError("it has no checksum at its end")
     if hashlib.sha256(content[: match.start()]).hexdigest() != match[1].decode():
         raise ChecksumError("its checksum does not fit")
-    value = json.loads(content)
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:  # no JSON, too deep, or a number of 5,000 digits
+        raise ChecksumError(f"it is no JSON that can be read: {error}") from error
     del value["checksum"]
     return value
 
 
 def file_checksum(path: Path) -> str | None:
-    """Return the SHA-256 of a file as 64 hex digits, or None where it cannot be read."""
+    """Return the SHA-256 of a file as 64 hex digits, or None where it cannot be read.
+
+    A pipe cannot, since it may never end.
+    """
+    if not os.path.isfile(path):
+        return None
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,7 +17,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config import Job, Plan, Read, files_read
+from kdgraph.config import Job, Plan, files_read
+from kdgraph.config.data_sources import recorded_read
+from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.runner.files import ChecksumError, add_checksum, check_and_load
 
 OTHER_INDICES = 4
@@ -30,12 +32,15 @@ class Index:
 
     Attributes
     ----------
+    out : Path
+        Folder of the runs.
     path : Path or None
         The file; None where nothing can be remembered.
     entries : mapping
         Key of a job → its entry.
     """
 
+    out: Path
     path: Path | None
     entries: Mapping[str, Any]
 
@@ -49,27 +54,34 @@ class Index:
         if digest is None or any(
             "oc.env" in override for job in planned.jobs for override in job.overrides
         ):
-            return cls(None, {})
+            return cls(planned.out, None, {})
         path = planned.out / ".sweeps" / f"index-{digest[:16]}.jsonl"
-        return cls(path, _read(path))
+        return cls(planned.out, path, _read(path))
 
     def known(self) -> dict[str, Path]:
         """Return key → run directory, of the jobs whose files are unchanged."""
         unchanged: dict[str, bool] = {}
-        return {
-            key: Path(entry["run_dir"])
-            for key, entry in self.entries.items()
-            if _are_unchanged(entry.get("files") or [], unchanged)
-        }
+        known = {}
+        for key, entry in self.entries.items():
+            with suppress(LeadsOutside):
+                if _are_unchanged(entry["files"], unchanged):
+                    known[key] = path_inside(self.out, entry["run"])
+        return known
 
     def remember(self, jobs: Iterable[Job]) -> None:
         """Add jobs that have been composed; other processes may do the same at the same time."""
-        lines = [_line(job.key, job.run_dir, job.config.science()) for job in jobs]
-        if self.path is None or not lines:
+        if self.path is None:
             return
+        # Of a sweep over ``out``, the runs in other folders are composed again each time.
+        lines = [
+            _line(job.key, job.run_dir.relative_to(self.out).as_posix(), job.config.science())
+            for job in jobs
+            if job.run_dir.is_relative_to(self.out)
+        ]
         # A full disk, or another user's folder: an index saves time and nothing else.
         with suppress(OSError):
-            self._append(self.path, lines)
+            if lines:
+                self._append(self.path, lines)
 
     @staticmethod
     def _append(path: Path, lines: Iterable[bytes]) -> None:
@@ -82,20 +94,38 @@ class Index:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().splitlines() if path.is_file() else []
     except OSError:
         return {}
     entries = {}
     for line in lines:
         with suppress(ChecksumError):
             entry = check_and_load(line)
-            entries[entry["key"]] = entry
+            if _is_entry(entry):
+                entries[entry["key"]] = entry
     return entries
 
 
-def _line(key: str, run_dir: Path, science: Mapping[str, Any]) -> bytes:
+def _is_entry(entry: Mapping[str, Any]) -> bool:
+    """Return whether the content of a line is as :func:`_line` writes it."""
+    files = entry.get("files")
+    return (
+        isinstance(entry.get("key"), str)
+        and isinstance(entry.get("run"), str)
+        and isinstance(files, list)
+        and all(
+            isinstance(file, list)
+            and len(file) == 5
+            and all(isinstance(word, str | None) for word in file)
+            and None not in file[1:4]
+            for file in files
+        )
+    )
+
+
+def _line(key: str, run: str, science: Mapping[str, Any]) -> bytes:
     files = [[*astuple(read), read.stamp(), read.digest()] for read in files_read(science).values()]
-    entry = {"key": key, "run_dir": str(run_dir), "files": files}
+    entry = {"key": key, "run": run, "files": files}
     return add_checksum(entry, indent=None) + b"\n"
 
 
@@ -110,7 +140,7 @@ def _are_unchanged(files: Iterable[Any], unchanged: dict[str, bool]) -> bool:
         Results for files of other entries; changed in place.
     """
     for target, key, path, stamp, digest in files:
-        name, read = f"{target} {key} {path} {digest}", Read(target, key, path)
+        name, read = f"{target} {key} {path} {digest}", recorded_read(target, key, path)
         if name not in unchanged:
             unchanged[name] = read.stamp() == stamp or read.digest() == digest
         if not unchanged[name]:

@@ -49,6 +49,8 @@ SILENT_SECONDS = 60.0
 long: twelve heartbeats, some of which a slow file system may hold back.
 """
 PARENT_POLL_SECONDS = 1.0
+_PIDS = 2**31
+"""The number of a process is below it; signals take 0 and -1 for groups of processes."""
 
 
 @contextmanager
@@ -242,11 +244,18 @@ def _this_owner() -> dict[str, Any]:
 def _read_owner(path: Path) -> dict[str, Any] | None:
     """Return the owner that a lock names, or None while there is no readable one."""
     try:
-        owner = json.loads(path.read_text())
-        return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
-    # ValueError: neither JSON nor text, after a power cut or a flipped bit
-    except (FileNotFoundError, ValueError):
+        # a pipe would be waited for, for ever
+        owner = json.loads(path.read_text()) if os.path.isfile(path) else None
+    # neither JSON nor text, after a power cut or a flipped bit
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
+    is_owner = (
+        isinstance(owner, dict)
+        and isinstance(owner.get("host"), str)
+        and isinstance(pid := owner.get("pid"), int)
+        and 0 < pid < _PIDS
+    )
+    return owner if is_owner else None
 
 
 def _owner_lives(path: Path, age: _LockAge) -> bool:

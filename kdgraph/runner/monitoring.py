@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdgraph.wording import printable
+
 
 class ProgressReporter:
     """Receiver of the progress of runs: silent, but for notes; a terminal shows more.
@@ -29,7 +31,7 @@ class ProgressReporter:
 
     def note(self, line: str) -> None:
         """Print a line about something out of the ordinary that was dealt with."""
-        print(f"kdg: {line}", file=sys.stderr, flush=True)
+        print(f"kdg: {printable(line)}", file=sys.stderr, flush=True)
 
     def waiting(self, line: str) -> None:
         """Print a line about another process that holds a lock."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config import RunConfig, refuse_changed
+from kdgraph.containment import path_inside
 from kdgraph.errors import KdgError
 from kdgraph.runner.files import (
     file_checksum,
@@ -202,10 +203,9 @@ def _draw_figures(
 
     _warn_of_tables_without_metric(config)
     data = RunFigureData(*contents, names=figure_names(config.parent, config.after))
-    with wrap_os_errors(run_dir / FIGURES):
-        names = data.save(
-            run_dir / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]
-        )
+    folder = path_inside(run_dir, FIGURES)
+    with wrap_os_errors(folder):
+        names = data.save(folder, config.drawn, config.figures["formats"], config.figures["dpi"])
     return [f"{FIGURES}/{name}" for name in names]
 
 
@@ -244,8 +244,8 @@ def _write_outputs(evaluation: Evaluation, splits: Splits, run_dir: Path) -> dic
             os.replace(temporary, run_dir / PREDICTIONS)
         finally:
             temporary.unlink(missing_ok=True)
+    tables = {name: f"{TABLES}/{name}.csv" for name in evaluation.tables}
     for name, rows in evaluation.tables.items():
         content = pd.DataFrame(rows).to_csv(index=False).encode()
-        write_atomically(run_dir / TABLES / f"{name}.csv", content)
-    tables = {name: f"{TABLES}/{name}.csv" for name in evaluation.tables}
+        write_atomically(path_inside(run_dir, tables[name]), content)
     return {"predictions": PREDICTIONS, "tables": tables}

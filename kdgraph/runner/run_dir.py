@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.config import RECORD_SCHEMA
+from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.errors import CannotWrite, KdgError
 from kdgraph.runner.files import (
     ChecksumError,
@@ -24,6 +26,7 @@ from kdgraph.runner.files import (
 )
 from kdgraph.runner.locks import break_stale_lock, is_locked, lock
 from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.record_shape import record_problem
 from kdgraph.runner.store import CODE_SCHEMA, SUFFIX, StageResult
 
 LOCK_FILE = "running.json"
@@ -37,6 +40,26 @@ FIRST_SCHEMA_WITH_CHECKSUM = 7
 
 MODEL_FOLDER = "model"
 CALIBRATED, PARENT, MODEL_SCHEMA = f"calibrated{SUFFIX}", f"parent{SUFFIX}", "schema.json"
+
+
+class RecordShapeError(ValueError):
+    """A record is not as a run writes it: somebody has edited it, or written it."""
+
+
+def load_record(content: bytes) -> dict[str, Any]:
+    """Return the record in the content of a file.
+
+    Raises
+    ------
+    ChecksumError
+        The content is not as it was written.
+    RecordShapeError
+        It is a record of this version with a value that no run writes.
+    """
+    record = check_and_load(content)
+    if is_current(record) and (problem := record_problem(record)):
+        raise RecordShapeError(problem)
+    return record
 
 
 def is_current(record: Mapping[str, Any]) -> bool:
@@ -91,28 +114,38 @@ class RunDir:
 
         None if there is none, none that is as it was written, or one of earlier code.
         """
+        content = self._record_content()
         try:
-            record = check_and_load((self.path / RECORD).read_bytes())
+            record = None if content is None else load_record(content)
         # a power cut may leave an empty file: not done
-        except (FileNotFoundError, NotADirectoryError, ChecksumError):
+        except (ChecksumError, RecordShapeError):
             return None
-        return record if is_current(record) else None
+        return record if record is not None and is_current(record) else None
 
     def damage(self) -> str | None:
         """Return a line on a record that is not as it was written, or None."""
-        try:
-            content = (self.path / RECORD).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+        content = self._record_content()
+        if content is None:
             return None
         try:
-            check_and_load(content)
-        except ChecksumError as error:
+            load_record(content)
+        except (ChecksumError, RecordShapeError) as error:
             if load_old_record(content) is None:
                 return (
                     f"{self.path / RECORD} is damaged ({error}); a run sets it aside as"
                     f" {RECORD}{ASIDE} and makes it again"
                 )
         return None
+
+    def _record_content(self) -> bytes | None:
+        """Return the content of ``result.json``; None where there is no regular file."""
+        path = self.path / RECORD
+        try:
+            # a pipe would be waited for, for ever
+            is_file = stat.S_ISREG(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return path.read_bytes() if is_file else None
 
     def set_aside_damaged(self) -> None:
         """Rename a damaged record; call it only while no other process writes there."""
@@ -124,8 +157,15 @@ class RunDir:
         return [
             name
             for name, digest in record["files"].get("sha256", {}).items()
-            if file_checksum(self.path / name) != digest
+            if self._checksum(name) != digest
         ]
+
+    def _checksum(self, name: str) -> str | None:
+        """Return the SHA-256 of a file of the run; None where it is absent or elsewhere."""
+        try:
+            return file_checksum(path_inside(self.path, name))
+        except LeadsOutside:
+            return None
 
     def set_aside_changed(self, record: Mapping[str, Any]) -> list[str]:
         """Rename the files that have changed, and the record with them; return their names."""
@@ -135,8 +175,9 @@ class RunDir:
         return changed
 
     def _set_aside(self, name: str) -> None:
-        path = self.path / name
-        with suppress(FileNotFoundError):
+        """Rename a file of the run; one that a link leads to is not the run's, and stays."""
+        with suppress(FileNotFoundError, LeadsOutside):
+            path = path_inside(self.path, name)
             os.replace(path, path.with_name(path.name + ASIDE))
 
     @property
@@ -147,6 +188,8 @@ class RunDir:
     def failure(self) -> str | None:
         """Return the last failure in one line, or None."""
         try:
+            if not (self.path / FAILURE).is_file():
+                return None
             text = (self.path / FAILURE).read_text(encoding="utf-8", errors="replace")
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -205,7 +248,7 @@ class RunDir:
         """
         if fitted.entry is None or calibrated.entry is None:
             return []
-        folder = self.path / MODEL_FOLDER
+        folder = path_inside(self.path, MODEL_FOLDER)
         folder.mkdir(parents=True, exist_ok=True)
         delete_temporary_files(folder)
         _link_entry(fitted, folder / PARENT, {})
@@ -234,10 +277,10 @@ def _link_entry(result: StageResult, path: Path, shared: Mapping[str, Any]) -> N
 
 def _version(path: Path) -> tuple[int, int] | None:
     try:
-        stat = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return stat.st_ino, stat.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def one_line(error: Exception) -> str:

@@ -16,9 +16,11 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.errors import UsageError
 from kdgraph.runner.files import file_checksum, write_atomically
 from kdgraph.runner.run_dir import RECORD
@@ -150,10 +152,16 @@ def _description(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _files(run_dir: Path, record: Mapping[str, Any]) -> list[Path]:
-    """Return the files to keep with a run: record, tables and figures, but no model."""
+    """Return the files to keep with a run: record, tables and figures, but no model.
+
+    Nothing that lies elsewhere goes to a tracker, whatever a record names.
+    """
     files = record["files"]
-    names = [RECORD, *files["tables"].values(), *files["figures"]]
-    return [path for name in names if (path := run_dir / name).is_file()]
+    paths = [run_dir / RECORD]
+    for name in (*files["tables"].values(), *files["figures"]):
+        with suppress(LeadsOutside):
+            paths.append(path_inside(run_dir, name))
+    return [path for path in paths if path.is_file()]
 
 
 def _title(record: Mapping[str, Any]) -> str:

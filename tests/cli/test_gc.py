@@ -208,3 +208,31 @@ def test_a_folder_without_runs_is_refused_as_by_other_commands(kdg, tmp_path, ca
 
 def test_a_folder_that_is_not_there(kdg):
     assert kdg("--out", "gone") == (2, "", "kdg: --out gone: there is no such folder\n")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".config", "a.kdg", f"{KEY}", f"x{KEY}.kdg"])
+def test_files_that_are_not_named_as_entries_stay(kdg, tmp_path, name):
+    add(tmp_path / "outputs", f"fit/{name}", f"fit/{KEY}.kdg")
+    assert kdg("--yes")[1].endswith("deleted 1 file, 1.0 kB\n")
+    assert files(tmp_path / "outputs") == {f"fit/{name}"}
+
+
+def test_nothing_behind_a_link_is_deleted(kdg, tmp_path):
+    add(tmp_path / "other", f"fit/{KEY}.kdg")
+    link = tmp_path / "outputs" / ".store"
+    link.mkdir(parents=True)
+    (link / "fit").symlink_to(tmp_path / "other" / ".store" / "fit")
+    (link / "cross_fit").mkdir()
+    (link / "cross_fit" / f"{KEY}.kdg").symlink_to(link / "fit" / f"{KEY}.kdg")
+    assert kdg("--yes")[1].splitlines()[-1].startswith("deleted 1 file, ")
+    assert (link / "fit").is_symlink() and not list((link / "cross_fit").iterdir())
+    shutil.rmtree(link)
+    link.symlink_to(tmp_path / "other" / ".store")
+    store = tmp_path / "other" / ".store"
+    assert kdg("--yes") == (
+        2,
+        "",
+        f"kdg: outputs/.store is a link to {store}, and kdg gc deletes nothing behind a link; move"
+        " that folder to outputs/.store\n",
+    )
+    assert files(tmp_path / "other") == {f"fit/{KEY}.kdg"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.errors import UsageError
 from kdgraph.report.run_table import run_table
 from kdgraph.report.sweep_table import SweepRun, sweep_table
 from tests.report.table_records import (
@@ -213,19 +212,6 @@ def test_the_paper_protocol_has_a_note_in_every_table():
     assert " ".join(map(str.strip, lines[5:])) == f"(paper protocol): {said}"
     swept = [SweepRun(regression_run(**paper), {"method": "global_pit", "recalibrator.k": "3"})]
     assert "  global_pit (paper protocol) recalibrator.k=3 " in sweep_table(swept)
-
-
-@pytest.mark.parametrize(
-    "table", [lambda one: run_table(one, "1cb9f0a2"), lambda one: sweep_table([SweepRun(one)])]
-)
-def test_a_record_without_a_key_is_refused_in_one_line(table):
-    one = record()
-    del one["dataset"]["prior"]
-    with pytest.raises(UsageError) as caught:
-        table(one)
-    assert (
-        str(caught.value) == "1cb9f0a2/result.json lacks 'dataset.prior'; force=true runs it again"
-    )
 
 
 def test_warnings_of_a_run_stand_below_its_numbers():

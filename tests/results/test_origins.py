@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,9 +115,22 @@ def test_another_time_alone_is_not_another_content(mixed, file):
     assert [files.changed(one) for one in mixed] == [[], [], [str(file)], [str(file)]]
 
 
-def test_a_source_that_cannot_be_imported_here_is_not_checked(mixed):
+def test_records_import_no_module_and_call_no_function_that_they_name(
+    mixed, file, tmp_path, monkeypatch
+):
+    (tmp_path / "module_of_a_stranger.py").write_text("raise SystemExit('code has run')")
+    monkeypatch.syspath_prepend(tmp_path)
     one = mixed[2]
-    one["reads"]["path"]["target"] = "no.such.module.Source"
+    for target in ("module_of_a_stranger.Source", "os.system", "no.such.module.Source", None):
+        one["reads"]["path"]["target"] = target
+        assert PresentFiles().changed(one) == [str(file)]
+    assert "module_of_a_stranger" not in sys.modules
+
+
+@pytest.mark.parametrize("path", ["~nobody_of_this_name/x.csv", "/dev/zero", "/", "x" * 5000])
+def test_paths_of_records_that_are_no_files_are_not_read(mixed, path):
+    one = mixed[2]
+    one["reads"] = {"path": one["reads"]["path"] | {"path": path, "key": "vectors"}}
     assert PresentFiles().changed(one) == []
 
 

@@ -82,14 +82,39 @@ def test_unusable_records_are_left_out_with_one_line(record, outputs, capsys) ->
     assert told == [said] and capsys.readouterr().err == ""
 
 
-def test_a_record_without_a_key_is_left_out_with_the_key(record, outputs) -> None:
+def test_records_of_another_shape_are_left_out_with_the_key(record, outputs) -> None:
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
     told: list[str] = []
-    assert places(find_runs(outputs([record(), *broken.values()]), note=told.append)) == [
-        ("spiral", "kdf", 0)
+    out = outputs([record(), *broken.values()])
+    assert places(find_runs(out, note=told.append)) == [("spiral", "kdf", 0)]
+    paths = [f"{out}/{name}/kdf/{broken[name]['run_id']}/result.json" for name in "ab"]
+    assert told == [
+        f"left out of {out}: 3 runs whose result.json is not as a run writes it"
+        f" ({paths[0]}: dataset.prior is missing, {paths[1]}: detector is missing and 1 more);"
+        " the same kdg run makes them again"
     ]
-    assert told[0].endswith("/outputs: 3 runs whose result.json lacks dataset.prior, detector")
+
+
+def test_links_of_a_folder_are_followed_once_and_never_upwards(record, outputs, tmp_path) -> None:
+    out = outputs([record("a")])
+    elsewhere = tmp_path / "scratch" / "b" / "kdf" / "0"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "result.json").write_bytes(add_checksum(record("b")))
+    (tmp_path / "scratch" / "up").symlink_to(out)
+    for name, target in {"b": tmp_path / "scratch", "again": out / "a", "up": out}.items():
+        (out / name).symlink_to(target)
+        (out / f"{name}_twice").symlink_to(target)
+    assert places(find_runs(out)) == [("a", "kdf", 0), ("b", "kdf", 0)]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_a_record_that_is_no_file_is_left_out(record, outputs, make) -> None:
+    out, told = outputs([record("a")]), []
+    (out / "b").mkdir()
+    make(out / "b" / "result.json")
+    assert places(find_runs(out, note=told.append)) == [("a", "kdf", 0)]
+    assert f"1 run whose result.json is damaged ({out}/b/result.json)" in told[0]
 
 
 def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:

@@ -13,6 +13,7 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.config.composer import Composer
+from kdgraph.runner.files import add_checksum, check_and_load
 from kdgraph.runner.index import OTHER_INDICES, Index
 
 TINY = [
@@ -167,3 +168,35 @@ def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(folder, com
     first = capsys.readouterr()
     assert first.err == "" and main(["plan", "-m", *TABLE]) == 0
     assert capsys.readouterr() == first and len(composed) == 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"run": "../../elsewhere"},
+        {"run": "/tmp"},
+        {"run": "link/kdf/0"},
+        {"run": 5},
+        {"files": 5},
+        {"files": [["os.system", "path", "my.csv", "", ""]]},
+        {"files": [[None, None, None, None, None]]},
+        {"key": []},
+    ],
+    ids=str,
+)
+def test_lines_that_lead_elsewhere_or_have_another_shape_are_not_used(wrong):
+    planned = plan(["dataset=wine", "seed=0,1"], multirun=True)
+    index = Index.of(planned)
+    index.remember(planned.jobs)
+    assert sorted(Index.of(planned).known().values()) == sorted(j.run_dir for j in planned.jobs)
+    Path("outputs/link").symlink_to("/tmp")
+    lines = [check_and_load(line) for line in index.path.read_bytes().splitlines()]
+    edited = [add_checksum(line | wrong, indent=None) + b"\n" for line in lines]
+    index.path.write_bytes(b"".join(edited))
+    assert Index.of(planned).known() == {}
+
+
+def test_runs_of_a_sweep_over_folders_are_known_in_the_first_alone(composed):
+    for _ in range(2):
+        sweep("dataset=wine", "out=outputs,others", *TINY)
+    assert n_done() == 1 and len(list(Path("others").rglob("result.json"))) == 1

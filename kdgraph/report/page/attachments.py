@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import base64
 import csv
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.results.names import NamedRun
 from kdgraph.results.origins import Record
 from kdgraph.runner.files import file_checksum
@@ -134,9 +136,10 @@ def read_tables(runs: Sequence[NamedRun]) -> PageTables:
     tables = PageTables()
     for i in _by_repetition(runs):
         for name, file in runs[i].record["files"]["tables"].items():
-            path = Path(runs[i].finished.path, file)
+            path = _file_of_run(runs[i], file)
             checksum = runs[i].record["files"].get("sha256", {}).get(file)
-            content = _table_content(path) if checksum in (None, file_checksum(path)) else None
+            is_unchanged = path is not None and checksum in (None, file_checksum(path))
+            content = _table_content(path) if path and is_unchanged else None
             if content is None:
                 tables.missing += 1
                 continue
@@ -165,16 +168,25 @@ def _figure_files(run: NamedRun) -> dict[str, Path | None]:
     """Return the smallest file of each figure that a browser can show; None if all are gone."""
     smallest: dict[str, Path | None] = {}
     for name in browser_figures(run.record):
-        path = Path(run.finished.path, name)
-        other = smallest.setdefault(path.stem, None)
-        if path.is_file() and (other is None or path.stat().st_size < other.stat().st_size):
-            smallest[path.stem] = path
+        path, stem = _file_of_run(run, name), Path(name).stem
+        other = smallest.setdefault(stem, None)
+        if path and (other is None or path.stat().st_size < other.stat().st_size):
+            smallest[stem] = path
     return smallest
+
+
+def _file_of_run(run: NamedRun, name: str) -> Path | None:
+    """Return a file that a record names; None where it is gone, or a link leads elsewhere."""
+    try:
+        path = path_inside(run.finished.path, name)
+    except LeadsOutside:
+        return None
+    return path if os.path.isfile(path) else None
 
 
 def _figure_content(path: Path) -> str:
     if path.suffix == ".svg":
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors="replace")
     return base64.b64encode(path.read_bytes()).decode()
 
 
