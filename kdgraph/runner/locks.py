@@ -35,7 +35,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from kdgraph.runner.files import temporary_path, wrap_os_errors
+from kdgraph.runner.files import OUT, temporary_path, wrap_os_errors
 
 POLL_SECONDS = 0.1
 UNREADABLE_SECONDS = 5.0
@@ -54,7 +54,9 @@ _PIDS = 2**31
 
 
 @contextmanager
-def lock(path: Path, report_wait: Callable[[str], None]) -> Iterator[bool]:
+def lock(
+    path: Path, report_wait: Callable[[str], None], subject: tuple[Path, str] | None = None
+) -> Iterator[bool]:
     """Hold the lock ``path`` for the block; wait while another living process holds it.
 
     Parameters
@@ -63,17 +65,20 @@ def lock(path: Path, report_wait: Callable[[str], None]) -> Iterator[bool]:
         The lock's file.
     report_wait : callable
         Called once with a line about the owner, before waiting.
+    subject : (Path, str) or None, default None
+        The file that is locked, and the argument that names it, for messages; None: the lock.
 
     Yields
     ------
     bool
         True if another process held it before: its result may be what is wanted.
     """
-    with wrap_os_errors(path):
+    named = subject or (path, OUT)
+    with wrap_os_errors(*named):
         path.parent.mkdir(parents=True, exist_ok=True)
     waited, age = False, _LockAge(path)
     while True:
-        with _acquiring:
+        with _acquiring, wrap_os_errors(*named):
             if _acquire(path, age):
                 _held_locks.add(path)
                 break
@@ -183,17 +188,16 @@ def call_every(seconds: float, function: Callable[[], object], *, name: str) -> 
 
 
 def _acquire(path: Path, age: _LockAge) -> bool:
-    with wrap_os_errors(path):
-        try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # less the umask
-        except FileExistsError:
-            return _take_over(path, age)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(json.dumps(_this_owner()))
-        except OSError:  # a full disk: a lock without a name would keep the next process waiting
-            path.unlink(missing_ok=True)
-            raise
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # less the umask
+    except FileExistsError:
+        return _take_over(path, age)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(json.dumps(_this_owner()))
+    except OSError:  # a full disk: a lock without a name would keep the next process waiting
+        path.unlink(missing_ok=True)
+        raise
     return True
 
 

@@ -1,9 +1,9 @@
 """Predictions in parts: files of a fixed number of rows that outlive the process that made them.
 
-Predictions of more rows than one part has are written to the folder ``OUTPUT.parts`` beside the
-output, one file for each part, and joined at the end. A process that is killed leaves its finished
-parts, and the same command goes on after them. The rows of a part do not depend on the number of
-processes, so neither do the bytes of the output.
+Predictions are written to the folder ``OUTPUT.parts`` beside the output, one file for each part,
+and joined at the end. A process that is killed leaves this folder and its lock, and the same
+command goes on after the finished parts and removes both. The rows of a part do not depend on the
+number of processes, so neither do the bytes of the output.
 
 A part is finished when its counts exist, which are written after it: both files are renamed to
 their names, so that they are complete or absent. The folder has the identity of input, model and
@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,23 +26,24 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdgraph.errors import UsageError
 from kdgraph.metrics import benjamini_hochberg
 from kdgraph.runner.files import (
     add_checksum,
     check_and_load,
-    delete_temporary_files,
-    temporary_path,
     wrap_os_errors,
     write_atomically,
 )
 from kdgraph.runner.locks import lock
-from kdgraph.wording import counted
+from kdgraph.wording import counted, printable, some
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OUTPUT = "--output"
 _IDENTITY = "identity.json"
+_COUNTS = "[0-9][0-9][0-9][0-9][0-9][0-9].json"
+_OWN_FILE = re.compile(r"\d{6}\.(json|csv|parquet)|identity\.json|joined|\..*")
 _EDGE_BYTES = 1 << 20
 """Bytes at the beginning and at the end of an input that enter its identity.
 
@@ -119,8 +121,8 @@ class PartsFolder:
     ----------
     output : Path
         A .csv or .parquet file.
-    identity : callable
-        Returns JSON-safe values that decide the output; called when there is a folder.
+    identity : mapping
+        JSON-safe values that decide the output.
     fdr : float or None
         False discovery rate of a column ``ood_flagged``. The flags depend on the p-values of all
         rows, so that parts are in a form to which a column can be added.
@@ -131,17 +133,17 @@ class PartsFolder:
     def __init__(
         self,
         output: Path,
-        identity: Callable[[], Mapping[str, Any]],
+        identity: Mapping[str, Any],
         fdr: float | None,
         note: Callable[[str], None],
     ) -> None:
-        self.output, self.identity, self.fdr, self.note = output, identity, fdr, note
+        self.output, self.fdr, self.note = output, fdr, note
+        self.identity = json.loads(json.dumps(dict(identity)))
         self.path = output.with_name(f"{output.name}.parts")
         is_csv = output.suffix.lower() == ".csv" and fdr is None
         self.suffix = ".csv" if is_csv else ".parquet"
         self.counts: dict[int, PartCounts] = {}
-        self._single: Path | None = None
-        self._stack, self._is_locked = ExitStack(), False
+        self._stack = ExitStack()
 
     @property
     def n_rows(self) -> int:
@@ -149,74 +151,43 @@ class PartsFolder:
         return sum(counts.n_rows for counts in self.counts.values())
 
     def __enter__(self) -> PartsFolder:
-        """Return the folder with the counts of the parts that an earlier process finished."""
-        if self.exists():
-            self._lock()
-            self._take_up()
+        """Make the folder, or take up the parts in it that an earlier process finished."""
+        lock_path = self.path.with_name(f".{self.path.name}.lock")
+        self._stack.enter_context(lock(lock_path, self.note, (self.output, OUTPUT)))
+        with ExitStack() as undo:
+            undo.callback(self._stack.close)
+            self._refuse_other_files()
+            if not self._take_up():
+                with wrap_os_errors(self.output, OUTPUT):
+                    self.path.mkdir()
+                content = add_checksum(self.identity)
+                write_atomically(self.path / _IDENTITY, content, OUTPUT)
+            undo.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):
-            if self._single is not None:
-                self._single.unlink(missing_ok=True)
+        if not any(self.path.glob(_COUNTS)):  # nothing to go on after
+            self.remove()
         self._stack.close()
-
-    def exists(self) -> bool:
-        """Return whether there is a folder; a name that is too long is an error of the output."""
-        try:
-            return self.path.is_dir()
-        except OSError:
-            return False
 
     def file(self, part: int) -> Path:
         """Return the file of a part."""
         return self.path / f"{part:06d}{self.suffix}"
 
-    def write_single(self, write: Callable[[Path], PartCounts]) -> None:
-        """Write the first part to a file beside the output, which is all of a small input."""
-        with wrap_os_errors(self.output, OUTPUT):
-            self.output.parent.mkdir(parents=True, exist_ok=True)
-        self._single = temporary_path(self.output).with_suffix(self.suffix)
-        self.counts[0] = write(self._single)
-
-    def expect_more(self) -> None:
-        """Make the folder: there are several parts."""
-        if self.exists():
-            return
-        self._lock()
-        with wrap_os_errors(self.output, OUTPUT):
-            self.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / _IDENTITY, add_checksum(self.identity()), OUTPUT)
-        if self._single is not None:
-            with wrap_os_errors(self.output, OUTPUT):
-                os.replace(self._single, self.file(0))
-            self._single = None
-            finish_part(self.file(0), self.counts[0])
-
     def join(self) -> int | None:
         """Make the output of all parts and remove the folder; return the number of flagged rows."""
         files = [self.file(part) for part in sorted(self.counts)]
-        if self._single is not None:
-            files = [self._single]
-            if self.fdr is None:
-                with wrap_os_errors(self.output, OUTPUT):
-                    os.replace(self._single, self.output)
-                return None
-        folder = self.output.parent if self._single is not None else self.path
-        joined = folder / temporary_path(self.output).name
-        n_flagged = None
-        try:
-            with wrap_os_errors(self.output, OUTPUT):
-                if self.fdr is not None:
-                    n_flagged = _join_flagged(files, joined, self.output.suffix.lower(), self.fdr)
-                elif self.suffix == ".csv":
-                    _join_bytes(files, joined)
-                else:
-                    _join_row_groups(files, joined)
-                os.replace(joined, self.output)
-        finally:
-            with suppress(OSError):
-                joined.unlink(missing_ok=True)
+        joined, n_flagged = self.path / "joined", None
+        with wrap_os_errors(self.output, OUTPUT):
+            if self.fdr is not None:
+                n_flagged = _join_flagged(files, joined, self.output.suffix.lower(), self.fdr)
+            elif len(files) == 1:
+                joined = files[0]
+            elif self.suffix == ".csv":
+                _join_bytes(files, joined)
+            else:
+                _join_row_groups(files, joined)
+            os.replace(joined, self.output)
         self.remove()
         return n_flagged
 
@@ -227,39 +198,54 @@ class PartsFolder:
             (self.path / _IDENTITY).unlink(missing_ok=True)
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _lock(self) -> None:
-        if self._is_locked:
-            return
-        path = self.path.with_name(f".{self.path.name}.lock")
-        with wrap_os_errors(self.output, OUTPUT):
-            self._stack.enter_context(lock(path, self.note))
-        self._is_locked = True
+    def _refuse_other_files(self) -> None:
+        """Raise UsageError if there is something else at the folder's place, which would be lost.
 
-    def _take_up(self) -> None:
-        """Read the counts of the finished parts, or remove parts of another input or model."""
-        if not self.exists():  # another process, which held the lock, has finished
-            return
-        identity = json.loads(json.dumps(dict(self.identity())))
-        stored = _read_checked(self.path / _IDENTITY)
-        if stored != identity:
-            changed = [name for name in identity if stored and stored.get(name) != identity[name]]
-            self.note(
-                f"{self.path} has parts of {' and '.join(changed) or 'another call'}; they are"
-                " removed, and all rows are predicted"
+        A folder that is partly removed has no identity, so that the names of its files decide.
+        """
+        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
+        others = [name for name in names if not _OWN_FILE.fullmatch(name)]
+        if others or self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
+            holds = f" holds {printable(some(sorted(others), 2))} and" if others else ""
+            raise UsageError(
+                f"{self.path}{holds} is no folder of 'kdg predict', which needs this name for its"
+                f" parts; move it, or name another file with {OUTPUT}"
             )
+
+    def _take_up(self) -> bool:
+        """Return whether there is a folder of the same identity; read the counts of its parts.
+
+        Parts of another input or model are removed.
+        """
+        if not self.path.is_dir():
+            return False
+        stored = _read_checked(self.path / _IDENTITY)
+        if stored != self.identity:
+            changed = [
+                name for name, value in self.identity.items() if (stored or {}).get(name) != value
+            ]
+            if any(self.path.glob(_COUNTS)):
+                self.note(
+                    f"{self.path} has parts of"
+                    f" {' and '.join(changed) if stored else 'another call'}; they are removed, and"
+                    " all rows are predicted"
+                )
             self.remove()
-            return
-        delete_temporary_files(self.path)
-        for counts_file in sorted(self.path.glob("[0-9]*.json")):
-            part, values = int(counts_file.stem), _read_checked(counts_file)
+            return False
+        for unfinished in self.path.glob(".*"):  # of killed writers
+            unfinished.unlink(missing_ok=True)
+        for counts_file in sorted(self.path.glob(_COUNTS)):
+            counts = _read_counts(counts_file)
             with suppress(OSError):
-                if values and self.file(part).stat().st_size == values["n_bytes"]:
-                    self.counts[part] = PartCounts(**values)
+                part = int(counts_file.stem)
+                if counts and self.file(part).stat().st_size == counts.n_bytes:
+                    self.counts[part] = counts
         if self.counts:
             self.note(
                 f"goes on after {counted(self.n_rows, 'row')} that an earlier call predicted, in"
                 f" {self.path}"
             )
+        return True
 
 
 def finish_part(file: Path, counts: PartCounts) -> None:
@@ -288,6 +274,18 @@ def _read_checked(path: Path) -> dict[str, Any] | None:
         return check_and_load(path.read_bytes())
     except (OSError, ValueError):
         return None
+
+
+def _read_counts(path: Path) -> PartCounts | None:
+    """Return the counts of a part; None if the file is not as :func:`finish_part` wrote it."""
+    values = _read_checked(path) or {}
+    numbers = {name: values.get(name) for name in ("n_rows", "n_ood", "n_bytes")}
+    cells = values.get("became_missing")
+    if not isinstance(cells, dict) or not all(
+        type(value) is int for value in (*numbers.values(), *cells.values())
+    ):
+        return None
+    return PartCounts(**numbers, became_missing=cells)
 
 
 def _join_bytes(files: Iterable[Path], joined: Path) -> None:

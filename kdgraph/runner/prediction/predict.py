@@ -311,8 +311,8 @@ def predict(
 ) -> PredictionCounts:
     """Predict every row and write the file ``output``, which is complete or absent.
 
-    More rows than one part has are predicted in parts (:mod:`kdgraph.runner.prediction.parts`), by
-    several processes if there are any. If this process ends before it is done, the same call goes
+    Rows are predicted in parts (:mod:`kdgraph.runner.prediction.parts`), by several processes if
+    there are any. If this process ends before it is done, the same call goes
     on after the parts that were finished. Its output is the same to the byte, as it is for any
     number of processes.
 
@@ -360,14 +360,13 @@ def predict(
     part_rows, read_rows = _rows_of_parts(saved.schema, chunk)
     work = _Work(source, new_rows.path, new_rows.unseen, output, part_rows, read_rows)
 
-    def identity() -> dict[str, Any]:
-        options = {"unseen": new_rows.unseen, "fdr": fdr, "format": output.suffix.lower()}
-        return {
-            "another input": identity_of_input(new_rows.path),
-            "another model": [*source.digests(), saved.schema.as_json()],
-            "other options": options | {"part": part_rows, "read": read_rows},
-            "another version": __version__,
-        }
+    options = {"unseen": new_rows.unseen, "fdr": fdr, "format": output.suffix.lower()}
+    identity = {
+        "another input": identity_of_input(new_rows.path),
+        "another model": [*source.digests(), saved.schema.as_json()],
+        "other options": options | {"part": part_rows, "read": read_rows},
+        "another version": __version__,
+    }
 
     with PartsFolder(output, identity, fdr, note) as parts:
         try:
@@ -405,10 +404,12 @@ def _write_parts(
     n_jobs: int,
     progress: Callable[[int, float], None],
 ) -> None:
-    """Write the parts that are not finished, and report the progress."""
+    """Write the parts that are not finished, and report the progress.
+
+    A single part needs no other process.
+    """
     if n_jobs > 1 and (n_rows := _rows_to_divide(new_rows, work.part_rows)):
         new_rows.check_columns()
-        parts.expect_more()
         numbers = [k for k in range(-(-n_rows // work.part_rows)) if k not in parts.counts]
         tasks = (_Task(part, parts.file(part)) for part in numbers)
         _finish_in_processes(work, tasks, parts, n_jobs, lambda rows: progress(rows, rows / n_rows))
@@ -435,21 +436,18 @@ def _write_parts(
         tasks = (_Task(part, parts.file(part), list(part_blocks)) for part, part_blocks in groups)
         if (first := next(tasks, None)) is None:
             return
-        second = next(tasks, None)
-        if second is not None or parts.exists():
-            parts.expect_more()
-            todo = chain([first], [] if second is None else [second], tasks)
+        if (second := next(tasks, None)) is not None:
             _finish_in_processes(
-                work, todo, parts, n_jobs, lambda rows: progress(rows, new_rows.share_read())
+                work,
+                chain([first, second], tasks),
+                parts,
+                n_jobs,
+                lambda rows: progress(rows, new_rows.share_read()),
             )
             return
-        groups = iter([(0, iter(first.blocks or []))])
+        groups = iter([(first.part, iter(first.blocks or []))])
     for part, part_blocks in groups:
-        if part == 0 and not parts.exists():
-            parts.write_single(lambda path: work.write(0, part_blocks, new_rows, path))  # noqa: B023
-        else:
-            parts.expect_more()
-            parts.counts[part] = work.finish(part, part_blocks, new_rows, parts.file(part))
+        parts.counts[part] = work.finish(part, part_blocks, new_rows, parts.file(part))
 
 
 def _rows_to_divide(new_rows: NewRows, part_rows: int) -> int:

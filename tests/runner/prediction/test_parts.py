@@ -20,6 +20,7 @@ from kdgraph.cli.main import main
 from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.detection import LeafBox
+from kdgraph.runner.files import add_checksum
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.prediction.parts import PartsFolder
 
@@ -173,7 +174,7 @@ def stop_after(parts: int, monkeypatch) -> None:
 def test_an_interrupted_command_reads_nothing_twice(kdg, monkeypatch):
     assert kdg("new.csv", "whole.csv")[0] == 0
     with monkeypatch.context() as patch:
-        stop_after(1, patch)
+        stop_after(2, patch)
         assert kdg("new.csv", "out.csv")[0] == 130
     assert sorted(path.name for path in Path("out.csv.parts").iterdir()) == [
         "000000.csv",
@@ -219,7 +220,7 @@ def test_parts_of_something_else_are_not_used(
         return main(["predict", *words(own, "new.csv", "out.csv"), *more])
 
     with monkeypatch.context() as patch:
-        stop_after(1, patch)
+        stop_after(2, patch)
         assert call() == 130
     if change == "input":
         lines = (own / "new.csv").read_text().splitlines()
@@ -245,7 +246,7 @@ def test_parts_of_something_else_are_not_used(
 def test_a_part_that_was_cut_off_is_made_again(kdg, monkeypatch):
     assert kdg("new.csv", "whole.csv")[0] == 0
     with monkeypatch.context() as patch:
-        stop_after(1, patch)
+        stop_after(2, patch)
         kdg("new.csv", "out.csv")
     part = Path("out.csv.parts/000001.csv")
     part.write_bytes(part.read_bytes()[:-100])
@@ -283,19 +284,76 @@ def test_a_lost_process_is_one_line_and_the_next_call_goes_on(kdg, monkeypatch):
         "kdg: a process that predicted was lost, perhaps because memory ran out; the same command"
         " goes on after 0 predicted rows, and --jobs 1 takes less memory\n"
     )
-    assert Path("out.csv.parts").is_dir()
     assert kdg("new.parquet", "out.csv")[0] == 0 and kdg("new.parquet", "whole.csv")[0] == 0
     assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
 
 
-def test_a_small_input_needs_no_folder(kdg, tmp_path, monkeypatch):
-    pd.DataFrame({"age": [1.0, 2.0], "job": ["chef", "nurse"]}).to_csv("small.csv", index=False)
-    made = []
-    monkeypatch.setattr(PartsFolder, "expect_more", lambda self: made.append(self))
+def small_input(tmp_path: Path) -> str:
+    path = tmp_path / "small.csv"
+    pd.DataFrame({"age": [1.0, 2.0], "job": ["chef", "nurse"]}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_a_small_input_starts_no_process_and_leaves_no_folder(kdg, tmp_path, monkeypatch):
+    small = small_input(tmp_path)
+    monkeypatch.setattr(predicting, "_finish_in_processes", None)
     for jobs in ("1", "2"):
-        code, _, err = kdg(str(tmp_path / "small.csv"), f"{jobs}.csv", "--jobs", jobs)
-        assert (code, err, made) == (0, "", [])
+        assert kdg(small, f"{jobs}.csv", "--jobs", jobs)[::2] == (0, "")
     assert Path("1.csv").read_bytes() == Path("2.csv").read_bytes()
+    assert sorted(path.name for path in Path().iterdir()) == ["1.csv", "2.csv", "small.csv"]
+
+
+@pytest.mark.parametrize("leftovers", [["x.parts"], ["x.parts", "x.parts/.000000.csv.0a.csv"]])
+def test_what_a_killed_first_part_left_is_removed_by_the_next_call(kdg, tmp_path, leftovers):
+    small = small_input(tmp_path)
+    for name in leftovers:
+        path = Path(name.replace("x", "out.csv"))
+        path.mkdir() if path.suffix == ".parts" else path.write_text("half a row")
+    Path(".out.csv.parts.lock").write_text("")  # killed before it wrote its name
+    assert kdg(small, "out.csv")[0] == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["out.csv", "small.csv"]
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_in_its_first_part_leaves_nothing_hidden(kdg, folder):
+    command = [sys.executable, "-m", "kdgraph", "predict", *words(folder, "new.csv", "out.csv")]
+    process, deadline = subprocess.Popen(command), time.monotonic() + 60
+    while not list(Path().glob("out.csv.parts/.000000*")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert sorted(path.name for path in Path().iterdir()) == [
+        ".out.csv.parts.lock",
+        "out.csv.parts",
+    ]
+    assert kdg("new.csv", "out.csv")[0] == 0
+    assert [path.name for path in Path().iterdir()] == ["out.csv"]
+
+
+def test_a_folder_of_the_user_at_the_place_of_the_parts_stays(kdg, tmp_path):
+    small = small_input(tmp_path)
+    Path("out.csv.parts").mkdir()
+    Path("out.csv.parts/thesis.tex").write_text("years of work")
+    Path("out.csv.parts/1abc.json").write_text("{}")
+    code, _, err = kdg(small, "out.csv")
+    assert (code, err) == (
+        2,
+        "kdg: out.csv.parts holds 1abc.json, thesis.tex and is no folder of 'kdg predict', which needs this"
+        " name for its parts; move it, or name another file with --output\n",
+    )
+    assert Path("out.csv.parts/thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["000001.json", "000002.json", "000009.json"])
+def test_counts_of_another_shape_or_of_no_part_are_not_used(kdg, monkeypatch, name):
+    assert kdg("new.csv", "whole.csv")[0] == 0
+    with monkeypatch.context() as patch:
+        stop_after(2, patch)
+        kdg("new.csv", "out.csv")
+    counts = {"n_rows": "5", "n_ood": [], "n_bytes": 1, "became_missing": {"job": None}}
+    Path("out.csv.parts", name).write_bytes(add_checksum(counts))
+    assert kdg("new.csv", "out.csv")[0] == 0
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
 
 
 def test_a_number_of_processes_is_refused_in_one_line(kdg):
