@@ -8,10 +8,13 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -132,3 +135,21 @@ def no_network(monkeypatch) -> None:
     for name in ("connect", "connect_ex", "bind"):
         monkeypatch.setattr(socket.socket, name, refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture(scope="session")
+def as_user() -> Callable[[int], list[str]]:
+    """What to put before a command so that another user runs it, of a group that all of them share;
+    only root may.
+    """
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None:
+        pytest.skip("only root may run a command as another user, with setpriv")
+    words = [setpriv, "--regid=3000", "--clear-groups"]
+    root = Path(__file__).parents[1]
+    code = "import kdgraph.runner.locks"
+    if subprocess.run(
+        [*words, "--reuid=2001", sys.executable, "-c", code], cwd=root, capture_output=True
+    ).returncode:
+        pytest.skip("another user may not run this Python, or not read this checkout")
+    return lambda uid: [*words, f"--reuid={uid}"]

@@ -21,7 +21,7 @@ from typing import Any
 from kdgraph.cli import COMMANDS
 from kdgraph.cli.arguments import CommandParser, parser_of
 from kdgraph.errors import KdgError, Terminated, UsageError, did_you_mean
-from kdgraph.wording import printable
+from kdgraph.wording import first_line, printable
 
 HELP = """\
 usage: kdg COMMAND [arguments]
@@ -54,8 +54,9 @@ exit codes:
   130 interrupted    143, 129 terminated by SIGTERM, SIGHUP
 """.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in COMMANDS.items()))
 
-_OPEN = "its owner can open it with 'chmod -R a+rX {folder}'"
 _SPACE = "free some space, and give the same command again"
+_OPEN = "its owner can open it with 'chmod -R a+rX {folder}'"
+_FILES = "raise the limit of open files with 'ulimit -n 4096', or run fewer jobs at a time"
 REMEDIES = {
     errno.EACCES: _OPEN,
     errno.EPERM: _OPEN,
@@ -64,11 +65,21 @@ REMEDIES = {
     errno.EDQUOT: _SPACE,
     errno.ESTALE: "the file system lost it; give the same command again",
     errno.EIO: "the device fails; name a folder on another one",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.ELOOP: "its links lead in a circle; name the file itself",
+    errno.EISDIR: "name a file in it",
+    errno.ENOTDIR: "a part of this path is a file, and only a folder can hold others",
+    errno.EEXIST: "move what is there, or give another name",
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.ENOMEM: "end other programs, or run fewer jobs at a time",
 }
 """Error number → remedy, for errors of the operating system that no program can prevent.
 
-Failures to write the files of a run have messages of their own.
+Where a command knows which argument named the file, it has a message of its own.
 """
+_OUT_OF_ORDER = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.EIO, errno.ENOMEM)
+"""Errors of the machine, which the same command may not meet again."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,15 +110,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        if error.filename is None or error.errno not in REMEDIES:
-            raise  # a mistake in kdgraph
-        path = str(error.filename)
-        # The first folder of a relative path is the one that a user has named.
-        way_out = REMEDIES[error.errno].format(
-            folder=shlex.quote(path if path.startswith("/") else path.partition("/")[0])
-        )
-        print(f"kdg: cannot use {path}: {error.strerror}; {way_out}", file=sys.stderr)
-        return UsageError.exit_code if isinstance(error, PermissionError) else 1
+        print(f"kdg: {printable(_in_one_line(error))}", file=sys.stderr)
+        return 1 if error.errno in _OUT_OF_ORDER else UsageError.exit_code
+    except RuntimeError as error:
+        # pathlib raises it in place of an OSError, from Path.resolve and Path.expanduser
+        if not str(error).startswith(("Symlink loop", "Could not determine home")):
+            raise
+        print(f"kdg: {printable(str(error))}; name the file itself", file=sys.stderr)
+        return UsageError.exit_code
+
+
+def _in_one_line(error: OSError) -> str:
+    """Return the file, what the operating system answered, and a remedy."""
+    reason = error.strerror or first_line(error)
+    if error.filename is None:
+        return f"the system refused a file or a connection: {reason}; {_remedy(error, 'FOLDER')}"
+    path = str(error.filename)
+    # The first folder of a relative path is the one that a user has named.
+    folder = shlex.quote(path if path.startswith("/") else path.partition("/")[0])
+    return f"cannot use {path or 'an empty name'}: {reason}; {_remedy(error, folder)}"
+
+
+def _remedy(error: OSError, folder: str) -> str:
+    remedy = REMEDIES.get(error.errno or 0, "check the name, and that it is what the help asks for")
+    return remedy.format(folder=folder)
 
 
 _ASCII = dict(
@@ -174,6 +200,27 @@ def _terminate(signum: int, frame: Any) -> None:
     raise Terminated(signum)
 
 
+def _refuse_bytes(arguments: Sequence[str]) -> None:
+    """Raise UsageError for an argument, or a working directory, that is no text in UTF-8.
+
+    Names of files may be any bytes, and records, pages and configs are text.
+    """
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "the working directory does not exist any more; change to another one with 'cd'"
+        ) from error
+    words = [("an argument", word) for word in arguments]
+    for name, value in [*words, ("the working directory", folder)]:
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{name} is not text in UTF-8: {printable(value)}; rename the file or folder"
+            ) from error
+
+
 def _run_command(arguments: list[str]) -> int:
     if not arguments or arguments in (["-h"], ["--help"], ["help"]):
         print(HELP, end="")
@@ -195,6 +242,7 @@ def _run_command(arguments: list[str]) -> int:
     if not {"-h", "--help"}.isdisjoint(rest):
         print(_parser_for(command, rest).format_help(), end="")
         return 0
+    _refuse_bytes(rest)
     return import_module(f"kdgraph.cli.{command}").main(rest)
 
 

@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> int:
     from kdgraph.runner.prediction.rows import NewRows
 
     names = tuple(name for name in args.trust if name is not None)
-    source = SavedModel(Path(args.run or args.model), bool(args.run), names or bool(args.trust))
+    is_run = args.run is not None
+    model = Path(args.run if is_run else args.model)
+    source = SavedModel(model, is_run, names or bool(args.trust))
     saved = source.load()
 
     def note(line: str) -> None:
@@ -194,13 +196,13 @@ def _fraction(text: str) -> float:
 
 
 def _check(output: Path, inputs: Mapping[str, str | Path | None]) -> None:
-    from kdgraph.runner.files import refuse_folder, refuse_inputs
+    from kdgraph.runner.files import check_output_name, refuse_inputs
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(
             f"--output {output}: the ending chooses the format, and must be .parquet or .csv"
         )
-    refuse_folder(output, "--output")
+    check_output_name(output, "--output")
     refuse_inputs(output, inputs, "--output")
 
 

@@ -42,9 +42,14 @@ def _repair(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if output.suffix != SUFFIX:
         raise UsageError(f"--output {output}: a model file ends in {SUFFIX}, got '{output.suffix}'")
-    from kdgraph.runner.files import check_writable, refuse_folder, refuse_inputs, wrap_os_errors
+    from kdgraph.runner.files import (
+        check_output_name,
+        check_writable,
+        refuse_inputs,
+        wrap_os_errors,
+    )
 
-    refuse_folder(output, "--output")
+    check_output_name(output, "--output")
     refuse_inputs(output, {"--model": args.model, "--data": args.data}, "--output")
     from kdgraph.config import check, compose
     from kdgraph.persistence import SaveError, save

@@ -21,7 +21,7 @@ from kdgraph.errors import (
     RunFailed,
     UsageError,
 )
-from kdgraph.wording import counted, first_line
+from kdgraph.wording import counted, first_line, printable
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -227,7 +227,8 @@ def print_missing_data(absent: Mapping[str, MissingData]) -> None:
     from kdgraph.runner.availability import by_reason
 
     for reason, names in by_reason(absent.values()).items():
-        print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)
+        line = f"not runnable: {', '.join(names)} ({reason})"
+        print(f"kdg: {printable(line)}", file=sys.stderr)
 
 
 def _split_by_record(

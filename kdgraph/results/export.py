@@ -12,7 +12,7 @@ from typing import Any
 
 from kdgraph.errors import UsageError
 from kdgraph.results.names import MARK
-from kdgraph.runner.files import refuse_folder, write_atomically
+from kdgraph.runner.files import check_output_name, write_atomically
 
 TEX = str.maketrans(
     {
@@ -96,7 +96,7 @@ def file_kind(
     UsageError
         Another ending, a folder that does not exist and is not made, or ``path`` is a folder.
     """
-    refuse_folder(Path(path), flag)
+    check_output_name(Path(path), flag)
     kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
     if kind not in kinds:
         *others, last = [f".{ending}" for ending in kinds]

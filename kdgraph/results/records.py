@@ -413,7 +413,7 @@ class _RecordReader:
         followed, once each: one that leads to what is read anyway, such as a folder above, is not.
         """
         followed = [os.path.realpath(out)]
-        folders = [str(out)]
+        folders = [str(Path(out))]
         while folders:
             folder = folders.pop()
             try:
@@ -426,7 +426,8 @@ class _RecordReader:
                 self._read(Path(folder, RECORD))
                 continue
             for entry in entries:
-                if entry.name.startswith(".") or not entry.is_dir():
+                # not entry.is_dir(), which raises where links lead in a circle
+                if entry.name.startswith(".") or not os.path.isdir(entry.path):
                     continue
                 if entry.is_symlink():
                     target = os.path.realpath(entry.path)

@@ -109,10 +109,21 @@ def wrap_os_errors(path: Path, option: str = OUT) -> Iterator[None]:
         ) from error
 
 
-def refuse_folder(path: Path, flag: str) -> None:
-    """Raise UsageError if the file that ``flag`` names is a folder, before any other work."""
+def check_output_name(path: Path, flag: str) -> None:
+    """Raise UsageError if no file can have the name that ``flag`` gives, before any other work.
+
+    It is the name of a folder, or too long, or its folder is a file.
+    """
     if os.path.isdir(path):  # False, where Path.is_dir raises, of a name that is too long
         raise UsageError(f"{flag} must be a file, got '{path}', which is a folder")
+    try:
+        os.lstat(temporary_path(path))  # its content is written under this name first
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {_reason(error)}; {_remedy(error, flag)}"
+        ) from error
 
 
 def refuse_inputs(output: Path, inputs: Mapping[str, str | Path | None], flag: str) -> None:
@@ -149,8 +160,10 @@ def _remedy(error: OSError, option: str) -> str:
             "free some space ('kdg gc' deletes what no run needs) or name another folder with"
             f" {option}, and give the same command again"
         )
-    if error.errno in (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
+    if error.errno in (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP):
         return f"name another place with {option}"
+    if error.errno == errno.EFBIG:
+        return f"raise the limit with 'ulimit -f', or name another folder with {option}"
     if error.errno == errno.ENAMETOOLONG:
         return f"give a shorter name with {option}"
     return f"change the rights of the folder, or name another one with {option}"

@@ -400,21 +400,46 @@ def test_an_error_of_the_operating_system_is_one_line(kdg, monkeypatch, number, 
     assert kdg("table") == (code, "", f"kdg: cannot use shared/result.json: {way_out}\n")
 
 
-def test_a_permission_error_without_a_file_keeps_its_traceback(kdg, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            PermissionError(errno.EPERM, os.strerror(errno.EPERM)),
+            "the system refused a file or a connection: Operation not permitted; its owner can"
+            " open it with 'chmod -R a+rX FOLDER'",
+        ),
+        (
+            FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a file"),
+            "cannot use a file: No such file or directory; check the name, and that it is what the"
+            " help asks for",
+        ),
+        (
+            OSError("[10:01:02] /src/io.cc:7: cannot open\nbacktrace"),
+            "the system refused a file or a connection: cannot open; check the name, and that it is"
+            " what the help asks for",
+        ),
+        (
+            RuntimeError("Symlink loop from '/data/loop'"),
+            "Symlink loop from '/data/loop'; name the file itself",
+        ),
+    ],
+    ids=["no name", "no remedy", "no number", "loop"],
+)
+def test_every_error_of_the_system_is_one_line(kdg, monkeypatch, error, line):
     def fail(arguments: list[str]) -> int:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        raise error
 
     monkeypatch.setattr(cli, "_run_command", fail)
-    with pytest.raises(PermissionError):
-        kdg("table")
+    assert kdg("table") == (2, "", f"kdg: {line}\n")
 
 
-def test_an_error_of_the_program_keeps_its_traceback(kdg, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("no loop"), ValueError("a"), KeyError("b")])
+def test_errors_of_the_program_keep_their_traceback(kdg, monkeypatch, error):
     def fail(arguments: list[str]) -> int:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a file of ours")
+        raise error
 
     monkeypatch.setattr(cli, "_run_command", fail)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(type(error)):
         kdg("table")
 
 

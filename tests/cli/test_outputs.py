@@ -98,8 +98,8 @@ def test_predictions_into_a_folder_are_refused(predict, ending):
 @pytest.mark.parametrize("ending", ROWS)
 def test_predictions_below_a_file_are_refused(predict, ending):
     Path("file").write_text("")
-    line = f"kdg: cannot write file/new{ending}: File exists; name another place with --output"
-    assert predict(f"file/new{ending}") == (1, "", line)
+    line = f"kdg: cannot write file/new{ending}: Not a directory; name another place with --output"
+    assert predict(f"file/new{ending}") == (2, "", line)
     assert Path("file").read_text() == ""
 
 
@@ -107,7 +107,7 @@ def test_predictions_below_a_file_are_refused(predict, ending):
 def test_a_name_that_is_too_long_is_refused(predict, ending):
     name = "n" * 300 + ending
     assert predict(name) == (
-        1,
+        2,
         "",
         f"kdg: cannot write {name}: File name too long; give a shorter name with --output",
     )

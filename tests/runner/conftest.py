@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -124,24 +122,6 @@ class Parts:
 
     def files(self, pattern: str) -> list[Path]:
         return sorted((self.folder / "outputs").rglob(pattern))
-
-
-@pytest.fixture(scope="session")
-def as_user() -> Callable[[int], list[str]]:
-    """What to put before a command so that another user runs it, of a group that all of them share;
-    only root may.
-    """
-    setpriv = shutil.which("setpriv")
-    if os.geteuid() != 0 or setpriv is None:
-        pytest.skip("only root may run a command as another user, with setpriv")
-    words = [setpriv, "--regid=3000", "--clear-groups"]
-    root = Path(__file__).parents[2]
-    code = "import kdgraph.runner.locks"
-    if subprocess.run(
-        [*words, "--reuid=2001", sys.executable, "-c", code], cwd=root, capture_output=True
-    ).returncode:
-        pytest.skip("another user may not run this Python, or not read this checkout")
-    return lambda uid: [*words, f"--reuid={uid}"]
 
 
 @pytest.fixture

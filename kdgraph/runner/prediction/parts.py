@@ -279,13 +279,12 @@ def _read_checked(path: Path) -> dict[str, Any] | None:
 def _read_counts(path: Path) -> PartCounts | None:
     """Return the counts of a part; None if the file is not as :func:`finish_part` wrote it."""
     values = _read_checked(path) or {}
-    numbers = {name: values.get(name) for name in ("n_rows", "n_ood", "n_bytes")}
+    numbers = [values.get(name) for name in ("n_rows", "n_ood", "n_bytes")]
     cells = values.get("became_missing")
-    if not isinstance(cells, dict) or not all(
-        type(value) is int for value in (*numbers.values(), *cells.values())
-    ):
-        return None
-    return PartCounts(**numbers, became_missing=cells)
+    is_whole = isinstance(cells, dict) and all(
+        type(value) is int for value in (*numbers, *cells.values())
+    )
+    return PartCounts(**values) if is_whole else None
 
 
 def _join_bytes(files: Iterable[Path], joined: Path) -> None:
