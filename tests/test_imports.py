@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "kdgraph"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module may import its own package, and the packages and modules of earlier layers.
 LAYERS = [
-    {"errors", "wording"},
+    {"compilation", "errors", "wording"},
     {"containment", "quoting"},
     {"parameters"},
     {"smoothing"},

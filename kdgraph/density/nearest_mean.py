@@ -9,11 +9,11 @@ there it visits the nearest cells of a partition of the means (an inverted file;
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kdgraph.compilation import kernel
 from kdgraph.smoothing.neighbours import nearest_of_candidates
 
 # Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
@@ -34,7 +34,7 @@ _ROWS_PER_CELL, _KMEANS_ITERATIONS = 8, 5
 # Coordinates of 32 bits are clipped here, so that their squares stay finite.
 _MAX_FLOAT32_COORDINATE = 1e17
 
-_compiled = njit(nogil=True, cache=True, boundscheck=False)
+_compiled = kernel(boundscheck=False)
 
 
 def clip_coordinates(points: np.ndarray) -> np.ndarray:

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from kdgraph.compilation import kernel
 from kdgraph.geometry.partition import map_blocks, take_rows
 
 # Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on
@@ -43,14 +44,12 @@ _EXP2_COEFFICIENTS = tuple(log(2) ** k / factorial(k) for k in range(12))
 # Coefficients of log2((1 + s) / (1 - s)) / s in s² for |s| <= 0.172; the remainder is below 1e-17.
 _LOG2_COEFFICIENTS = tuple(2 / log(2) / (2 * k + 1) for k in range(11))
 
-_compiled = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
+_compiled = kernel(boundscheck=False, error_model="numpy")
 # Products and sums may be fused, which changes no order of addition.
-_fused = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", fastmath={"contract"})
+_fused = kernel(boundscheck=False, error_model="numpy", fastmath={"contract"})
 # Sums and maxima may be reordered, so that they run at SIMD speed. The order depends on the length
 # alone, so that results do not depend on threads or blocks.
-_reordered = njit(
-    nogil=True,
-    cache=True,
+_reordered = kernel(
     boundscheck=False,
     error_model="numpy",
     fastmath={"contract", "reassoc", "nnan", "nsz"},

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
+from kdgraph.compilation import kernel
 from kdgraph.geometry.kinds import tree_partition_of
 from kdgraph.geometry.partition import Locations, Partition, map_blocks
 
@@ -27,7 +27,7 @@ beyond the bounds, else 0. "distance": its distance to the bounds in units of th
 _QUERY_BLOCK = 1024
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-_compiled = njit(nogil=True, cache=True, boundscheck=False)
+_compiled = kernel(boundscheck=False)
 
 
 class LeafBoxes:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import njit
 
+from kdgraph.compilation import kernel
 from kdgraph.geometry.partition import map_blocks, take_rows
 
 # Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on
@@ -32,7 +32,7 @@ _MAX_VISIT_FRACTION = 0.024
 # in the cache of a core.
 _SIMILARITY_TILE = 512
 
-compiled = njit(nogil=True, cache=True, boundscheck=False)
+compiled = kernel(boundscheck=False)
 
 
 @compiled

@@ -11,7 +11,8 @@ sequential, so that neighbours of weight 0 at the end of a row change no bit.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from kdgraph.compilation import kernel
 
 _MIN_RELATIVE_SPREAD = 0.25
 """Smallest fitted spread, relative to the neighbours' mean spread."""
@@ -94,7 +95,7 @@ def local_linear_scores(
 # that the file can be read bottom-up.
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _sum(values: np.ndarray) -> float:
     """Return the sequential sum, which zeros at the end do not change."""
     total = 0.0
@@ -103,7 +104,7 @@ def _sum(values: np.ndarray) -> float:
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _add_second_moments(offsets: np.ndarray, weight: np.ndarray, moments: np.ndarray) -> None:
     """Add the weighted second moments of offsets Float[k, d] to Float[d, d]."""
     for j in range(len(offsets)):
@@ -115,7 +116,7 @@ def _add_second_moments(offsets: np.ndarray, weight: np.ndarray, moments: np.nda
             moments[e, c] = moments[c, e]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _center(
     X: np.ndarray, neighbour_ids: np.ndarray, weight: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -143,7 +144,7 @@ def _center(
     return offsets, place_offset, moments, ridge
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _fit_plane(
     values: np.ndarray, offsets: np.ndarray, weight: np.ndarray, inverse: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -159,7 +160,7 @@ def _fit_plane(
     return mean, slope
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _rise(offsets: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """Return the rise of a plane at offsets Float[p, d], Float[p]."""
     rise = np.zeros(len(offsets))
@@ -169,7 +170,7 @@ def _rise(offsets: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return rise
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _spread_factor(
     offsets: np.ndarray,
     place_offset: np.ndarray,
@@ -203,7 +204,7 @@ def _spread_factor(
     return np.sqrt((1 + predicted) / max(1 - fitted, _MIN_RESIDUAL_VARIANCE))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _shrinkage(values: np.ndarray, fitted: np.ndarray, weight: np.ndarray, d: int) -> float:
     """Return the fraction of d fitted slopes that is not noise, from 0 to 1.
 
@@ -214,7 +215,7 @@ def _shrinkage(values: np.ndarray, fitted: np.ndarray, weight: np.ndarray, d: in
     return max(1 - noise / explained, 0.0) if explained > 0 else 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _correct_all(
     scores: np.ndarray,
     X: np.ndarray,

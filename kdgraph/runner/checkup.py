@@ -64,7 +64,7 @@ def check_up(out: Path) -> Iterator[Finding]:
     yield from (_extra(name) for name in EXTRAS)
     yield from (_cores(), _memory(), _gpu())
     yield _folder("outputs", out, lambda: _runs(out))
-    yield _folder("compiled kernels", _numba_cache(), lambda: "kept between runs")
+    yield _kernels()
     yield _data()
 
 
@@ -154,11 +154,18 @@ def _runs(out: Path) -> str:
     return f"{n_runs:,} finished runs, {stored / 1e9:.2f} GB in the store"
 
 
-def _numba_cache() -> Path:
-    """Return numba's folder of compiled kernels: that of the sources, or of a variable."""
-    return Path(
-        os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[1] / "geometry"
-    )
+def _kernels() -> Finding:
+    """Return where numba keeps compiled kernels, by one that stands for those of all packages."""
+    from kdgraph.compilation import CACHE_VARIABLE, kernel_folder
+    from kdgraph.smoothing.neighbours import distances_to
+
+    name, folder = "compiled kernels", kernel_folder(distances_to)
+    if folder.path is not None and folder.is_writable:
+        return _folder(name, folder.path, lambda: "kept between runs")
+    way_out = f"{CACHE_VARIABLE}=DIR names a folder that can be written to"
+    if folder.path is None:
+        return Finding(name, "compiled anew in each process: no folder can be written to", way_out)
+    return Finding(name, f"read from {folder.path}; others are compiled in each process", way_out)
 
 
 def _data() -> Finding:

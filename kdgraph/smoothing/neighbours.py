@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from scipy.sparse import issparse
+
+from kdgraph.compilation import kernel
 
 Backend = Literal["auto", "window", "tree", "brute"]
 """window: binary search in one sorted feature; tree: scipy's cKDTree; brute: all distances by a
@@ -42,7 +43,7 @@ _EXTRA_CANDIDATES = 4
 """Candidates beyond k. In data without ties the last one is nearly always clearly farther away."""
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the distances of query points to given rows, summed feature by feature.
 

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 from numpy.polynomial import Chebyshev, Polynomial
+
+from kdgraph.compilation import kernel
 
 TILE = 512
 """Number of rows in a tile.
@@ -29,15 +31,13 @@ into the second-level cache.
 QUERIES_PER_TILE = 8
 """Number of query points that pass over a tile, one after the other, while it is cached."""
 
-_COMPILED: Any = {
-    "nogil": True,
-    "cache": True,
+_OPTIONS: Any = {
     "boundscheck": False,
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-_compiled = njit(**_COMPILED)
-_reordered = njit(**_COMPILED | {"fastmath": {"contract", "reassoc", "nnan", "nsz"}})
+_compiled = kernel(**_OPTIONS)
+_reordered = kernel(**_OPTIONS | {"fastmath": {"contract", "reassoc", "nnan", "nsz"}})
 
 # 2^r = 1 + r · p(r) for |r| <= 1/2, with a polynomial p of degree 5, is accurate to 5e-8, which is
 # the rounding of float32.
@@ -106,7 +106,7 @@ def smallest(x):
     """Return the smallest of n numbers ≥ 0, Float[n]."""
 
 
-@overload(smallest, jit_options=_COMPILED)
+@overload(smallest, jit_options=_OPTIONS)
 def _smallest(x):
     integer = np.int32 if x.dtype == types.float32 else np.int64
 
@@ -128,7 +128,7 @@ def weights(distances, nearest, rate, out):
     """Fill ``out``, Float[n], with exp(-rate · (distances - nearest))."""
 
 
-@overload(weights, jit_options=_COMPILED)
+@overload(weights, jit_options=_OPTIONS)
 def _weights(distances, nearest, rate, out):
     def weights_in_float32(distances, nearest, rate, out):
         # 2^x is computed from the integer next to x and the rest, a polynomial.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.runner import checkup
+from kdgraph.runner.checkup import Finding
+from kdgraph.smoothing.neighbours import distances_to
 
 
 def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, openml_cache):
@@ -75,6 +78,27 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
         )
         found = checkup._folder("outputs", tmp_path, lambda: "empty")
         assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
+
+
+def test_where_compiled_kernels_are_kept_is_what_numba_answers(monkeypatch):
+    folder = Path(distances_to.stats.cache_path)
+    found = checkup._kernels()
+    assert found.value.startswith(f"{folder}: kept between runs; ") and not found.wrong
+    way_out = "NUMBA_CACHE_DIR=DIR names a folder that can be written to"
+    with monkeypatch.context() as patch:
+        patch.setattr(distances_to._cache, "closed", distances_to._cache.own)
+        patch.setattr(distances_to._cache, "own", None)
+        assert checkup._kernels() == Finding(
+            "compiled kernels",
+            f"read from {folder}; others are compiled in each process",
+            way_out,
+        )
+        patch.setattr(distances_to._cache, "closed", None)
+        assert checkup._kernels() == Finding(
+            "compiled kernels",
+            "compiled anew in each process: no folder can be written to",
+            way_out,
+        )
 
 
 def test_an_unknown_flag_is_refused(capsys):
