@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,14 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import (
+    ChoiceSweep,
+    Glob,
+    Override,
+    OverrideType,
+    QuotedString,
+    Sweep,
+)
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -47,6 +55,7 @@ from kdgraph.config.run_config import (
     method_label,
 )
 from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
+from kdgraph.containment import is_inner_name
 from kdgraph.errors import ConfigError, KdgError
 
 MOST_REFERENCES = 60
@@ -58,6 +67,12 @@ HOW_TO_RUN = frozenset(
     {"n_jobs", "fit_on", "force", "fail_fast", "save", "out", "post_report", "logger"}
 )
 """Keys of a config that decide how and where it is run, and none of its numbers."""
+_NODES_OF_HYDRA = {
+    "hydra": "hydra/launcher=joblib",
+    "hydra.launcher": "hydra.launcher.n_jobs=2",
+    "hydra.sweeper": "seed=0,1 with -m",
+}
+"""Mappings of Hydra's node that a plan reads, and what to write in place of replacing them."""
 
 
 def _file_stem(path: Any, otherwise: str = "table") -> str:
@@ -143,16 +158,45 @@ class Composer:
         return at_a_key and not self._is_group(str(override.key_or_group))
 
     def _is_group(self, key: str) -> bool:
-        is_of_hydra = key.startswith("hydra/")
-        return is_of_hydra or any((folder / key).is_dir() for folder in self.folders)
+        if key.startswith("hydra/"):
+            return True
+        return is_inner_name(key) and any(os.path.isdir(folder / key) for folder in self.folders)
 
     def parse(self, override: str) -> Override:
-        """Return an override, parsed once: a sweep has few values, and many points."""
+        """Return an override, parsed once: a sweep has few values, and many points.
+
+        Raises
+        ------
+        ConfigError
+            For a value that Hydra's grammar has and its composition cannot deal with.
+        """
         if override not in self._parsed:
-            (self._parsed[override],) = OverridesParser.create(
-                config_loader=self.loader
-            ).parse_overrides([override])
+            (parsed,) = OverridesParser.create(config_loader=self.loader).parse_overrides(
+                [override]
+            )
+            self._check_value(parsed)
+            self._parsed[override] = parsed
         return self._parsed[override]
+
+    def _check_value(self, override: Override) -> None:
+        """Raise ConfigError for a group that is given no names, and a key that must have a value.
+
+        A mapping for a group sets keys of its node.
+        """
+        key, value = str(override.key_or_group), override.value()
+        if not key:
+            raise ConfigError(f"'{override.input_line}' has no key in front of '='")
+        if self._is_group(key) and not override.is_delete():
+            for choice in _choices_in(value):
+                if not isinstance(choice, str) or "${" in choice:
+                    raise messages.no_name_of_an_option(key, choice)
+        elif override.is_delete() and key in PLAIN:
+            raise ConfigError(f"{key} cannot be removed: no run can do without it; set {key}=…")
+        elif key in _NODES_OF_HYDRA and not isinstance(value, dict):
+            raise ConfigError(
+                f"{key} is a group of keys, which 'kdg run --cfg hydra' shows; set one of them,"
+                f" such as {_NODES_OF_HYDRA[key]}"
+            )
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """Return the config with Hydra's node, not for writing.
@@ -480,8 +524,21 @@ class Composer:
 
     def keys(self) -> list[str]:
         """Return every key of the last choices' config, for "did you mean"."""
-        choices = tuple(o for o in self._overrides if self._is_group(o.partition("=")[0]))
+        choices = tuple(override for override in self._overrides if self._is_choice(override))
         return list(_keys(self._composed_by_hydra(choices).nodes))
+
+
+def _choices_in(value: Any) -> list[Any]:
+    """Return what an override of a group names: one option, those of a list, those of a sweep."""
+    if isinstance(value, ChoiceSweep):
+        return [choice for item in value.list for choice in _choices_in(_unquoted(item))]
+    if isinstance(value, list):
+        return value
+    return [] if value is None or isinstance(value, dict | Glob | Sweep) else [value]
+
+
+def _unquoted(value: Any) -> Any:
+    return value.text if isinstance(value, QuotedString) else value
 
 
 def _is_no_node(override: Override) -> bool:

@@ -6,9 +6,11 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from kdgraph.errors import ConfigError, did_you_mean
-from kdgraph.quoting import override
+from kdgraph.quoting import as_value, override
+from kdgraph.wording import printable
 
 Options = Callable[[str], list[str]]
 """Function from a config group to the names of its options."""
@@ -69,6 +71,15 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
         else f"({list_command(group, names)} shows all {len(names)})"
     )
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
+
+
+def no_name_of_an_option(group: str, value: Any) -> ConfigError:
+    """Return the error for a group whose value is no name, or refers to another key."""
+    shown = "" if group.startswith("hydra/") else f"; 'kdg list {group}' shows them"
+    text = f"'{value}'" if isinstance(value, str) else as_value(value)
+    return ConfigError(
+        f"{group} takes the name of one of its options, got {printable(text)}{shown}"
+    )
 
 
 def list_command(group: str, names: Iterable[str]) -> str:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config.checks import check
 from kdgraph.config.composer import HOW_TO_RUN, Composer
 from kdgraph.config.messages import library_missing
-from kdgraph.config.run_config import RunConfig
+from kdgraph.config.run_config import PLAIN, RunConfig
 from kdgraph.errors import ConfigError
 
 SUBMITIT = "hydra_plugins.hydra_submitit_launcher."
@@ -246,7 +246,13 @@ def plan(
 
 
 def _check_launcher(base: DictConfig) -> None:
-    """Raise ConfigError if the library is absent whose workers do the runs, or their fits."""
+    """Raise ConfigError if the library is absent whose workers do the runs, or their fits.
+
+    What a plan reads later, without a word on errors, is resolved here.
+    """
+    OmegaConf.to_container(base.hydra.launcher, resolve=True)
+    for key in PLAIN:
+        base.get(key)
     extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
     if extra and library and find_spec(library) is None:
         raise library_missing(f"hydra/launcher={extra}", library, extra)

@@ -97,9 +97,9 @@ def test_a_point_of_a_sweep_is_known_while_its_folder_is_as_it_was(tmp_path):
     pictures(tmp_path / "mine")
     config = replace(base(), dataset={**IMAGES, "path": str(tmp_path / "mine")}, out=str(tmp_path))
 
-    index = Index(
-        tmp_path / "index", {"a": json.loads(_line("a", config.run_dir, config.science()))}
-    )
+    run = config.run_dir.relative_to(tmp_path).as_posix()
+    entry = json.loads(_line("a", run, config.science()))
+    index = Index(tmp_path, tmp_path / "index", {"a": entry})
     assert index.known() == {"a": config.run_dir}
     os.utime(tmp_path / "mine/a/1.png", (1, 1))
     assert index.known()
