@@ -156,29 +156,50 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
         *(_by_id(name, id) for name, id in _named(names, ids).items() if names),
         *_by_config(overrides, config_dir),
     ]
-    fetched, absent = 0, list[MissingData]()
+    fetched, absent, damaged = 0, list[MissingData](), list[str]()
     with _bar(len(wanted)) as step:
         for item in wanted:
             downloads: list[str] = []
             try:
                 step(
                     item.name,
-                    lambda item=item, downloads=downloads: item.fetch(downloads.append),
+                    lambda item=item, downloads=downloads: _fetch(item, downloads.append),
                     item.id,
                 )
             except DataNotAvailable as error:
                 absent.append(MissingData(item.name, unavailability_reason(error), error))
+            except DataError as error:
+                damaged.append(str(error))
             else:
                 fetched += bool(downloads)
     print(
-        f"{len(wanted) - len(absent)} of {counted(len(wanted), 'data set')}"
+        f"{len(wanted) - len(absent) - len(damaged)} of {counted(len(wanted), 'data set')}"
         f" {'is' if len(wanted) == 1 else 'are'} in {cache_folder()}, {fetched}"
         " of them fetched now"
     )
     for reason, missing in by_reason(absent).items():
         line = f"not at hand: {', '.join(missing)} ({reason})"
         print(f"kdg: {printable(line)}", file=sys.stderr)
-    return 1 if absent else 0
+    for problem in damaged:
+        print(f"kdg: {printable(problem)}", file=sys.stderr)
+    return 1 if absent or damaged else 0
+
+
+def _fetch(wanted: Wanted, report: Reporter) -> None:
+    """Fetch a data set unless it is in the cache, and check the file there without its rows.
+
+    Raises
+    ------
+    DataNotAvailable
+        If it cannot be fetched.
+    DataError
+        If it is damaged.
+    """
+    from kdgraph.data.openml.cache import check_file, find_cached
+
+    wanted.fetch(report)
+    if wanted.id is not None and (data := find_cached(wanted.id)) is not None:
+        check_file(data)
 
 
 def _by_id(name: str, id: int) -> Wanted:

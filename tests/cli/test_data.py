@@ -218,6 +218,20 @@ def test_check_names_what_is_damaged(kdg, openml_cache):
     assert kdg("data", "check", "few/two")[0] == 0
 
 
+@pytest.mark.parametrize("words", [["61", "62"], ["dataset=few/one,few/two"]])
+def test_get_names_what_is_damaged_too(kdg, where, openml_cache, words):
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
+    write_cached_dataset(openml_cache, 62, numeric_table())
+    path = folder / "dataset_61.pq"
+    path.write_bytes(path.read_bytes()[:-100])
+    code, out, err = kdg("data", "get", *words)
+    assert (code, out) == (1, f"1 of 2 data sets are in {where}, 0 of them fetched now\n")
+    assert err.startswith(f"kdg: {path} is damaged (") and err.endswith(
+        f"); delete {folder} and fetch it again with 'kdg data get 61'\n"
+    )
+    assert err.count("\n") == 1
+
+
 def test_a_terminal_shows_a_bar(openml_server, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     openml_server.add(61, numeric_table())

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
 from xml.etree import ElementTree
 
 from kdgraph.errors import DataError, DataNotAvailable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _XML_NAMESPACE = "{http://openml.org/openml}"
+FETCHES: list[Path] = []
+"""Folders in which this process is fetching, laid out as the cache."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,21 @@ def cache_folder() -> Path:
     openml-python determines the folder, but it reads ``OPENML_CACHE_DIR`` only once. This function
     reads the variable at every call.
     """
-    openml = import_openml()
+    root, below = openml_folders()
     if folder := os.environ.get("OPENML_CACHE_DIR"):
-        openml.config.set_root_cache_directory(Path(folder).expanduser())
-    return Path(openml.config.get_cache_directory())
+        root = Path(os.path.expanduser(folder))
+    return root / below
+
+
+def openml_folders() -> tuple[Path, Path]:
+    """Return the root of the cache that openml-python is configured for, and the folder in it.
+
+    The folder has the parts of the server's name in reverse order, ``org/openml/www``.
+    """
+    openml = import_openml()
+    cache = Path(openml.config.get_cache_directory())
+    depth = len(urlparse(openml.config.server).netloc.split("."))
+    return cache.parents[depth - 1], Path(*cache.parts[-depth:])
 
 
 def import_openml() -> Any:
@@ -195,13 +209,15 @@ def announced_row_count(id: int) -> int | None:
 def cached_size(id: int) -> int:
     """Return the size in bytes of the files of a data set in the cache.
 
-    The data set may be incomplete, and its files may still be growing.
+    The data set may be incomplete, and its files may still be growing in the folder of a fetch.
     """
-    folder = dataset_folder(id)
-    return (
-        sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    folders = [dataset_folder(id), *(folder / "datasets" / str(id) for folder in FETCHES)]
+    return sum(
+        path.stat().st_size
+        for folder in folders
         if folder.is_dir()
-        else 0
+        for path in folder.iterdir()
+        if path.is_file()
     )
 
 
@@ -380,8 +396,29 @@ def check_cached(id: int) -> CacheCheck:
     return CacheCheck(id, name, rows, columns, cached_size(id), problem)
 
 
-def _check_against_metadata(data: OpenmlData, rows: int, columns: int) -> None:
-    """Raise a DataError if a digest or a count differs from the metadata."""
+def check_file(data: OpenmlData) -> None:
+    """Compare a data set in the cache with its metadata, as far as that takes no reading of rows.
+
+    Raises
+    ------
+    DataError
+        If a digest or a count differs, or the end of a Parquet file, which has the counts, is gone.
+    """
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    rows = columns = None
+    if data.loader == "parquet":
+        try:
+            with ParquetFile(data.file) as file:
+                rows, columns = file.metadata.num_rows, len(file.schema_arrow)
+        except (OSError, ValueError, ArrowException) as error:
+            raise damaged_file_error(data.file, error) from error
+    _check_against_metadata(data, rows, columns)
+
+
+def _check_against_metadata(data: OpenmlData, rows: int | None, columns: int | None) -> None:
+    """Raise a DataError if a digest or a count differs from the metadata; None is not compared."""
     checksum_file = data.folder / CHECKSUM_FILE
     if checksum_file.is_file():
         # A digest of another file (Parquet instead of ARFF) does not apply.
@@ -390,9 +427,9 @@ def _check_against_metadata(data: OpenmlData, rows: int, columns: int) -> None:
             _check_equal(data.file, "SHA-256", _digest(data.file, "sha256"), digest)
     if data.loader == "arff" and data.md5:
         _check_equal(data.file, "MD5", _digest(data.file, "md5"), data.md5)
-    if data.features:
+    if data.features and columns is not None:
         _check_equal(data.file, "number of columns", columns, len(data.features))
-    if (n_rows := announced_row_count(data.id)) is not None:
+    if (n_rows := announced_row_count(data.id)) is not None and rows is not None:
         _check_equal(data.file, "number of rows", rows, n_rows)
 
 

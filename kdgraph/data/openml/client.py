@@ -2,8 +2,11 @@
 
 Only this module uses the network. It fetches into the cache what is missing, and reduces the
 errors of openml-python to one line. :mod:`kdgraph.data.openml.cache` reads the cache, so a cached
-data set needs no network. Two processes must not write to the cache of openml-python at once, so
-fetch the data before any worker starts.
+data set needs no network.
+
+openml-python deletes the whole folder of a data set, or of a task, if it cannot fetch a part of it:
+without a network the rows on a disk would be lost with the description that was asked for. So it
+fetches into a folder of its own, from which complete fetches are moved into the cache.
 
 The folds of a task prescribe the test rows of a data set, so that results can be compared with
 published results on the same folds.
@@ -11,12 +14,16 @@ published results on the same folds.
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import re
+import shutil
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 from xml.etree import ElementTree
@@ -25,11 +32,13 @@ import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.openml.cache import (
+    FETCHES,
     OpenmlData,
     cache_folder,
     damaged_file_error,
     find_cached,
     import_openml,
+    openml_folders,
     write_checksum,
 )
 from kdgraph.errors import DataError, DataNotAvailable
@@ -54,6 +63,9 @@ openml-python sets no limit.
 
 _UNKNOWN_ID_CODES = (111, 151)
 """Error codes of openml.org for a data set and for a task that do not exist."""
+_FETCH_PREFIX, _LOCK = ".fetch-", "lock"
+"""Beginning of the name of the folder of a fetch, in the cache; and the file in it that is locked.
+"""
 _CACHE_FOLDER_ADVICE = "point OPENML_CACHE_DIR at a folder that has it"
 _RETRY_ADVICE = f"try again later, or {_CACHE_FOLDER_ADVICE}"
 
@@ -136,12 +148,11 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
     DataError
         If it is in the cache and damaged.
     """
-    # Qualities are not requested: no run needs them, and openml-python deletes the whole folder of
-    # a data set if one request for it fails.
+    # Qualities are not requested: no run needs them, and the fetch fails if one request does.
     data = find_cached(id)
     if data is None:
         item = f"data set {id}"
-        with openml_session(item) as openml:
+        with openml_session(item, f"datasets/{id}/*") as openml:
             if progress:
                 progress(f"fetching OpenML {item}")
             openml.datasets.get_dataset(
@@ -157,13 +168,17 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
 
 
 @contextmanager
-def openml_session(item: str) -> Iterator[Any]:
+def openml_session(item: str, *present: str) -> Iterator[Any]:
     """Provide the package openml with few tries, no log output and time limits.
+
+    What it writes is moved into the cache at the end of the block, unless the block raises.
 
     Parameters
     ----------
     item : str
         Name of the requested data, for messages.
+    *present : str
+        Patterns of files in the cache that openml shall have, and not fetch again.
 
     Yields
     ------
@@ -184,13 +199,11 @@ def openml_session(item: str) -> Iterator[Any]:
     if NetworkState.failure:
         raise _NotCached(item, NetworkState.failure)
     openml = import_openml()
-    # This call makes openml use the folder that is currently configured.
-    cache_folder()
     policy = openml.config.retry_policy, openml.config.connection_n_retries
     NetworkState.status = 200
     try:
         openml.config.set_retry_policy("human", MAX_TRIES)
-        with _silence_logging(), _limit_request_time():
+        with _silence_logging(), _limit_request_time(), _fetch_folder(present):
             yield openml
     # openml parses a response here too, so its errors have no common type: PyOpenMLError; errors of
     # requests, urllib3, minio and expat; OSError for the cache; and for a well-formed response with
@@ -241,6 +254,57 @@ def _fetch_error(item: str, error: Exception) -> DataNotAvailable:
     return DataNotAvailable(
         f"{host} did not answer for {item} ({_error_reason(error)}); {_RETRY_ADVICE}"
     )
+
+
+@contextmanager
+def _fetch_folder(present: Iterable[str]) -> Iterator[None]:
+    """Have openml use a folder of its own, whose new files are moved into the cache in the end.
+
+    A file that is locked while the block runs marks the folder; without the lock, the process that
+    made it was killed, and the next fetch removes it.
+    """
+    openml, cache = import_openml(), cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(cache)
+    root, below = openml_folders()
+    with (
+        TemporaryDirectory(prefix=_FETCH_PREFIX, dir=cache) as name,
+        Path(name, _LOCK).open("w") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = Path(name) / below
+        for path in (path for pattern in present for path in cache.glob(pattern)):
+            copy = folder / path.relative_to(cache)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy)  # with its time, by which it is found unchanged
+        openml.config.set_root_cache_directory(Path(name))
+        FETCHES.append(folder)
+        try:
+            yield
+        finally:
+            FETCHES.remove(folder)
+            openml.config.set_root_cache_directory(root)
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            _move_new(path, cache / path.relative_to(folder))
+
+
+def _move_new(path: Path, target: Path) -> None:
+    """Move a file into the cache, unless it is a copy of what is there."""
+    new = path.stat()
+    if target.is_file():
+        old = target.stat()
+        if (new.st_size, new.st_mtime_ns) == (old.st_size, old.st_mtime_ns):
+            return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(path, target)
+
+
+def _remove_abandoned(cache: Path) -> None:
+    """Remove the folders of fetches whose processes were killed."""
+    for lock_file in cache.glob(f"{_FETCH_PREFIX}*/{_LOCK}"):
+        with suppress(OSError), lock_file.open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock_file.parent)
 
 
 def _server_host() -> str:
@@ -309,13 +373,15 @@ def _limit_request_time() -> Iterator[None]:
         requests.Session = original  # type: ignore[misc]
 
 
-def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
+def fetch_task(task_id: int, dataset_id: int, progress: FetchProgress | None = None) -> Path:
     """Return the cache folder of a task's description and folds, after fetching if necessary.
 
     Parameters
     ----------
     task_id : int
         Number of the task.
+    dataset_id : int
+        Number of its data set, whose description openml reads too.
     progress : callable, default=None
         Function that is called with a line of text before a download.
 
@@ -331,7 +397,8 @@ def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
     """
     folder = cache_folder() / "tasks" / str(task_id)
     if not ((folder / "task.xml").is_file() and (folder / "datasplits.arff").is_file()):
-        with openml_session(f"task {task_id}") as openml:
+        present = f"tasks/{task_id}/*", f"datasets/{dataset_id}/*.xml"
+        with openml_session(f"task {task_id}", *present) as openml:
             if progress:
                 progress(f"fetching OpenML task {task_id}")
             with warnings.catch_warnings():
@@ -371,7 +438,7 @@ def read_fold(
     DataNotAvailable
         If the task is not in the cache and cannot be fetched.
     """
-    folder = fetch_task(task_id)
+    folder = fetch_task(task_id, dataset_id)
     task_dataset_id = _read_task_dataset_id(folder / "task.xml")
     if task_dataset_id != dataset_id:
         raise DataError(

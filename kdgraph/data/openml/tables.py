@@ -137,7 +137,7 @@ class OpenmlTable:
 
         data = fetch_dataset(self.id, progress)
         if self.task_id is not None:
-            fetch_task(self.task_id, progress)
+            fetch_task(self.task_id, self.id, progress)
         if self.require != "any":
             with warnings.catch_warnings():
                 # The run reads the table again and then shows the warnings.

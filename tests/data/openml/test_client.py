@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import openml
 import pytest
 
 from kdgraph.data.openml import client
@@ -19,7 +21,7 @@ from kdgraph.data.openml.cache import (
     is_cached,
     read_cached_frame,
 )
-from kdgraph.data.openml.client import fetch_dataset, offline
+from kdgraph.data.openml.client import fetch_dataset, fetch_task, offline
 from kdgraph.errors import DataError, DataNotAvailable
 from tests.data.openml.server import (
     error_response,
@@ -254,15 +256,95 @@ def test_data_set_in_a_read_only_folder_is_read(openml_cache, no_network):
         folder.chmod(0o755)
 
 
-def test_incomplete_cache_survives_a_missing_network(openml_cache, no_network):
-    """Check that missing metadata are not requested.
+def contents(cache: Path) -> dict[str, bytes]:
+    """Return the content of every file in a cache."""
+    files = (path for path in cache.rglob("*") if path.is_file())
+    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in files}
 
-    openml-python deletes the whole folder of a data set if a part of it cannot be fetched.
-    """
+
+@pytest.fixture
+def no_reply(monkeypatch) -> None:
+    """A machine without a network: no name of a host is found."""
+
+    def refuse(*args, **kwargs):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+def test_missing_features_are_not_requested(openml_cache, no_network):
     folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "features.xml").unlink()
     assert fetch_dataset(61).features == {}
-    assert (folder / "dataset_61.pq").exists()
+
+
+@pytest.mark.parametrize("gone", ["description.xml", "dataset_61.pq"])
+def test_failed_fetch_deletes_nothing_of_an_incomplete_cache(openml_cache, no_reply, gone):
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
+    (folder / gone).unlink()
+    before = contents(openml_cache)
+    assert "openml.org cannot be reached" in fetch_error_message()
+    assert contents(openml_cache) == before
+
+
+def test_failed_fetch_of_a_task_deletes_nothing(openml_cache, no_reply):
+    write_cached_dataset(openml_cache, 61, mixed_table())
+    folder = openml_cache / "org" / "openml" / "www" / "tasks" / "59"
+    folder.mkdir(parents=True)
+    (folder / "datasplits.arff").write_text("folds")
+    before = contents(openml_cache)
+    with pytest.raises(DataNotAvailable, match="cannot be reached"):
+        fetch_task(59, 61)
+    assert contents(openml_cache) == before
+
+
+def test_openml_deletes_the_folder_by_itself(openml_cache, no_reply):
+    """If it did not, it could fetch into the cache."""
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
+    (folder / "description.xml").unlink()
+    with pytest.raises(Exception, match="Name or service not known"):
+        openml.datasets.get_dataset(61, download_data=True)
+    assert not folder.exists()
+
+
+def test_incomplete_data_set_is_completed_without_what_is_there(openml_server):
+    openml_server.add(61, mixed_table())
+    fetch_dataset(61)
+    folder, before = dataset_folder(61), contents(dataset_folder(61))
+    (folder / "description.xml").unlink()
+    time = (folder / "dataset_61.pq").stat().st_ino
+    openml_server.log.clear()
+    assert fetch_dataset(61).id == 61
+    assert openml_server.log == ["GET /api/v1/xml/data/61"]
+    assert contents(folder) == before and (folder / "dataset_61.pq").stat().st_ino == time
+    assert [path.name for path in folder.parents[1].iterdir()] == ["datasets"]
+
+
+def test_folders_of_killed_fetches_are_removed_and_those_of_others_stay(openml_server):
+    openml_server.add(61, mixed_table())
+    cache = dataset_folder(61).parents[1]
+    for name in ("killed", "living"):
+        (cache / f".fetch-{name}").mkdir(parents=True)
+        (cache / f".fetch-{name}" / "lock").touch()
+    with (cache / ".fetch-living" / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fetch_dataset(61)
+    assert sorted(path.name for path in cache.iterdir()) == [".fetch-living", "datasets"]
+
+
+def test_size_of_what_arrives_is_counted(openml_server, monkeypatch):
+    openml_server.add(61, mixed_table())
+    sizes, real = [], openml.datasets.functions._get_dataset_arff
+
+    def get(*args, **kwargs):
+        sizes.append(cached_size(61))
+        return real(*args, **kwargs)
+
+    monkeypatch.setenv("OPENML_SKIP_PARQUET", "true")
+    monkeypatch.setattr("openml.datasets.functions._get_dataset_arff", get)
+    fetch_dataset(61)
+    assert 0 < sizes[0] < cached_size(61)
 
 
 def test_damaged_data_set_is_not_fetched_again(openml_server, openml_cache, monkeypatch):

@@ -48,7 +48,7 @@ def test_folds_that_do_not_fit_are_refused(openml_server):
 def test_cached_task_needs_no_network(openml_server, no_network_after):
     openml_server.add(61, mixed_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
-    fetch_task(59)
+    fetch_task(59, 61)
     no_network_after()
     assert (read_fold(59, 3, 61, 40)[0] == TEST).sum() == 10
 
@@ -60,14 +60,14 @@ def no_network_after(request):
 
 def test_unknown_task_is_reported(openml_server):
     with pytest.raises(DataNotAvailable) as caught:
-        fetch_task(59)
+        fetch_task(59, 61)
     assert str(caught.value) == "OpenML has no task 59; 127.0.0.1 lists what there is"
 
 
 def test_damaged_file_of_folds_is_reported(openml_server):
     openml_server.add(61, mixed_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
-    file = fetch_task(59) / "datasplits.arff"
+    file = fetch_task(59, 61) / "datasplits.arff"
     file.write_text(file.read_text().replace("@ATTRIBUTE fold", "@ATTRIBUTE f"))
     with pytest.raises(DataError) as caught:
         read_fold(59, 0, 61, 40)
