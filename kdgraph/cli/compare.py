@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError, did_you_mean
+from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 
 if TYPE_CHECKING:
     from kdgraph.results.comparison.aggregate import MeasureComparison
@@ -29,7 +30,11 @@ def main(arguments: list[str]) -> int:
     if not 1 <= args.digits <= MOST_SIGNIFICANT_DIGITS:
         raise UsageError(f"--digits must be from 1 to {MOST_SIGNIFICANT_DIGITS}, got {args.digits}")
     if args.output:
-        file_kind(args.output, FILE_KINDS)
+        kind = file_kind(args.output, FILE_KINDS)
+        if args.safe_csv:
+            refuse_safe_csv(args.output, is_csv=kind == "csv")
+    elif args.safe_csv:
+        raise UsageError("--safe-csv is for a file; give --output FILE too")
     if args.figure:
         file_kind(args.figure, PICTURES, "--figure")
     from kdgraph.results.comparison.aggregate import compare_methods
@@ -114,6 +119,7 @@ def parser() -> CommandParser:
         metavar="FILE",
         help="write everything: .md or .tex for people, .csv for programs",
     )
+    parser.add_argument("--safe-csv", action="store_true", help=SAFE_CSV_HELP)
     parser.add_argument(
         "--figure",
         metavar="FILE",
@@ -182,7 +188,8 @@ def _write(
 
     kind = Path(args.output).suffix
     if kind == ".csv":
-        write_columns(comparison_table(selection, comparisons), args.output)
+        table = comparison_table(selection, comparisons)
+        write_columns(table, args.output, escapes_formulas=args.safe_csv)
     else:
         sections = file_sections(selection, comparisons, args.digits)
         text = (sections_to_markdown if kind == ".md" else sections_to_latex)(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser
 from kdgraph.errors import UsageError
+from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 from kdgraph.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ confidence. For a regression the columns are row, mean, and quantiles from q0.02
 conformal one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals with at least this \
 coverage. A run with conformal=… has set_size too, and in_set_CLASS, true for the classes of the \
 set. A run with a detector of rows has ood_p_value; --fdr adds ood_flagged, true for rows out of \
-distribution. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for \
-a formula, so import text as text, or write .parquet.
+distribution. Labels in a .csv are written unchanged; a spreadsheet takes one such as =1+1 for a \
+formula, unless you give --safe-csv, or write .parquet.
 
 Many rows are predicted in parts of 65,536, in the folder OUTPUT.parts, which become the output at \
 the end. If the command is interrupted or killed, the same command goes on after the parts that \
@@ -50,6 +51,8 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     output, new = Path(args.output), Path(args.input)
     _check(output, {"--input": new, "--model": args.model})
+    if args.safe_csv:
+        refuse_safe_csv(args.output, is_csv=output.suffix.lower() == ".csv")
     from kdgraph.runner.prediction.predict import SavedModel, predict
     from kdgraph.runner.prediction.rows import NewRows
 
@@ -70,6 +73,7 @@ def main(arguments: list[str]) -> int:
             output,
             chunk=args.chunk,
             fdr=args.fdr,
+            escapes_formulas=args.safe_csv,
             n_jobs=args.jobs,
             progress=progress,
             note=note,
@@ -146,6 +150,7 @@ def parser() -> CommandParser:
         metavar="Q",
         help="flag rows out of distribution, at this false discovery rate among the flagged rows",
     )
+    parser.add_argument("--safe-csv", action="store_true", help=SAFE_CSV_HELP)
     parser.add_argument(
         "--unseen",
         choices=("refuse", "missing"),

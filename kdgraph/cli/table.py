@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError
+from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 from kdgraph.wording import counted
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ def main(arguments: list[str]) -> int:
 
         print("\n".join(f"{name:<15} {meaning}" for name, meaning in TABLE_COLUMNS.items()))
         return 0
-    if args.keys and not args.output:
-        raise UsageError("--with adds columns to a file; give --output FILE too")
+    if (args.keys or args.safe_csv) and not args.output:
+        what = "--with adds columns to" if args.keys else "--safe-csv is for"
+        raise UsageError(f"{what} a file; give --output FILE too")
     from kdgraph.results.export import file_kind
     from kdgraph.results.records import find_runs, pause_garbage_collection
 
     if args.output:
-        file_kind(args.output, ("parquet", "csv", "md", "tex"))
+        kind = file_kind(args.output, ("parquet", "csv", "md", "tex"))
+        if args.safe_csv:
+            refuse_safe_csv(args.output, is_csv=kind == "csv")
     with pause_garbage_collection():
         runs = find_runs(args.out, args.filters, outdated=args.outdated)
         _write(runs, args) if args.output else _show(runs, args)
@@ -45,8 +49,8 @@ def parser() -> CommandParser:
         " rows.",
         notes="On a terminal, a line is one model of one run and a column one metric on one set of"
         " rows; a parent, which many runs share, has one line. A file has a row for each number"
-        " (see --columns). Names in a CSV file are written unchanged; a spreadsheet takes one such"
-        " as =1+1 for a formula, so import text columns as text, or write .parquet.",
+        " (see --columns). Names in a .csv are written unchanged; a spreadsheet takes one such as"
+        " =1+1 for a formula, unless you give --safe-csv, or write .parquet.",
         examples=[
             "kdg table method=kdf,isotonic --metric error,ece",
             "kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet",
@@ -77,6 +81,7 @@ def parser() -> CommandParser:
     parser.add_argument(
         "--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex"
     )
+    parser.add_argument("--safe-csv", action="store_true", help=SAFE_CSV_HELP)
     parser.add_argument(
         "--columns", action="store_true", help="print the meaning of the columns of a file"
     )
@@ -92,7 +97,7 @@ def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     table = number_table(
         runs, args.keys, set(select_measures(list(measures), args.metric, args.on))
     )
-    write_columns(table, args.output)
+    write_columns(table, args.output, escapes_formulas=args.safe_csv)
     print(
         f"{args.output}   {counted(len(table['value']), 'row')}, {len(table)} columns, of"
         f" {counted(len(runs), 'run')}"

@@ -13,6 +13,7 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.names import MARK
 from kdgraph.runner.files import check_output_name, write_atomically
+from kdgraph.runner.formulas import escape_cells, escape_formula, refuse_safe_csv
 
 TEX = str.maketrans(
     {
@@ -107,7 +108,9 @@ def file_kind(
     return kind
 
 
-def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> None:
+def write_columns(
+    columns: Mapping[str, Sequence[Any]], path: str | Path, *, escapes_formulas: bool = False
+) -> None:
     """Write a table as .parquet, .csv, .md or .tex.
 
     Parameters
@@ -116,8 +119,13 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> Non
         Values by column; None becomes null, in text an empty cell.
     path : str or Path
         The ending chooses the format.
+    escapes_formulas : bool, default=False
+        Put a single quote before text that a spreadsheet would evaluate; for .csv alone.
     """
     kind = file_kind(path, ("parquet", "csv", "md", "tex"))
+    if escapes_formulas:
+        refuse_safe_csv(str(path), is_csv=kind == "csv")
+        columns = {escape_formula(name): escape_cells(values) for name, values in columns.items()}
     if kind in ("parquet", "csv"):
         content = _arrow_file(columns, kind)
     else:

@@ -262,3 +262,29 @@ def test_the_words_of_a_library_become_those_of_the_system(error):
 def test_an_input_whose_name_is_too_long_is_not_there(predict):
     name = "n" * 300 + ".csv"
     assert predict("out.csv", name) == (2, "", f"kdg: --input {name}: no such file")
+
+
+@pytest.mark.parametrize("command", ["table", "compare"])
+def test_names_that_are_formulas_are_escaped_where_asked(kdg, tmp_path, command):
+    write(tmp_path, [make_record("=1+1", values={"error": 0.1})])
+    assert kdg(command, "--output", "raw.csv")[0] == 0
+    assert kdg(command, "--output", "safe.csv", "--safe-csv")[0] == 0
+    raw, safe = pd.read_csv("raw.csv"), pd.read_csv("safe.csv")
+    assert "=1+1" in set(raw["dataset"]) and "'=1+1" in set(safe["dataset"])
+    numbers = raw.select_dtypes("number").columns
+    pd.testing.assert_frame_equal(raw[numbers], safe[numbers])
+
+
+@pytest.mark.parametrize("command", ["table", "compare"])
+def test_escaped_formulas_are_for_a_csv(kdg, command):
+    way_out = "which no spreadsheet evaluates; leave --safe-csv out"
+    assert kdg(command, "--output", "t.md", "--safe-csv") == (
+        2,
+        "",
+        f"kdg: --safe-csv is for a .csv, got --output t.md, {way_out}\n",
+    )
+    assert kdg(command, "--safe-csv") == (
+        2,
+        "",
+        "kdg: --safe-csv is for a file; give --output FILE too\n",
+    )

@@ -34,6 +34,7 @@ from kdgraph.runner.files import (
     wrap_os_errors,
     write_atomically,
 )
+from kdgraph.runner.formulas import escape_frame
 from kdgraph.runner.locks import lock
 from kdgraph.wording import counted, printable, some
 
@@ -79,6 +80,7 @@ def write_part(
     *,
     first: bool,
     output: Path,
+    escapes_formulas: bool = False,
 ) -> PartCounts:
     """Write the frames of a part to a file, and return its counts.
 
@@ -92,11 +94,17 @@ def write_part(
         Whether it is the first part; no other .csv has a header.
     output : Path
         The output, for messages.
+    escapes_formulas : bool, default=False
+        Put a single quote before text in a .csv that a spreadsheet would evaluate.
     """
     n_rows = n_ood = 0
     became_missing: Counter[str] = Counter()
     with wrap_os_errors(output, OUTPUT):
-        writer = _CsvWriter(path, header=first) if path.suffix == ".csv" else _ParquetWriter(path)
+        writer = (
+            _CsvWriter(path, header=first, escapes_formulas=escapes_formulas)
+            if path.suffix == ".csv"
+            else _ParquetWriter(path)
+        )
     try:
         for frame, became_missing_here in frames:
             with wrap_os_errors(output, OUTPUT):
@@ -128,6 +136,8 @@ class PartsFolder:
         rows, so that parts are in a form to which a column can be added.
     note : callable
         Receives notes, in one line each.
+    escapes_formulas : bool, default=False
+        As of :func:`write_part`.
     """
 
     def __init__(
@@ -136,8 +146,11 @@ class PartsFolder:
         identity: Mapping[str, Any],
         fdr: float | None,
         note: Callable[[str], None],
+        *,
+        escapes_formulas: bool = False,
     ) -> None:
         self.output, self.fdr, self.note = output, fdr, note
+        self.escapes_formulas = escapes_formulas
         self.identity = json.loads(json.dumps(dict(identity)))
         self.path = output.with_name(f"{output.name}.parts")
         is_csv = output.suffix.lower() == ".csv" and fdr is None
@@ -180,7 +193,12 @@ class PartsFolder:
         joined, n_flagged = self.path / "joined", None
         with wrap_os_errors(self.output, OUTPUT):
             if self.fdr is not None:
-                n_flagged = _join_flagged(files, joined, self.output.suffix.lower(), self.fdr)
+                writer = (
+                    _CsvWriter(joined, header=True, escapes_formulas=self.escapes_formulas)
+                    if self.output.suffix.lower() == ".csv"
+                    else _ParquetWriter(joined)
+                )
+                n_flagged = _join_flagged(files, writer, self.fdr)
             elif len(files) == 1:
                 joined = files[0]
             elif self.suffix == ".csv":
@@ -279,12 +297,13 @@ def _read_checked(path: Path) -> dict[str, Any] | None:
 def _read_counts(path: Path) -> PartCounts | None:
     """Return the counts of a part; None if the file is not as :func:`finish_part` wrote it."""
     values = _read_checked(path) or {}
-    numbers = [values.get(name) for name in ("n_rows", "n_ood", "n_bytes")]
-    cells = values.get("became_missing")
-    is_whole = isinstance(cells, dict) and all(
-        type(value) is int for value in (*numbers, *cells.values())
+    cells = values.pop("became_missing", None)
+    is_whole = (
+        values.keys() == {"n_rows", "n_ood", "n_bytes"}
+        and isinstance(cells, dict)
+        and all(type(value) is int for value in (*values.values(), *cells.values()))
     )
-    return PartCounts(**values) if is_whole else None
+    return PartCounts(**values, became_missing=cells or {}) if is_whole else None
 
 
 def _join_bytes(files: Iterable[Path], joined: Path) -> None:
@@ -303,15 +322,15 @@ def _join_row_groups(files: Iterable[Path], joined: Path) -> None:
         writer.close()
 
 
-def _join_flagged(files: list[Path], joined: Path, suffix: str, fdr: float) -> int:
+def _join_flagged(files: list[Path], writer: _CsvWriter | _ParquetWriter, fdr: float) -> int:
     """Join parts with a column of flags, and return the number of flagged rows."""
-    p_values = [table["ood_p_value"].to_numpy() for table in _row_groups(files, ["ood_p_value"])]
-    flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
-    writer = _CsvWriter(joined, header=True) if suffix == ".csv" else _ParquetWriter(joined)
+    column = "ood_p_value"
     try:
+        p_values = [table[column].to_numpy() for table in _row_groups(files, [column])]
+        flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
         for table in _row_groups(files):
             frame = table.to_pandas()
-            position = list(frame.columns).index("ood_p_value") + 1
+            position = list(frame.columns).index(column) + 1
             frame.insert(position, "ood_flagged", flagged[start : start + len(frame)])
             writer.write(frame)
             start += len(frame)
@@ -333,11 +352,12 @@ def _row_groups(files: Iterable[Path], columns: list[str] | None = None) -> Iter
 class _CsvWriter:
     """A csv file that grows by frames."""
 
-    def __init__(self, path: Path, *, header: bool) -> None:
+    def __init__(self, path: Path, *, header: bool, escapes_formulas: bool) -> None:
         self.file: IO[str] = path.open("w", encoding="utf-8", newline="")
-        self.header = header
+        self.header, self.escapes_formulas = header, escapes_formulas
 
     def write(self, frame: pd.DataFrame) -> None:
+        frame = escape_frame(frame) if self.escapes_formulas else frame
         frame.to_csv(self.file, index=False, header=self.header)
         self.header = False
 

@@ -240,6 +240,8 @@ class _Work:
     part_rows, read_rows : int
         Rows of a part, and rows that are read at a time: blocks times a power of two, so that a
         part begins where rows begin that are read together.
+    escapes_formulas : bool
+        As of :func:`~kdgraph.runner.prediction.parts.write_part`.
     """
 
     source: SavedModel
@@ -248,6 +250,7 @@ class _Work:
     output: Path
     part_rows: int
     read_rows: int
+    escapes_formulas: bool
 
     def write(self, part: int, blocks: Iterable[Block], rows: NewRows, path: Path) -> PartCounts:
         """Predict the blocks of a part, which ``rows`` reads, into the file ``path``."""
@@ -262,6 +265,7 @@ class _Work:
                 ),
                 first=part == 0,
                 output=self.output,
+                escapes_formulas=self.escapes_formulas,
             )
 
     def finish(self, part: int, blocks: Iterable[Block], rows: NewRows, path: Path) -> PartCounts:
@@ -305,6 +309,7 @@ def predict(
     *,
     chunk: int,
     fdr: float | None = None,
+    escapes_formulas: bool = False,
     n_jobs: int = 1,
     progress: Callable[[int, float], None] = lambda rows, share: None,
     note: Callable[[str], None] = lambda line: None,
@@ -330,6 +335,8 @@ def predict(
     fdr : float or None, default=None
         False discovery rate at which rows are flagged in a column ``ood_flagged``. It depends on
         the p-values of all rows, so that the other columns wait in files.
+    escapes_formulas : bool, default=False
+        Put a single quote before text in a .csv that a spreadsheet would evaluate.
     n_jobs : int, default=1
         Processes that predict. Each has the model in memory.
     progress : callable
@@ -358,9 +365,16 @@ def predict(
             " with one, such as detector=leaf_box"
         )
     part_rows, read_rows = _rows_of_parts(saved.schema, chunk)
-    work = _Work(source, new_rows.path, new_rows.unseen, output, part_rows, read_rows)
+    work = _Work(
+        source, new_rows.path, new_rows.unseen, output, part_rows, read_rows, escapes_formulas
+    )
 
-    options = {"unseen": new_rows.unseen, "fdr": fdr, "format": output.suffix.lower()}
+    options = {
+        "unseen": new_rows.unseen,
+        "fdr": fdr,
+        "format": output.suffix.lower(),
+        "escapes_formulas": escapes_formulas,
+    }
     identity = {
         "another input": identity_of_input(new_rows.path),
         "another model": [*source.digests(), saved.schema.as_json()],
@@ -368,7 +382,8 @@ def predict(
         "another version": __version__,
     }
 
-    with PartsFolder(output, identity, fdr, note) as parts:
+    folder = PartsFolder(output, identity, fdr, note, escapes_formulas=escapes_formulas)
+    with folder as parts:
         try:
             _write_parts(work, new_rows, parts, n_jobs, progress)
             counts = list(parts.counts.values())

@@ -344,6 +344,63 @@ def test_a_folder_of_the_user_at_the_place_of_the_parts_stays(kdg, tmp_path):
     assert Path("out.csv.parts/thesis.tex").read_text() == "years of work"
 
 
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory) -> Path:
+    """A model whose labels a spreadsheet would evaluate, and rows of two parts."""
+    folder = tmp_path_factory.mktemp("formulas")
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    y = np.where(X[:, 0] > 0, "=cmd|' /C calc'!A0", "@SUM(A1)")
+    forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+    detector = LeafBox(forest, n_jobs=1).fit(X, y, X_calibration=X, y_calibration=y)
+    schema = Schema(
+        "d",
+        "y",
+        [Feature("a")],
+        shape=[1],
+        classes=list(forest.classes_),
+        ood_score="detector",
+    )
+    model = DeployedModel(FittedModel(forest, {"detector": detector}), schema)
+    kdgraph.save(model, folder / "model.kdg")
+    rows = pd.DataFrame({"a": np.random.default_rng(1).normal(size=70_000)})
+    rows.to_parquet(folder / "new.parquet", row_group_size=50_000)
+    return folder
+
+
+@pytest.mark.parametrize("more", [(), ("--fdr", "0.2")], ids=["plain", "fdr"])
+def test_labels_that_are_formulas_are_escaped_where_asked(formulas, tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+
+    def predict(output: str, *options: str) -> int:
+        return main(["predict", *words(formulas, "new.parquet", output), *more, *options])
+
+    assert predict("raw.csv") == predict("safe.csv", "--safe-csv") == 0
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        assert predict("again.csv", "--safe-csv") == 130
+    assert predict("again.csv", "--safe-csv", "--jobs", "2") == 0
+    assert Path("again.csv").read_bytes() == Path("safe.csv").read_bytes()
+    raw, safe = pd.read_csv("raw.csv"), pd.read_csv("safe.csv")
+    assert set(safe["predicted"]) == {"'=cmd|' /C calc'!A0", "'@SUM(A1)"}
+    assert (safe["predicted"] == "'" + raw["predicted"]).all()
+    numbers = [name for name in raw.columns if name != "predicted"]
+    pd.testing.assert_frame_equal(raw[numbers], safe[numbers])
+    assert not any(name.startswith(("=", "+", "-", "@")) for name in safe.columns)
+    assert predict("out.parquet", "--safe-csv") == 2
+
+
+def test_parts_of_escaped_cells_are_not_joined_with_others(formulas, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["predict", *words(formulas, "new.parquet", "out.csv")]
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        assert main([*command, "--safe-csv"]) == 130
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "out.csv.parts has parts of other options; they are removed" in capsys.readouterr().err
+    assert "'=cmd" not in Path("out.csv").read_text()
+
+
 @pytest.mark.parametrize("name", ["000001.json", "000002.json", "000009.json"])
 def test_counts_of_another_shape_or_of_no_part_are_not_used(kdg, monkeypatch, name):
     assert kdg("new.csv", "whole.csv")[0] == 0
