@@ -15,8 +15,11 @@ share with this process. Only failures travel back, in one line.
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import signal
 import socket
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -216,6 +219,8 @@ class RayWorkers(Workers):
     name = "Ray"
 
     def _start(self) -> None:
+        if self.address is None:
+            _require_token()
         import ray
 
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -304,6 +309,19 @@ class RayWorkers(Workers):
         for future in futures:
             with suppress(Exception):
                 ray.cancel(future, force=True)
+
+
+def _require_token() -> None:
+    """Have the workers of this machine refuse whoever does not know a token of this process.
+
+    Ray listens on all interfaces, and runs what it is sent. From 2.52 on it can require a token,
+    and from 2.59 on it does for workers of one machine; with a token in the environment, which its
+    processes inherit, none is stored in the user's home. What a user has set stays.
+    """
+    if "ray" not in sys.modules:  # it reads the mode when it is imported, and its processes later
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
 def _connect(address: str) -> None:

@@ -260,3 +260,67 @@ def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkey
         "kdg: workers of Dask must have one thread each for runs, got 1 with more; dask worker"
         f" {address} --nthreads 1 --nworkers N starts such ones"
     )
+
+
+CLIENT = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+print(ray.get(ray.remote(lambda: "code of a stranger").remote()))
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_ray_refuse_whoever_lacks_the_token(tmp_path):
+    """They listen on all interfaces; the one with the token shows that the others could connect."""
+    pytest.importorskip("ray", reason="pip install 'kdgraph[ray]' has it")
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | home
+    code = (
+        "import os, sys\nfrom kdgraph.runner.workers import RayWorkers\n"
+        "with RayWorkers(None, 1, 1) as workers:\n"
+        "    print(workers._head, os.environ['RAY_AUTH_TOKEN'], flush=True)\n    sys.stdin.read()"
+    )
+    head = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=plain,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert head.stdout is not None
+    address, token = head.stdout.readline().split()
+
+    def connect(**variables: str) -> str:
+        client = [sys.executable, "-c", CLIENT, address]
+        process = subprocess.run(client, env=plain | variables, capture_output=True, text=True)
+        return process.stdout.strip() or process.stderr.strip().splitlines()[-1]
+
+    try:
+        assert connect(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token) == "code of a stranger"
+        for variables in (
+            {"RAY_AUTH_MODE": "disabled"},
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+        ):
+            assert (
+                connect(**variables)
+                == f"ConnectionError: Failed to connect to Ray cluster at {address}"
+            )
+        assert not (tmp_path / ".ray").exists()
+    finally:
+        head.communicate("", timeout=60)
+
+
+@pytest.mark.parametrize("present", [{}, {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "mine"}])
+def test_a_token_is_drawn_unless_the_user_has_decided(monkeypatch, present):
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.setenv(name, "")  # so that it is as before in the end
+        monkeypatch.delenv(name)
+    for name, value in present.items():
+        monkeypatch.setenv(name, value)
+    workers._require_token()
+    found = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
+    if present:
+        assert found == present
+    else:
+        assert found["RAY_AUTH_MODE"] == "token" and len(found["RAY_AUTH_TOKEN"]) == 64
