@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import yaml
 
 from kdgraph.cli.show import commented_yaml
 from kdgraph.config import compose
+from kdgraph.report import preview
 
 
 def test_the_yaml_is_the_config(kdg):
@@ -60,3 +63,21 @@ def test_values_are_yaml_whatever_they_are():
     }
     text = "\n".join(commented_yaml(node, {"text": "a comment", "nested.list": "more"}, 80))
     assert yaml.safe_load(text) == node
+
+
+TINY = ["dataset=wine", "parent.n_estimators=2", "ood=none", "figures=none", "n_jobs=1"]
+
+
+def test_stored_stages_are_known_without_the_rows_where_they_can_be(kdg, monkeypatch):
+    """Pictures that are drawn take seconds and gigabytes."""
+    asked, real = [], preview.split
+    monkeypatch.setattr(
+        preview, "split", lambda *args, **more: asked.append(1) or real(*args, **more)
+    )
+    assert kdg("show", *TINY, "method=isotonic")[1].endswith("# in the store: no stage\n")
+    assert kdg("run", *TINY, "method=isotonic")[0] == 0
+    out = kdg("show", *TINY, "method=isotonic")[1]
+    assert out.endswith("   done\n# in the store: fit, calibrate, evaluate\n") and not asked
+    assert kdg("show", *TINY, "method=sigmoid")[1].endswith("# in the store: fit\n") and asked
+    shutil.rmtree("outputs/.store/evaluate")
+    assert kdg("show", *TINY, "method=isotonic")[1].endswith("# in the store: fit, calibrate\n")
