@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli import COMMANDS
 from kdgraph.cli.arguments import CommandParser, FilterParser, OverrideParser, parser_of
-from kdgraph.errors import KdgError, UsageError
+from kdgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from kdgraph.config.catalogue import Catalogue
@@ -137,10 +137,12 @@ def candidates(line: str) -> list[str]:
     *before, word = line.split(" ")
     before = [text for text in before if text][1:]
     try:
-        words = _choices(before, word)
-    except (KdgError, OSError, ValueError):  # a damaged file must not print on the command line
+        words = {candidate for candidate in _choices(before, word) if candidate.isprintable()}
+    # Any: a record is read without its checks, which take too long here, and what is wrong with one
+    # must not be printed on the command line.
+    except Exception:  # noqa: BLE001
         return []
-    return sorted(candidate for candidate in set(words) if candidate.startswith(word))
+    return sorted(candidate for candidate in words if candidate.startswith(word))
 
 
 def _choices(before: Sequence[str], word: str) -> Iterable[str]:

@@ -99,6 +99,23 @@ def test_a_damaged_record_prints_nothing(finished):
     assert candidates("kdg table method=") == []
 
 
+@pytest.mark.parametrize(
+    "record",
+    [{"metrics": 5}, {"metrics": [5]}, {"method": []}, {"config": {"a\x1b[2J": 1}}, {"config": 5}],
+)
+def test_a_record_of_another_shape_prints_nothing_odd(finished, record):
+    path = finished / "outputs" / "spiral" / "kdf" / "0a1b2c3d" / "result.json"
+    path.write_text(json.dumps(record))
+    for line in (
+        "table --metric ",
+        "table --with ",
+        "table a.",
+        "compare --against ",
+        "table seed=",
+    ):
+        assert all(text.isprintable() for text in candidates(f"kdg {line}"))
+
+
 def test_scripts_are_printed_and_others_refused(kdg):
     for shell, script in SCRIPTS.items():
         assert kdg("completion", shell) == (0, script, "")
