@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    InTreeCacheLocator,
-    UserProvidedCacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 """Variable of numba that names a folder for compiled kernels."""
@@ -173,16 +168,13 @@ class _IsPresent:
             raise FileNotFoundError(self.get_cache_path())
 
 
-class _PresentUserFolder(_IsPresent, UserProvidedCacheLocator):
-    pass
-
-
-class _PresentSourceFolder(_IsPresent, InTreeCacheLocator):
-    pass
-
-
 class _ClosedFilesImpl(CompileResultCacheImpl):
-    _locator_classes = [_PresentUserFolder, _PresentSourceFolder]  # noqa: RUF012 - as in numba
+    # The first two are the folder that a variable names and that beside the source. The names of
+    # the classes differ between versions of numba.
+    _locator_classes = [  # noqa: RUF012 - as in numba
+        type(locator.__name__, (_IsPresent, locator), {})
+        for locator in CompileResultCacheImpl._locator_classes[:2]
+    ]
 
 
 class _ClosedFiles(FunctionCache):
