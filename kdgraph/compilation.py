@@ -123,8 +123,8 @@ class KernelCache:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel for the types of its arguments, or None where no file has it."""
-        found = _read(self.own, sig, target_context)
-        return _read(self.closed, sig, target_context) if found is None else found
+        own = _read(self.own, sig, target_context)
+        return _read(self.closed, sig, target_context) if own is None else own
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel that was compiled, if there is a place for it."""

@@ -94,11 +94,11 @@ def test_numba_compiles_no_such_module_by_itself(kernels):
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
-@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 0.99])
-def test_files_that_were_cut_short_are_made_again(kernels, ending, kept, caplog):
+@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5, 0.99])
+def test_files_that_were_cut_short_are_made_again(kernels, ending, fraction, caplog):
     kernels.hits()
     for path in kernels.folder.glob(f"*{ending}"):
-        path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+        path.write_bytes(path.read_bytes()[: int(fraction * path.stat().st_size)])
     assert kernels.hits() == 0 and kernels.hits() == 1
     assert not caplog.records
 

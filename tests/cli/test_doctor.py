@@ -80,10 +80,10 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
         assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
 
 
-def test_where_compiled_kernels_are_kept_is_what_numba_answers(monkeypatch):
+def test_the_folder_of_compiled_kernels_is_that_of_numba(monkeypatch):
     folder = Path(distances_to.stats.cache_path)
-    found = checkup._kernels()
-    assert found.value.startswith(f"{folder}: kept between runs; ") and not found.wrong
+    finding = checkup._kernels()
+    assert finding.value.startswith(f"{folder}: kept between runs; ") and not finding.wrong
     way_out = "NUMBA_CACHE_DIR=DIR names a folder that can be written to"
     with monkeypatch.context() as patch:
         patch.setattr(distances_to._cache, "closed", distances_to._cache.own)

@@ -91,10 +91,10 @@ def edits(record: dict) -> list[dict]:
     at places that name files.
     """
     draw = random.Random(0)
-    found = [edited(record, path, draw.choice(WRONG)) for path in places(record)]
+    records = [edited(record, path, draw.choice(WRONG)) for path in places(record)]
     names = [("files",), *(("files", key) for key in record["files"]), ("store",), ("reads",)]
-    found += [edited(record, path, value) for path in names for value in WRONG]
-    return found
+    records += [edited(record, path, value) for path in names for value in WRONG]
+    return records
 
 
 def write(path: Path, record: dict) -> None:
@@ -117,8 +117,8 @@ def outside() -> dict[str, bytes]:
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_no_command_fails_or_leaves_its_folder_because_of_edited_records(kdg, run_dir, count):
     record = check_and_load((run_dir / "result.json").read_bytes())
-    found, before = random.Random(count).sample(edits(record), count), outside()
-    for number, one in enumerate(found):
+    records, before = random.Random(count).sample(edits(record), count), outside()
+    for number, one in enumerate(records):
         copied = run_dir.with_name(f"{number:08x}")
         (copied / "figures").mkdir(parents=True)
         for name in record["files"]["figures"]:
@@ -147,7 +147,7 @@ def test_edited_records_are_made_again_or_used_as_they_are(kdg, run_dir, count):
     assert all(RunDir(job.run_dir).record() for job in jobs) and outside() == before
 
 
-def test_links_in_a_run_directory_are_neither_shown_nor_renamed_nor_written_through(kdg, run_dir):
+def test_links_in_a_run_directory_are_not_followed(kdg, run_dir):
     record = check_and_load((run_dir / "result.json").read_bytes())
     Path("mine").mkdir()
     Path("mine/risk_coverage.csv").write_text(f"{SECRET},b\n1,2\n")
@@ -169,7 +169,7 @@ def test_links_in_a_run_directory_are_neither_shown_nor_renamed_nor_written_thro
     assert Path("secret.txt").read_text() == SECRET
 
 
-def test_a_set_of_changed_files_is_set_aside_where_it_lies_and_nowhere_else(kdg, run_dir):
+def test_changed_files_behind_a_link_are_not_set_aside(kdg, run_dir):
     Path("mine").mkdir()
     Path("mine/risk_coverage.csv").write_text(SECRET)
     shutil.rmtree(run_dir / "tables")

@@ -70,14 +70,14 @@ TINY = ["dataset=wine", "parent.n_estimators=2", "ood=none", "figures=none", "n_
 
 def test_stored_stages_are_known_without_the_rows_where_they_can_be(kdg, monkeypatch):
     """Pictures that are drawn take seconds and gigabytes."""
-    asked, real = [], preview.split
+    splits, real = [], preview.split
     monkeypatch.setattr(
-        preview, "split", lambda *args, **more: asked.append(1) or real(*args, **more)
+        preview, "split", lambda *args, **more: splits.append(1) or real(*args, **more)
     )
     assert kdg("show", *TINY, "method=isotonic")[1].endswith("# in the store: no stage\n")
     assert kdg("run", *TINY, "method=isotonic")[0] == 0
     out = kdg("show", *TINY, "method=isotonic")[1]
-    assert out.endswith("   done\n# in the store: fit, calibrate, evaluate\n") and not asked
-    assert kdg("show", *TINY, "method=sigmoid")[1].endswith("# in the store: fit\n") and asked
+    assert out.endswith("   done\n# in the store: fit, calibrate, evaluate\n") and not splits
+    assert kdg("show", *TINY, "method=sigmoid")[1].endswith("# in the store: fit\n") and splits
     shutil.rmtree("outputs/.store/evaluate")
     assert kdg("show", *TINY, "method=isotonic")[1].endswith("# in the store: fit, calibrate\n")

@@ -147,7 +147,7 @@ def unusable(ending: str) -> dict[str, str]:
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS],
 )
-def test_unusable_names_are_told_in_one_line(kdg, name):
+def test_unusable_names_are_reported_in_one_line(kdg, name):
     command, ending = COMMANDS[name]
     for kind, path in unusable(ending).items():
         code, err = kdg(command(path))
@@ -196,7 +196,7 @@ def test_lines_name_the_file_the_reason_and_a_remedy(kdg, words, line):
     assert code == 2 and err.startswith(f"kdg: {start}") and err.strip().endswith(end), err
 
 
-def test_folders_that_are_gone_or_no_text_are_told_in_one_line(kdg, tmp_path, monkeypatch):
+def test_working_directories_that_cannot_be_used_are_reported(kdg, tmp_path, monkeypatch):
     os.mkdir(b"a\xff")
     monkeypatch.chdir(os.fsdecode(b"a\xff"))
     assert kdg(["table"]) == (
@@ -249,7 +249,7 @@ def answers(words: list[list[str]], *before: str, mode: str = "") -> list[tuple[
 
 
 @pytest.mark.slow
-def test_too_few_file_descriptors_are_told_in_one_line(kdg):
+def test_too_few_file_descriptors_are_reported_in_one_line(kdg):
     ((code, err),) = answers([["table"]], mode="files")
     assert code == 2 and err == (
         "kdg: cannot use outputs: Too many open files; raise the limit of open files with 'ulimit"
@@ -258,7 +258,7 @@ def test_too_few_file_descriptors_are_told_in_one_line(kdg):
 
 
 @pytest.mark.slow
-def test_what_another_user_has_closed_is_told_in_one_line(kdg, tmp_path, as_user):
+def test_closed_files_of_another_user_are_reported_in_one_line(kdg, tmp_path, as_user):
     for path in tmp_path.iterdir():
         path.chmod(0o700)
     words = [
@@ -272,7 +272,7 @@ def test_what_another_user_has_closed_is_told_in_one_line(kdg, tmp_path, as_user
         assert err == "" or err.splitlines()[-1].startswith("kdg: ")
 
 
-def test_a_full_device_is_told_in_one_line(kdg, tmp_path):
+def test_a_full_device_is_reported_in_one_line(kdg, tmp_path):
     """The limit of a file's size stands for a full disk: writing fails in the middle."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))

@@ -85,11 +85,11 @@ def test_unusable_records_are_left_out_with_one_line(record, outputs, capsys) ->
 def test_records_of_another_shape_are_left_out_with_the_key(record, outputs) -> None:
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
-    told: list[str] = []
+    notes: list[str] = []
     out = outputs([record(), *broken.values()])
-    assert places(find_runs(out, note=told.append)) == [("spiral", "kdf", 0)]
+    assert places(find_runs(out, note=notes.append)) == [("spiral", "kdf", 0)]
     paths = [f"{out}/{name}/kdf/{broken[name]['run_id']}/result.json" for name in "ab"]
-    assert told == [
+    assert notes == [
         f"left out of {out}: 3 runs whose result.json is not as a run writes it"
         f" ({paths[0]}: dataset.prior is missing, {paths[1]}: detector is missing and 1 more);"
         " the same kdg run makes them again"
@@ -110,11 +110,11 @@ def test_links_of_a_folder_are_followed_once_and_never_upwards(record, outputs, 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
 def test_a_record_that_is_no_file_is_left_out(record, outputs, make) -> None:
-    out, told = outputs([record("a")]), []
+    out, notes = outputs([record("a")]), []
     (out / "b").mkdir()
     make(out / "b" / "result.json")
-    assert places(find_runs(out, note=told.append)) == [("a", "kdf", 0)]
-    assert f"1 run whose result.json is damaged ({out}/b/result.json)" in told[0]
+    assert places(find_runs(out, note=notes.append)) == [("a", "kdf", 0)]
+    assert f"1 run whose result.json is damaged ({out}/b/result.json)" in notes[0]
 
 
 def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:

@@ -123,8 +123,8 @@ def test_absent_keys_are_named(record, key):
     ],
 )
 def test_wrong_values_are_named_with_their_key(record, key, value, problem):
-    found = record_problem(edited(record, key, value))
-    assert found is not None and found.startswith(problem[:78]), found
+    actual = record_problem(edited(record, key, value))
+    assert actual is not None and actual.startswith(problem[:78]), actual
 
 
 def test_values_that_no_command_reads_may_be_anything(record):

@@ -319,8 +319,9 @@ def test_a_token_is_drawn_unless_the_user_has_decided(monkeypatch, present):
     for name, value in present.items():
         monkeypatch.setenv(name, value)
     workers._require_token()
-    found = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
+    variables = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
     if present:
-        assert found == present
+        assert variables == present
     else:
-        assert found["RAY_AUTH_MODE"] == "token" and len(found["RAY_AUTH_TOKEN"]) == 64
+        assert variables["RAY_AUTH_MODE"] == "token"
+        assert len(variables["RAY_AUTH_TOKEN"]) == 64
