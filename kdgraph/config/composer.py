@@ -57,6 +57,7 @@ from kdgraph.config.run_config import (
 from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
 from kdgraph.containment import is_inner_name
 from kdgraph.errors import ConfigError, KdgError
+from kdgraph.wording import first_line, printable
 
 MOST_REFERENCES = 60
 """Compositions of a sweep that are tried as reference of another one, each in 50 microseconds."""
@@ -192,6 +193,8 @@ class Composer:
                     raise messages.no_name_of_an_option(key, choice)
         elif override.is_delete() and key in PLAIN:
             raise ConfigError(f"{key} cannot be removed: no run can do without it; set {key}=…")
+        elif key == "hydra.searchpath":
+            raise ConfigError("hydra.searchpath is set by --config-dir DIR, a folder of yours")
         elif key in _NODES_OF_HYDRA and not isinstance(value, dict):
             raise ConfigError(
                 f"{key} is a group of keys, which 'kdg run --cfg hydra' shows; set one of them,"
@@ -207,7 +210,16 @@ class Composer:
         key = tuple(overrides)
         if self._last is None or self._last[0] != key:
             self._check_own_files(overrides)
-            whole = self.loader.load_configuration("config", list(key), run_mode=RunMode.RUN)
+            try:
+                whole = self.loader.load_configuration("config", list(key), run_mode=RunMode.RUN)
+            # What Hydra does not expect of values that its grammar has, such as a mapping for a key
+            # of its own that is null.
+            except (AssertionError, AttributeError, LookupError, TypeError) as error:
+                words = printable(" ".join(key))
+                raise ConfigError(
+                    f"Hydra cannot compose '{words}' ({first_line(error)}); a value that is no"
+                    " text, number or list of these may be the reason"
+                ) from error
             self._last = (key, whole)
         return self._last[1]
 

@@ -251,8 +251,8 @@ def _check_launcher(base: DictConfig) -> None:
     What a plan reads later, without a word on errors, is resolved here.
     """
     OmegaConf.to_container(base.hydra.launcher, resolve=True)
-    for key in PLAIN:
-        base.get(key)
+    for key in (key for key in PLAIN if key in base.keys()):  # noqa: SIM118 - not "in base"
+        _ = base[key]  # which has no keys whose value is missing
     extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
     if extra and library and find_spec(library) is None:
         raise library_missing(f"hydra/launcher={extra}", library, extra)

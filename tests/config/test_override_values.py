@@ -119,6 +119,9 @@ def test_drawn_overrides_end_no_command_in_a_traceback(
         ("dataset={a:1}", "unknown key 'dataset.a'"),
         ("~out", "out cannot be removed: no run can do without it; set out=…"),
         ("+=1", "'+=1' has no key in front of '='"),
+        ("-m out=???", "out: Missing mandatory value: out"),
+        ("hydra.searchpath=[a]", "hydra.searchpath is set by --config-dir DIR, a folder of yours"),
+        ("hydra.sweeper.params={seed:1}", "Hydra cannot compose 'hydra.sweeper.params={seed:1}' ("),
         (
             "hydra.launcher=1",
             "hydra.launcher is a group of keys, which 'kdg run --cfg hydra' shows",

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 OUTPUT = "--output"
 _IDENTITY = "identity.json"
 _COUNTS = "[0-9][0-9][0-9][0-9][0-9][0-9].json"
-_OWN_FILE = re.compile(r"\d{6}\.(json|csv|parquet)|identity\.json|joined|\..*")
+_OWN_FILE = re.compile(
+    r"\.?(\d{6}|identity)\.(json|csv|parquet)(\.[0-9a-f]+\.(tmp|csv|parquet))?|joined"
+)
 _EDGE_BYTES = 1 << 20
 """Bytes at the beginning and at the end of an input that enter its identity.
 
