@@ -253,6 +253,12 @@ def _check_launcher(base: DictConfig) -> None:
     OmegaConf.to_container(base.hydra.launcher, resolve=True)
     for key in (key for key in PLAIN if key in base.keys()):  # noqa: SIM118 - not "in base"
         _ = base[key]  # which has no keys whose value is missing
+    n_jobs = base.hydra.launcher.get("n_jobs", 1)
+    if not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ConfigError(
+            "hydra.launcher.n_jobs must be a number of runs at a time, or -1 for all cores, got"
+            f" {n_jobs}"
+        )
     extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
     if extra and library and find_spec(library) is None:
         raise library_missing(f"hydra/launcher={extra}", library, extra)

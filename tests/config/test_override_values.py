@@ -119,6 +119,7 @@ def test_drawn_overrides_end_no_command_in_a_traceback(
         ("dataset={a:1}", "unknown key 'dataset.a'"),
         ("~out", "out cannot be removed: no run can do without it; set out=…"),
         ("+=1", "'+=1' has no key in front of '='"),
+        ("-m hydra.launcher.n_jobs=0", "hydra.launcher.n_jobs must be a number of runs at a time,"),
         ("-m out=???", "out: Missing mandatory value: out"),
         ("hydra.searchpath=[a]", "hydra.searchpath is set by --config-dir DIR, a folder of yours"),
         ("hydra.sweeper.params={seed:1}", "Hydra cannot compose 'hydra.sweeper.params={seed:1}' ("),
