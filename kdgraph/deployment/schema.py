@@ -312,7 +312,7 @@ def read_schema(path: Path) -> Schema:
     ...     path = Path(folder) / "schema.json"
     ...     _ = path.write_text(json.dumps(schema.as_json()))
     ...     read_schema(path).features
-    [Feature(name='age', categories=None, date_format=None)]
+    [Feature(name='age', categories=None, date_format=None, of_numbers=False)]
     """
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))

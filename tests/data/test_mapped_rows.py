@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.data import mapped_rows
-from kdgraph.data.files import parquet as streamed
+from kdgraph.data.files import arrow as streamed
 from kdgraph.data.mapped_rows import (
     column_extremes,
     empty_rows,

@@ -160,6 +160,9 @@ def warn_copies_of_target(
         distinct, codes = np.unique(values, return_inverse=True)
         if np.isnan(distinct).any() or len(distinct) != len(np.unique(target)):
             return False
+        # Where rows have classes of their own, any feature of different numbers determines them.
+        if 2 * len(distinct) > len(values):
+            return False
         return len(np.unique(codes * np.int64(target.max() + 1) + target)) == len(distinct)
 
     head, everything = slice(_LOOKED_AT_ROWS), slice(None)

@@ -622,6 +622,41 @@ def test_duplicate_rows_agree_with_pandas(rows):
     assert counts == ([expected] if expected else [])
 
 
+X_40 = np.random.default_rng(0).normal(size=40)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_features_that_determine_the_target_are_named_in_a_warning(task):
+    cells = np.arange(40) % 4
+    table = pd.DataFrame({"x": X_40, "copy": cells, "y": cells})
+    if task == "classification":
+        # Other names of the same classes, in another order, are a copy as well.
+        table = table.assign(copy=np.array([3.5, -1.0, 8.0, 0.0])[cells])
+    message = (
+        "t: 'copy' determines the target of every row, as a copy of it would; if it is not known"
+        " when a row is predicted, leave it out: 'dataset.drop=[copy]'"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        load(table, task=task)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        np.where(np.arange(40) == 39, 0, np.arange(40) % 4),  # one row differs
+        np.where(np.arange(40) == 39, np.nan, np.arange(40) % 4),
+        np.arange(40) % 8,  # finer than the target
+        np.arange(40) % 2,  # coarser
+    ],
+)
+def test_features_that_differ_from_the_target_are_no_copies(copy):
+    load(pd.DataFrame({"x": X_40, "copy": copy, "y": np.arange(40) % 4}))
+
+
+def test_distinct_numbers_determine_no_classes_of_one_row_each():
+    load(pd.DataFrame({"x": X_40, "y": [f"row {i}" for i in range(40)]}))
+
+
 def test_distinct_text_in_each_row_of_a_small_table_warns():
     table = pd.DataFrame(
         {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}

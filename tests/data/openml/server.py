@@ -31,7 +31,7 @@ def mixed_table(n: int = 40) -> pd.DataFrame:
             "colour": pd.Categorical(
                 np.where(np.arange(n) % 3 == 0, "red", "blue"), categories=["red", "blue"]
             ),
-            "month": np.arange(n) % 2 + 1,
+            "month": np.arange(n) // 2 % 2 + 1,
             "class": pd.Categorical(
                 np.where(np.arange(n) % 2, "yes", "no"), categories=["yes", "no"]
             ),

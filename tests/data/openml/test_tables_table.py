@@ -19,9 +19,7 @@ from tests.data.openml.server import (
 )
 from tests.openml_data import require_cached
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*rows have the features of another row", "ignore:.*determines the target of every row"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
 
 
 @pytest.fixture

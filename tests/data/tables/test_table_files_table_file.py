@@ -393,10 +393,10 @@ def test_missing_file_is_refused_with_a_suggestion(tmp_path):
     assert_refused("dataset.path=folder.csv is a folder; give one file", "folder.csv", "label")
 
 
-@pytest.mark.parametrize("path", ["p.xlsx", "p", "p.csv.zip", ".csv"])
+@pytest.mark.parametrize("path", ["p.xls", "p", "p.csv.7z", ".csv"])
 def test_unknown_endings_are_refused(path):
     write_text(path, "a,label\n1,x\n")
-    endings = ".csv, .tsv, .parquet, .pq, .arff"
+    endings = ".csv, .tsv, .jsonl, .ndjson, .parquet, .pq, .feather, .arff, .xlsx"
     assert_refused(
         f"dataset.path={path}: the ending of a file determines its kind, and must be one of"
         f" {endings}",

@@ -339,19 +339,24 @@ HEADER = b"age,n,sure,color,month\n"
             "--input {} cannot be read: 'utf-8' codec can't decode byte 0xff",
         ),
         ("new.csv.gz", b"no gzip", "--input {} cannot be read: Not a gzipped file (b'no')"),
-        ("new.parquet", b"PAR1", "--input {} cannot be read: Parquet file size is 4 bytes"),
+        (
+            "new.parquet",
+            b"PAR1",
+            "--input {} is not a parquet file, or damaged: Parquet file size is 4 bytes",
+        ),
         ("new.arff", b"@RELATION a\n@DATA\n1\n", "--input {} cannot be read: "),
         (
             "new.npz",
             b"no zip",
             "--input {}: the model takes text in columns; give a table, such as .csv or .parquet",
         ),
+        ("new.xlsx", b"", "--input {} is not a spreadsheet, or damaged: File is not a zip file"),
         (
-            "new.xlsx",
+            "new.xls",
             b"",
             (
                 "--input {}: the ending of a file determines its kind, and must be one of .csv, .tsv,"
-                " .parquet, .pq, .arff, .npz"
+                " .jsonl, .ndjson, .parquet, .pq, .feather, .arff, .xlsx, .npz"
             ),
         ),
     ],
