@@ -40,6 +40,8 @@ RESULT_SECONDS = 60.0
 """A file system shared by machines may show a result so long after it was written."""
 NODE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
 """States of a job that its node or its neighbours ended: it may well succeed on another node."""
+# Wait for interrupted processes of this machine; on a busy one, a process takes seconds to unwind.
+_SECONDS_TO_END = 20.0
 
 
 def run_through_submitit(
@@ -279,7 +281,8 @@ class _Batch:
         if self.kind == "local":
             for _, submitted in self.open:
                 submitted.cancel()
-            deadline = time.monotonic() + 5
+            # Those that are left then end by themselves, after this process has ended.
+            deadline = time.monotonic() + _SECONDS_TO_END
             while time.monotonic() < deadline and not all(
                 submitted.done() for _, submitted in self.open
             ):
