@@ -10,7 +10,8 @@ Its modules contain:
   ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
 - rows with their weights and groups, and the inputs that an estimator accepts (missing values,
   data frames, categories, single precision) in :mod:`kdgraph.base.rows`;
-- parents in ``FrozenEstimator``, and advice about unsuitable parents and labels, in
+- labels in NumPy's own types in :mod:`kdgraph.base.labels`;
+- parents in ``FrozenEstimator``, and advice about unsuitable parents, in
   :mod:`kdgraph.base.frozen`;
 - logits, layers and input gradients of the network inside a parent in
   :mod:`kdgraph.base.network_access`.

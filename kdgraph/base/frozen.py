@@ -1,9 +1,9 @@
-"""Parents in ``FrozenEstimator``, and advice about unsuitable parents and labels.
+"""Parents in ``FrozenEstimator``, and advice about unsuitable parents.
 
 A frozen parent is used as it was fitted, so the rows that calibrate it must not be its training
 rows. The first half of this module finds out, as far as possible, whether they are, and warns. The
-second half refuses inputs that are not estimators of scikit-learn, or not usable labels, with an
-error that names the way out.
+second half refuses inputs that are not estimators of scikit-learn, with an error that names the way
+out.
 """
 
 from __future__ import annotations
@@ -340,36 +340,3 @@ def _missing_distribution_advice(estimator: Any) -> str:
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
         " ProbabilisticRegressor"
     )
-
-
-def check_labels(y: Any) -> None:
-    """Refuse labels of several types, which have no order, and missing labels.
-
-    Parameters
-    ----------
-    y : array of shape [n]
-        Labels or targets before validation. Only those of the type object are checked.
-
-    Raises
-    ------
-    ValueError
-        With the number of missing labels, or the types.
-    """
-    if getattr(y, "ndim", 1) != 1 or str(getattr(y, "dtype", None)) != "object":
-        return
-    values = np.asarray(y, dtype=object).tolist()
-    n_missing = sum(value is None for value in values)
-    if n_missing:
-        raise ValueError(
-            f"{n_missing} of {len(values)} labels in y are None; leave out the rows without a label"
-        )
-    types = {
-        "str" if isinstance(value, str) else "number"
-        for value in values
-        if isinstance(value, str | int | float)
-    }
-    if len(types) > 1 and not any(isinstance(value, float) and value != value for value in values):
-        raise ValueError(
-            "labels must be of one type, y has text and numbers; make all of them text,"
-            " y.astype(str)"
-        )

@@ -30,7 +30,6 @@ from sklearn.utils.validation import (
 
 from kdgraph.base.frozen import (
     check_is_estimator,
-    check_labels,
     check_parameters_are_instances,
     is_frozen_and_trained,
     missing_method_advice,
@@ -39,6 +38,7 @@ from kdgraph.base.frozen import (
     warn_fit_rows_calibrate,
     was_fitted_on,
 )
+from kdgraph.base.labels import plain_labels
 from kdgraph.base.out_of_sample import (
     CrossFitted,
     CrossFittedOutputs,
@@ -268,8 +268,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
                     f"{type(self).__name__} requires y to be passed, but the target y is None"
                 )
             return None
-        check_labels(y)
-        y = _check_y(y, y_numeric=self._numeric_targets, estimator=self)
+        y = _check_y(plain_labels(y), y_numeric=self._numeric_targets, estimator=self)
         check_consistent_length(X, y)
         return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 

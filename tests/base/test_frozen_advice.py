@@ -233,7 +233,7 @@ def test_mixed_and_missing_labels_are_refused(kind):
     gaps = np.array(["a", None, "b"] * 30, dtype=object)
     assert (
         error_message(model, gaps, ValueError)
-        == "30 of 90 labels in y are None; leave out the rows without a label"
+        == "30 of 90 labels in y are missing; leave out the rows without a label"
     )
     assert (
         error_message(model, np.where(Y == 1, np.nan, 0.0), ValueError) == "Input y contains NaN."
@@ -242,4 +242,4 @@ def test_mixed_and_missing_labels_are_refused(kind):
     wrong_argument = {"X_calibration": X, "y_calibration": gaps}
     assert error_message(
         model, np.array(["a", "b", "b"] * 30), ValueError, **wrong_argument
-    ).startswith("30 of 90 labels in y are None")
+    ).startswith("30 of 90 labels in y are missing")
