@@ -59,6 +59,14 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             yield arrays
     except DataError:
         raise
+    except MemoryError as error:
+        # Memory is reserved for what the header of an array declares, before any number is read.
+        declared = _declared_beyond_content(path)
+        if declared is None:
+            raise
+        raise DataError(
+            f"{path_argument(path)} is damaged: it declares {declared}; make it again"
+        ) from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error):
             way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
@@ -70,6 +78,20 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             f"{path_argument(path)} is not a .npz file, or damaged: {error};"
             " numpy.savez('my.npz', X=X, y=y) writes one"
         ) from error
+
+
+def _declared_beyond_content(path: Path) -> str | None:
+    """Return the first array of a .npz file that is longer in its header than in the file."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.filename.endswith(".npy"):
+                continue
+            with archive.open(member) as file:
+                shape, _, dtype = read_npy_header(file)
+            if math.prod(shape) * dtype.itemsize > member.file_size:
+                name = member.filename.removesuffix(".npy")
+                return f"the shape {shape} of '{name}', which holds {member.file_size:,} bytes"
+    return None
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
