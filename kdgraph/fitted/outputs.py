@@ -59,8 +59,9 @@ def probabilities_of(outputs: np.ndarray, kind: OutputKind, source: ModelSource)
     sums = outputs.sum(axis=1)
     # Models compute in single precision: differences to 1 may be a little below 0.
     deviation = np.abs(sums - 1)
-    is_close = deviation.max(initial=0) <= MIN_SUM_TOLERANCE  # as nearly always
-    tolerance = MIN_SUM_TOLERANCE if is_close else sum_tolerance(outputs.astype(np.float32))
+    tolerance = MIN_SUM_TOLERANCE
+    if deviation.max(initial=0) > MIN_SUM_TOLERANCE and np.isfinite(outputs).all():  # as seldom
+        tolerance = sum_tolerance(outputs.astype(np.float32))
     is_proper = outputs.min(axis=1, initial=0) >= -_SINGLE_PRECISION_ERROR
     wrong = np.flatnonzero(~(is_proper & (deviation <= tolerance)))
     if len(wrong):

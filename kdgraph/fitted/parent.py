@@ -585,7 +585,7 @@ class FittedParent(BaseEstimator):
             )
         if model.task == "regression" and outputs.size != n:
             raise self._source().error(
-                f"predicts {outputs.shape[1]} numbers for each row; {SEVERAL_OUTCOMES}"
+                f"{SEVERAL_OUTCOMES} (it predicts {outputs.shape[1]} numbers)"
             )
         if model.task == "regression" and not np.isfinite(outputs).all():
             row = int(np.argmin(np.isfinite(outputs.ravel())))

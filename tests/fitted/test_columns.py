@@ -311,7 +311,9 @@ def test_regressors_of_several_outcomes_are_refused(tmp_path):
     X = rng().normal(size=(N, 2))
     joblib.dump(LinearRegression().fit(X, np.c_[X[:, 0], -X[:, 0]]), tmp_path / "m.joblib")
     parent = load_fitted(str(tmp_path / "m.joblib"), trust=True)
-    with pytest.raises(DataError, match=r"predicts 2 numbers for each row; .* of one outcome"):
+    with pytest.raises(
+        DataError, match=r"predicts several outcomes of a row; .* \(it predicts 2 numbers\)"
+    ):
         parent.predict(X)
 
 
