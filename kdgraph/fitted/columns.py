@@ -222,8 +222,11 @@ class ModelColumns:
                 raise DataError(f"takes column {column.name!r}, which {column.problem}")
             name = str(number) if self.names is None else self.names[number]
             if name in known:
-                if column.cells is not None and known[name].values is not None:
-                    check_known(known[name], column.restore(np.arange(len(column.cells))), column)
+                model = known[name]
+                if column.cells is not None and model.values is not None:
+                    check_known(model, column.restore(np.arange(len(column.cells))), column)
+                elif _takes_text(model) and _is_number(column.dtype):
+                    raise _no_text(model, column.name, column)
             elif not self.takes_text and not _is_number(column.dtype):
                 what = "categories" if column.holds_categories else f"cells of type {column.dtype}"
                 raise DataError(f"takes numbers in {column.name!r}, and the table has {what} there")
@@ -294,14 +297,17 @@ def convert(
         return column.astype(object).where(~is_missing, missing_category)
     codes, distinct = pd.factorize(column)
     positions = _positions(model, list(distinct), source)
+    if len(distinct) and (positions < 0).all() and _takes_text(model) and _is_number(column.dtype):
+        raise _no_text(model, column.name, source)
     if model.unseen == unseen == "refuse" and (positions < 0).any():
-        unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
+        unknown = _shown(np.asarray(distinct, dtype=object)[positions < 0])
         raise ColumnError(
-            f"does not know the categories {some(unknown, _MAX_LISTED)} of {column.name!r}, and its"
-            " library refuses such rows",
+            f"does not know the categories {unknown} of {column.name!r}, and its library refuses"
+            " such rows",
             "unseen=missing",
             "takes them for missing values",
         )
+    _warn_unknown(model, column.name, codes, positions)
     takes_type = model.conversion == "category" or (
         model.conversion == "text" and pd.api.types.infer_dtype(distinct) == "string"
     )
@@ -333,30 +339,61 @@ def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | 
     """
     import pandas as pd
 
-    assert model.values is not None
     codes, distinct = pd.factorize(cells)
-    if not len(distinct):
-        return
     positions = _positions(model, list(distinct), source)
-    unknown = [repr(cell) for cell in np.asarray(distinct, dtype=object)[positions < 0]]
-    present = codes[codes >= 0]
-    share = np.mean(positions[present] < 0)
-    message = (
-        f"{some(unknown, _MAX_LISTED)} in {cells.name!r}, and knows"
-        f" {some([repr(value) for value in model.values], _MAX_LISTED)}"
+    if len(distinct) and (positions < 0).all():
+        raise _other_categories(model, cells.name, distinct, source)
+    _warn_unknown(model, cells.name, codes, positions)
+
+
+def _takes_text(model: CategoryColumn) -> bool:
+    """Return whether all categories that a model was fitted with are text."""
+    return bool(model.values) and all(isinstance(value, str) for value in model.values or ())
+
+
+def _no_text(model: CategoryColumn, name: Any, source: SourceColumn | None) -> DataError:
+    """Return the error for numbers in place of the text that a model was fitted with."""
+    return DataError(
+        f"takes the categories {_shown(model.values or ())} in {name!r}, and the rows have numbers"
+        f" there{_way_out(name, source)}"
     )
-    if share == 1:
-        are_text = [{isinstance(v, str) for v in values} for values in (distinct, model.values)]
-        differ = are_text[0].isdisjoint(are_text[1])
-        declare = differ and source is not None and not source.declared
-        way_out = (
-            f"; if they are names, add {cells.name!r} to dataset.categorical" if declare else ""
-        )
-        raise DataError(f"was not fitted with the categories {message}{way_out}")
-    if share > 0.5 and len(present) >= _MIN_GUARDED_ROWS:
+
+
+def _way_out(name: Any, source: SourceColumn | None) -> str:
+    if source is not None and not source.declared:
+        return f"; if they are names, add {name!r} to dataset.categorical"
+    return ""
+
+
+def _other_categories(
+    model: CategoryColumn, name: Any, cells: Sequence[Any], source: SourceColumn | None
+) -> DataError:
+    """Return the error for a column of which a model knows no category."""
+    values = model.values or ()
+    are_text = [{isinstance(value, str) for value in of} for of in (cells, values)]
+    way_out = _way_out(name, source) if are_text[0].isdisjoint(are_text[1]) else ""
+    return DataError(
+        f"was not fitted with the categories {_shown(cells)} in {name!r}, and knows"
+        f" {_shown(values)}{way_out}"
+    )
+
+
+def _warn_unknown(
+    model: CategoryColumn, name: Any, codes: np.ndarray, positions: np.ndarray
+) -> None:
+    """Warn if most cells, ``codes``: Int[n], are at no position, Int[m], in a model's list."""
+    present = codes[codes >= 0]
+    if len(present) >= _MIN_GUARDED_ROWS and np.mean(positions[present] < 0) > 0.5:
+        # The same text for all blocks of rows, so that it is shown once.
         warnings.warn(
-            f"the model was not fitted with most of the categories {message}", stacklevel=3
+            f"most cells of {name!r} are categories that the model was not fitted with; it knows"
+            f" {_shown(model.values or ())}",
+            stacklevel=4,
         )
+
+
+def _shown(values: Sequence[Any]) -> str:
+    return some([repr(value) for value in values], _MAX_LISTED)
 
 
 def _positions(
@@ -391,7 +428,7 @@ def _number_key(value: Any) -> Any:
     return number.normalize() if number.is_finite() else value
 
 
-def _is_number(dtype: str) -> bool:
+def _is_number(dtype: Any) -> bool:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     return is_numeric_dtype(dtype) or is_bool_dtype(dtype)

@@ -125,7 +125,7 @@ def check_library(name: str, n_models: int, least_equal: float, tmp_path_factory
             path = folder / f"rows{ENDINGS[k % 2]}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = fitted_file(library, kinds, seed, path)
+                model = fitted_file(library, kinds, seed, folder / f"fit{ENDINGS[k // 2 % 2]}")
                 write(new_rows(rng, kinds, typed_frame(kinds, N_ROWS, seed)).assign(y=Y), path)
                 counts = compare(library, model, path)
             for key, count in counts.items():

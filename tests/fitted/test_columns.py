@@ -75,10 +75,35 @@ def test_categories_are_those_of_the_model_and_other_types_are_no_match():
     known = CategoryColumn("c", ("b", "a", "1"), "category")
     converted = convert(known, pd.Series(["a", None, "new", "1"]), None)
     assert converted.cat.codes.tolist() == [1, -1, -1, 2]
-    assert convert(known, pd.Series([1, 1]), None).isna().all()
     whole = CategoryColumn("c", (5, 7), "category")
     assert convert(whole, pd.Series([7.0, np.nan, 5.0]), None).cat.codes.tolist() == [1, -1, 0]
     assert convert(whole, pd.Series([True, False]), None).isna().all()
+    assert convert(whole, pd.Series(["5", "7"]), None).isna().all()
+
+
+def test_numbers_in_place_of_text_are_refused():
+    known = CategoryColumn("c", ("01", "02"), "category")
+    problem = "takes the categories '01', '02' in 'c', and the rows have numbers there"
+    numbers = SourceColumn("c", "int64")
+    for cells in ([1, 2], [True], [1.5, np.nan]):
+        with pytest.raises(DataError, match=f"^{problem}$"):
+            convert(known, pd.Series(cells, name="c"), None)
+        with pytest.raises(DataError, match=f"^{problem}; if they are names, add 'c' to dataset"):
+            convert(known, pd.Series(cells, name="c"), numbers)
+    with pytest.raises(DataError, match=f"^{problem}; if they are names, add 'c' to dataset"):
+        ModelColumns(("c",), categories=(known,)).check_types([numbers])
+    assert convert(known, pd.Series([np.nan, np.nan], name="c"), None).isna().all()
+
+
+def test_predictions_warn_of_rows_with_mostly_new_categories():
+    known = CategoryColumn("c", ("x", "y"), "category")
+    message = r"^most cells of 'c' are categories that the model was not fitted with; it knows 'x'"
+    for cells in (["n", "x", "m"] * 20, ["n"] * 20):
+        with pytest.warns(UserWarning, match=message):
+            convert(known, pd.Series(cells, name="c"), None)
+    # Few rows may all be new, and most of these are known.
+    for cells in (["n"] * 19, ["n", "x", "y"] * 20, ["n", None, "x", None] * 20):
+        convert(known, pd.Series(cells, name="c"), None)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +130,7 @@ def test_a_model_that_knows_no_category_of_a_column_is_refused():
         " add 'c' to dataset.categorical"
     )
     mostly_new = pd.Series(["x", "n", "m"] * 20, name="c")
-    with pytest.warns(UserWarning, match="was not fitted with most of the categories 'n', 'm' in"):
+    with pytest.warns(UserWarning, match="most cells of 'c' are categories that the model was"):
         check_known(known, mostly_new, None)
     check_known(known, pd.Series(["x", "n", "y"] * 20, name="c"), None)
     check_known(known, pd.Series([None, None], name="c"), None)
