@@ -95,6 +95,9 @@ def read_skops(content: bytes) -> Any:
     """
     try:
         members = ZipMembers(content)
+        if _SCHEMA not in members:
+            own = "; a model that kdgraph saved ends in .kdg" if "document.json" in members else ""
+            raise LoadError(f"is no file of skops, which has a {_SCHEMA}{own}")
         document = json.loads(members[_SCHEMA])
         protocol = document["protocol"]
         if type(protocol) is not int or not 0 <= protocol <= _MAX_PROTOCOL:

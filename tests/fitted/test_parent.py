@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -18,7 +20,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from kdgraph import DensityGate, partition_of
 from kdgraph.calibration import ScoreMap
 from kdgraph.calibration.local import LocalRecalibration
+from kdgraph.data.tables import TableFile
 from kdgraph.detection import LeafBox
+from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
 from kdgraph.persistence import UntrustedFileError, load, save
 from kdgraph.recalibration import GlobalPit
@@ -148,3 +152,28 @@ def test_data_frames_with_categories_and_text_reach_the_model(tmp_path):
         np.testing.assert_array_equal(
             gate.predict_proba(rows[TEST][inside]), model.predict_proba(frame[TEST][inside])
         )
+
+
+def test_refused_gaps_in_text_name_the_words_that_are_read_as_missing(tmp_path):
+    skops_io = pytest.importorskip("skops.io", reason="pip install 'kdgraph[skops]' has it")
+    frame = pd.DataFrame({"job": ["NA", "tech"] * 20, "age": np.arange(40.0) % 9})
+    pipeline = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough"),
+        LogisticRegression(),
+    ).fit(frame, np.arange(40) % 2)
+    path, table = tmp_path / "model.skops", tmp_path / "rows.csv"
+    skops_io.dump(pipeline, path)
+    frame.assign(y=np.arange(40) // 2 % 2).to_csv(table, index=False)
+
+    def predict(**options):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*have the features of another row|.*'NA' is read")
+            data = TableFile(str(table), target="y", **options).load()
+        parent = FittedParent(str(path), data_columns=data.source_columns, data_labels=[0, 1])
+        return parent.load().predict_proba(data.X)
+
+    with pytest.raises(
+        DataError, match=r"cells of job are missing, and dataset\.not_missing=\[NA\]"
+    ):
+        predict()
+    np.testing.assert_array_equal(predict(not_missing=["NA"]), pipeline.predict_proba(frame))

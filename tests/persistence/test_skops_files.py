@@ -45,7 +45,7 @@ from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Bunch, all_estimators
 
-from kdgraph.persistence import LoadError, UntrustedFileError
+from kdgraph.persistence import LoadError, UntrustedFileError, save
 from kdgraph.persistence.skops_files import read_skops
 
 skops_io = pytest.importorskip("skops.io", reason="skops writes these files; an extra has it")
@@ -624,6 +624,15 @@ def test_later_protocols_and_other_archives_are_refused():
     for content in (b"", b"PK\x03\x04", file_of([], {}), file_of({}, {})):
         with pytest.raises(LoadError):
             read_skops(content)
+
+
+def test_files_that_kdgraph_saved_are_named(tmp_path):
+    save(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]), tmp_path / "model.skops")
+    message = (
+        r"^is no file of skops, which has a schema\.json; a model that kdgraph saved ends in \.kdg$"
+    )
+    with pytest.raises(LoadError, match=message):
+        read_skops((tmp_path / "model.skops").read_bytes())
 
 
 def test_members_of_one_name_are_refused():
