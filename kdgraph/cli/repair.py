@@ -62,13 +62,15 @@ def _repair(args: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         repaired = repair(config)
+        with wrap_os_errors(output, "--output"):
+            try:
+                save(repaired.model, output)
+            except SaveError as error:
+                raise UsageError(
+                    f"--output {output}: the model cannot be saved ({error})"
+                ) from error
     for message in dict.fromkeys(str(item.message) for item in caught):
         print(f"kdg: {printable(message)}", file=sys.stderr)
-    with wrap_os_errors(output, "--output"):
-        try:
-            save(repaired.model, output)
-        except SaveError as error:
-            raise UsageError(f"--output {output}: the model cannot be saved ({error})") from error
     print(
         f"{output}   {args.model} with {args.method}, fitted on {counted(repaired.n_rows, 'row')}"
     )

@@ -63,7 +63,7 @@ def check_up(out: Path) -> Iterator[Finding]:
     yield Finding("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
     yield from (_extra(name) for name in EXTRAS)
     yield from (_cores(), _memory(), _gpu())
-    yield _folder("outputs", out, lambda: _runs(out))
+    yield _folder("outputs", out, "--out", lambda: _runs(out))
     yield _kernels()
     yield _data()
 
@@ -128,8 +128,11 @@ def _gpu() -> Finding:
     )
 
 
-def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
-    """Return whether files can be written to a folder, its contents, and the free disk space."""
+def _folder(name: str, folder: Path, setting: str, contents: Callable[[], str]) -> Finding:
+    """Return whether files can be written to a folder, its contents, and the free disk space.
+
+    ``setting`` names another folder.
+    """
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):
@@ -138,7 +141,7 @@ def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
         return Finding(
             name,
             f"{folder} cannot be written to ({error.strerror})",
-            f"choose another folder, or change the rights of {existing}",
+            f"{setting}=DIR names another folder; or change the rights of {existing}",
             True,
         )
     free = shutil.disk_usage(existing).free / 1e9
@@ -161,7 +164,7 @@ def _kernels() -> Finding:
 
     name, folder = "compiled kernels", kernel_folder(distances_to)
     if folder.path is not None and folder.is_writable:
-        return _folder(name, folder.path, lambda: "kept between runs")
+        return _folder(name, folder.path, CACHE_VARIABLE, lambda: "kept between runs")
     way_out = f"{CACHE_VARIABLE}=DIR names a folder that can be written to"
     if folder.path is None:
         return Finding(name, "compiled anew in each process: no folder can be written to", way_out)
@@ -176,4 +179,4 @@ def _data() -> Finding:
         size = sum(map(cached_size, ids)) / 1e6
         return f"{counted(len(ids), 'data set')}, {size:,.0f} MB ('kdg data list' shows them)"
 
-    return _folder("data", cache_folder(), contents)
+    return _folder("data", cache_folder(), "OPENML_CACHE_DIR", contents)

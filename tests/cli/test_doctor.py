@@ -63,12 +63,12 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_its_remedy(tmp_path, mo
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(checkup.tempfile, "TemporaryFile", refuse)
-    found = checkup._folder("outputs", tmp_path / "new", lambda: "")
+    found = checkup._folder("outputs", tmp_path / "new", "--out", lambda: "")
     assert (found.wrong, found.value) == (
         True,
         f"{tmp_path / 'new'} cannot be written to (Permission denied)",
     )
-    assert found.remedy == f"choose another folder, or change the rights of {tmp_path}"
+    assert found.remedy == f"--out=DIR names another folder; or change the rights of {tmp_path}"
 
 
 def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
         monkeypatch.setattr(
             checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free})
         )
-        found = checkup._folder("outputs", tmp_path, lambda: "empty")
+        found = checkup._folder("outputs", tmp_path, "--out", lambda: "empty")
         assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
 
 

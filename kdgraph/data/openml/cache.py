@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import warnings
 from collections.abc import Iterable
@@ -140,8 +141,14 @@ def import_openml() -> Any:
         with warnings.catch_warnings():
             # The packages that openml imports cause deprecation warnings.
             warnings.simplefilter("ignore", DeprecationWarning)
+            # Folders that cannot be made are named where one is needed, with a remedy.
+            logger = logging.getLogger("openml")
+            level = logger.level
+            logger.setLevel(logging.ERROR)
             # The import takes a second, so it is not at the top of the module.
             import openml
+
+            logger.setLevel(level)
     except OSError as error:
         remedy = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
         raise DataNotAvailable(f"openml cannot make its folders ({error}); {remedy}") from error
