@@ -297,7 +297,8 @@ def convert(
         return column.astype(object).where(~is_missing, missing_category)
     codes, distinct = pd.factorize(column)
     positions = _positions(model, list(distinct), source)
-    if len(distinct) and (positions < 0).all() and _takes_text(model) and _is_number(column.dtype):
+    is_unknown = len(distinct) and (positions < 0).all()
+    if is_unknown and _takes_text(model) and not any(isinstance(cell, str) for cell in distinct):
         raise _no_text(model, column.name, source)
     if model.unseen == unseen == "refuse" and (positions < 0).any():
         unknown = _shown(np.asarray(distinct, dtype=object)[positions < 0])

@@ -85,7 +85,7 @@ def test_numbers_in_place_of_text_are_refused():
     known = CategoryColumn("c", ("01", "02"), "category")
     problem = "takes the categories '01', '02' in 'c', and the rows have numbers there"
     numbers = SourceColumn("c", "int64")
-    for cells in ([1, 2], [True], [1.5, np.nan]):
+    for cells in ([1, 2], [True], [1.5, np.nan], [True, None]):
         with pytest.raises(DataError, match=f"^{problem}$"):
             convert(known, pd.Series(cells, name="c"), None)
         with pytest.raises(DataError, match=f"^{problem}; if they are names, add 'c' to dataset"):
