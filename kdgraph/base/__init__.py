@@ -13,6 +13,8 @@ Its modules contain:
 - labels in NumPy's own types in :mod:`kdgraph.base.labels`;
 - parents in ``FrozenEstimator``, and advice about unsuitable parents, in
   :mod:`kdgraph.base.frozen`;
+- which rows a parent was fitted on, and its trees that were fitted without a row, in
+  :mod:`kdgraph.base.training_rows`;
 - logits, layers and input gradients of the network inside a parent in
   :mod:`kdgraph.base.network_access`.
 """

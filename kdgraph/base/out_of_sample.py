@@ -14,19 +14,22 @@ held out:
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
-from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
+from kdgraph.base.training_rows import (
+    check_has_out_of_bag_rows,
+    in_single_precision,
+    last_step,
+    out_of_bag_rows,
+    transform_for_last_step,
+)
 
 
 class OutOfSample(Protocol):
@@ -107,90 +110,6 @@ def unseen_rows(rows: Any) -> UnseenRows:
     return rows.unseen
 
 
-def is_bagged(estimator: Any) -> bool:
-    """Return whether a forest, fitted or not, draws a bootstrap sample of rows for each tree.
-
-    Parameters
-    ----------
-    estimator : object
-        The forest, also frozen or at the end of a pipeline; the result for others is False.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-    >>> is_bagged(RandomForestClassifier()), is_bagged(ExtraTreesClassifier())
-    (True, False)
-    """
-    last = last_step(estimator)
-    return isinstance(last, FOREST_BASE) and bool(getattr(last, "bootstrap", False))
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the estimator at the end of any pipelines, without ``FrozenEstimator`` around it."""
-    estimator = unwrap_frozen(estimator)
-    while isinstance(estimator, Pipeline):
-        estimator = unwrap_frozen(estimator.steps[-1][1])
-    return estimator
-
-
-def transform_for_last_step(estimator: Any, X: Any) -> Any:
-    """Return the rows as the last step of a fitted pipeline gets them; others unchanged."""
-    estimator = unwrap_frozen(estimator)
-    while isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        estimator = unwrap_frozen(estimator.steps[-1][1])
-    return X
-
-
-def out_of_bag_trees(forest: Any, n_samples: int) -> np.ndarray:
-    """Return which training rows are out of bag in which trees.
-
-    Parameters
-    ----------
-    forest : forest of scikit-learn
-        Fitted forest with ``bootstrap=True``.
-    n_samples : int
-        Number of rows n that it was fitted on.
-
-    Returns
-    -------
-    Bool[n, T]
-        True where a row is not in the bootstrap sample of a tree.
-
-    Raises
-    ------
-    ValueError
-        If the forest draws no bootstrap samples, or was fitted on more rows.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = np.arange(100.0)[:, None], np.arange(100) % 2
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> print(f"{out_of_bag_trees(forest, 100).mean():.1f}")
-    0.4
-    """
-    if not is_bagged(forest):
-        raise ValueError(
-            f"{type(forest).__name__} has no out-of-bag rows, only a forest with bootstrap=True"
-            " does; pass one, or use calibration='cross_fit'"
-        )
-    is_out = np.ones((n_samples, len(forest.estimators_)), dtype=bool, order="F")
-    # ``estimators_samples_`` draws the samples of all trees again at each access, which takes
-    # gigabytes for a large forest. A copy with a single tree draws one sample.
-    one_tree = copy.copy(forest)
-    for t in range(len(forest.estimators_)):
-        one_tree.estimators_ = forest.estimators_[t : t + 1]
-        sample = one_tree.estimators_samples_[0]
-        if sample.max() >= n_samples:
-            raise ValueError(
-                f"the {type(forest).__name__} was fitted on more than {n_samples} rows, because a"
-                f" bootstrap sample contains row {sample.max()}; pass all of its training rows"
-            )
-        is_out[sample, t] = False
-    return is_out
-
-
 class OutOfBag:
     """Predictions of a bagged forest for its training rows by the trees not fitted on them.
 
@@ -206,6 +125,12 @@ class OutOfBag:
     ----------
     is_out : Bool[n, T]
         True where a row is out of bag in a tree.
+
+    Raises
+    ------
+    NoOutOfBagRows
+        If the forest has no out-of-bag rows, or X are not the rows that it was fitted on: see
+        :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
 
     Notes
     -----
@@ -229,11 +154,24 @@ class OutOfBag:
 
     def __init__(self, estimator: Any, X: Any):
         self.forest = last_step(estimator)
-        self.is_out = out_of_bag_trees(self.forest, len(X))
-        X = transform_for_last_step(estimator, X)
-        with np.errstate(over="ignore"):
-            self._X = X if issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
-        self._cache: dict[str, np.ndarray] = {}
+        check_has_out_of_bag_rows(self.forest, len(X))
+        rows = in_single_precision(transform_for_last_step(estimator, X))
+        trees = self.forest.estimators_
+        self.is_out = np.empty((len(X), len(trees)), dtype=bool, order="F")
+        # All rows descend each tree once, which both checks that they are those of the fit and
+        # predicts them. Trees are added in order, so that the sum does not depend on the number of
+        # threads.
+        total: Any = None
+        for t, tree in enumerate(trees):
+            leaves = tree.tree_.apply(rows)
+            self.is_out[:, t] = out_of_bag_rows(self.forest, t, leaves)
+            out = np.flatnonzero(self.is_out[:, t])
+            leaf_outputs = self._leaf_outputs(tree)
+            if total is None:
+                total = np.zeros((len(X), *leaf_outputs.shape[1:]))
+            total[out] += leaf_outputs[leaves[out]]
+        n_trees = np.maximum(self.is_out.sum(axis=1), 1)
+        self._mean = total / n_trees.reshape(-1, *[1] * (total.ndim - 1))
 
     @property
     def has_trees(self) -> np.ndarray:
@@ -252,7 +190,7 @@ class OutOfBag:
 
         Returns
         -------
-        Float[m, K] or Float[m]
+        Float[m, K], Float[m] or Float[m, outputs]
             Means over trees.
 
         Raises
@@ -265,22 +203,19 @@ class OutOfBag:
                 f"{method} of a {type(self.forest).__name__} cannot be computed out of bag; use"
                 " calibration='cross_fit'"
             )
-        if method not in self._cache:
-            self._cache[method] = self._mean_over_trees(method)
-        return self._cache[method][rows]
+        return self._mean[rows]
 
-    def _mean_over_trees(self, method: str) -> np.ndarray:
-        """Return the mean prediction of the out-of-bag trees for all rows."""
-        # Trees are added in order, so that the sum does not depend on the number of threads.
-        total: Any = 0.0
-        for t, tree in enumerate(self.forest.estimators_):
-            out = np.flatnonzero(self.is_out[:, t])
-            predicted = getattr(tree, method)(self._X[out])
-            if t == 0:
-                total = np.zeros((len(self.is_out), *predicted.shape[1:]))
-            total[out] += predicted
-        n_trees = np.maximum(self.is_out.sum(axis=1), 1)
-        return total / n_trees.reshape(-1, *[1] * (total.ndim - 1))
+    def _leaf_outputs(self, tree: Any) -> np.ndarray:
+        """Return the prediction of each node of a tree, [nodes, …]."""
+        values = tree.tree_.value  # Float[nodes, outputs, K], where K is 1 of a regressor
+        if values.shape[1] == 1:
+            return values[:, 0, :] if is_classifier(self.forest) else values[:, 0, 0]
+        if is_classifier(self.forest):
+            raise TypeError(
+                f"the {type(self.forest).__name__} predicts {values.shape[1]} targets; out of bag"
+                " it needs a single one"
+            )
+        return values[:, :, 0]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -31,12 +31,8 @@ from sklearn.utils.validation import (
 from kdgraph.base.frozen import (
     check_is_estimator,
     check_parameters_are_instances,
-    is_frozen_and_trained,
     missing_method_advice,
     unwrap_frozen,
-    warn_calibration_rows_seen,
-    warn_fit_rows_calibrate,
-    was_fitted_on,
 )
 from kdgraph.base.labels import plain_labels
 from kdgraph.base.out_of_sample import (
@@ -45,8 +41,6 @@ from kdgraph.base.out_of_sample import (
     OutOfBag,
     UnseenRows,
     draw_folds_of_rows,
-    is_bagged,
-    last_step,
 )
 from kdgraph.base.rows import (
     IMPUTATION_ADVICE,
@@ -64,6 +58,15 @@ from kdgraph.base.rows import (
     select_rows,
     warn_precision_loss,
 )
+from kdgraph.base.training_rows import (
+    is_frozen_and_trained,
+    last_step,
+    transform_for_last_step,
+    user_stacklevel,
+    warn_calibration_rows_seen,
+    warn_fit_rows_calibrate,
+)
+from kdgraph.errors import DataError
 from kdgraph.parameters import CalibrationMode, OpenFraction, RequiredPartition
 
 
@@ -95,9 +98,10 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     No row has to be held out if ``calibration`` is "oob" or "cross_fit": the parent is fitted on
     all rows, and each row calibrates with outputs that were computed without it, by its out-of-bag
     trees or by a parent that was fitted on the other folds. A frozen parent must then have been
-    fitted on the rows of ``fit``, in their order; for "cross_fit", clones of it are fitted on the
-    folds, unless it is a :class:`~kdgraph.base.CrossFitted`. A parent that is itself fitted after
-    another one, such as the calibrator behind a gate, calibrates in the same way.
+    fitted on the rows of ``fit``, in their order, which is checked for "oob"; for "cross_fit",
+    clones of it are fitted on the folds, unless it is a :class:`~kdgraph.base.CrossFitted`. A
+    parent that is itself fitted after another one, such as the calibrator behind a gate, calibrates
+    in the same way.
 
     Parameters
     ----------
@@ -348,28 +352,22 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If a frozen parent was fitted on other rows, or its trees are not bagged.
+        DataError
+            If the parent is no bagged forest, or was fitted on other rows.
         """
         if self.calibration_ == "held_out" or not (always or self._needs_unseen_rows()):
             return rows
         fitted = last_step(self.estimator_)
         all_rows = np.arange(len(rows))
         if hasattr(fitted, "_out_of_sample_outputs") and not isinstance(parent, CrossFitted):
-            source: Any = fitted._out_of_sample_outputs(rows)
+            inner = replace(rows, X=transform_for_last_step(self.estimator_, rows.X))
+            source: Any = fitted._out_of_sample_outputs(inner)
             has_output = np.isfinite(source.proba).all(axis=1)
         elif self._unseen_source() == "oob":
-            is_given = isinstance(parent, FrozenEstimator)
-            if is_given and is_bagged(parent) and not was_fitted_on(parent, rows.X, min_leaves=1):
-                raise ValueError(
-                    f"calibration='oob' needs the rows that the frozen {type(fitted).__name__} was"
-                    f" fitted on, in their order, got {len(rows)} other rows; pass those, or use"
-                    " calibration='held_out'"
-                )
             source = OutOfBag(self.estimator_, rows.X)
             has_output = source.has_trees
             if not has_output.any():
-                raise ValueError(
+                raise DataError(
                     f"no row is out of bag in any of the {len(fitted.estimators_)} trees; use more"
                     " trees, or calibration='cross_fit'"
                 )
@@ -412,12 +410,22 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             fold = draw_folds_of_rows(
                 len(rows), self.cv, self._strata(rows), self.random_state, self.calibration_size
             )
-            unfitted = unwrap_frozen(parent)
-            fitted = [
-                self._fit_parent(unfitted, rows[fold != f], None, self.random_state)
-                for f in range(fold.max() + 1)
-            ]
+            fitted = self._fit_fold_parents(rows, parent, fold)
         return CrossFittedOutputs(fitted, fold, rows.X, self._class_labels(), select_rows)
+
+    def _fit_fold_parents(self, rows: Rows, parent: Any, fold: np.ndarray) -> Sequence[Any]:
+        """Return clones of the parent, each fitted on the rows outside of a fold (Int[n])."""
+        unfitted, n_folds = unwrap_frozen(parent), int(fold.max()) + 1
+        if self.calibration_ == "oob" and unfitted is not None:
+            warnings.warn(
+                f"{type(self).__name__} cannot go out of bag behind {type(unfitted).__name__}:"
+                f" calibration='oob' fits it {n_folds} more times, on folds, as 'cross_fit' does",
+                stacklevel=user_stacklevel(),
+            )
+        return [
+            self._fit_parent(unfitted, rows[fold != f], None, self.random_state)
+            for f in range(n_folds)
+        ]
 
     def _strata(self, rows: Rows) -> np.ndarray | None:
         """Return the classes by which folds are drawn, Int[n], or None."""

@@ -24,10 +24,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from kdgraph.base.frozen import skip_row_checks
 from kdgraph.base.out_of_sample import StoredOutputs, unseen_rows
 from kdgraph.base.posthoc import PostHoc
-from kdgraph.base.rows import Rows, check_per_row
+from kdgraph.base.rows import Rows, are_equal_rows, check_per_row, row_signatures
+from kdgraph.base.training_rows import skip_row_checks
 from kdgraph.parameters import check_parameters
 
 _class_labels: ContextVar[Sequence[Any]] = ContextVar("class_labels", default=())
@@ -221,6 +221,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             self.out_of_sample_proba_[calibration.unseen.positions] = self._predict_rows(
                 calibration
             )
+            self.out_of_sample_rows_ = row_signatures(train.X)
         return self
 
     def fit_behind(self, other: PostHocClassifier, train: Rows, calibration: Rows) -> Self:
@@ -255,7 +256,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             If these are not the rows of ``fit``, or none of them have such probabilities.
         """
         stored = getattr(self, "out_of_sample_proba_", None)
-        if stored is not None and len(stored) == len(rows):
+        if stored is not None and are_equal_rows(self.out_of_sample_rows_, row_signatures(rows.X)):
             return StoredOutputs(stored)
         if self.calibration_ != "oob" or not self._predicts_rows():
             name = type(self).__name__

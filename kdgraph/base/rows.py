@@ -216,6 +216,56 @@ def concatenate_rows(first: Any, second: Any) -> Any:
     return pd.concat([first, second], ignore_index=True)
 
 
+# Relative difference up to which signatures are those of one row. Behind a transformer, a row of
+# ``fit_transform`` and the same row of ``transform`` differ by rounding.
+_SIGNATURE_TOLERANCE = 1e-6
+
+
+def row_signatures(X: Any) -> np.ndarray:
+    """Return a number for each row by which equal rows in one order are recognised, Float[n].
+
+    Parameters
+    ----------
+    X : ndarray of shape [n, …] or DataFrame
+        Any rows.
+
+    Notes
+    -----
+    Original to kdgraph. It is a random linear function of the numbers of a row, and of a hash of
+    each text or category.
+    """
+    if is_dataframe(X):
+        columns = [_as_numbers(X.iloc[:, j]) for j in range(X.shape[1])]
+    else:
+        columns = list(np.reshape(X, (len(X), -1)).T)
+    weights = np.random.default_rng(0).uniform(1, 2, len(columns))
+    signature = np.zeros(len(X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for weight, column in zip(weights, columns, strict=True):
+            signature += weight * np.nan_to_num(np.asarray(column, dtype=np.float64), nan=-np.pi)
+    return signature
+
+
+def _as_numbers(column: Any) -> np.ndarray:
+    """Return a column of a data frame, or hashes of its texts or categories, Float[n]."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    hashes = pd.util.hash_pandas_object(column, index=False).to_numpy()
+    return hashes / float(np.iinfo(np.uint64).max)
+
+
+def are_equal_rows(first: np.ndarray, second: np.ndarray) -> bool:
+    """Return whether two arrays of :func:`row_signatures` are those of the same rows, in order."""
+    return len(first) == len(second) and np.allclose(
+        first,
+        second,
+        rtol=_SIGNATURE_TOLERANCE,
+        atol=_SIGNATURE_TOLERANCE * np.median(np.abs(first)),
+    )
+
+
 def has_missing(X: Any) -> bool:
     """Return whether any value of X (Float[n, …] or a data frame) is missing."""
     if is_dataframe(X):

@@ -6,6 +6,7 @@ only. :class:`KernelDensityClassifier` is their base class.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Literal
 
@@ -14,8 +15,15 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.base import Rows
-from kdgraph.base.frozen import unwrap_frozen, was_fitted_on
-from kdgraph.base.out_of_sample import OutOfBag, is_bagged, unseen_rows
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.out_of_sample import OutOfBag, unseen_rows
+from kdgraph.base.training_rows import (
+    NoOutOfBagRows,
+    is_bagged,
+    last_step,
+    user_stacklevel,
+    was_fitted_on,
+)
 from kdgraph.density.averaging import AveragedPosterior
 from kdgraph.density.floor import (
     DensityFloorClassifier,
@@ -138,6 +146,22 @@ class KernelDensityClassifier(DensityFloorClassifier):
         # A frozen forest may be new to the rows; then some of them are held out.
         is_frozen = isinstance(parent, FrozenEstimator)
         return "held_out" if is_frozen and not was_fitted_on(parent, X) else "oob"
+
+    def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
+        try:
+            return super()._add_unseen_outputs(rows, parent, always=always)
+        except NoOutOfBagRows:
+            if self.calibration != "auto":
+                raise
+            # Behind a sampler or a target encoder, no row is known to be out of bag in a tree.
+            self.calibration_ = "cross_fit"
+            warnings.warn(
+                f"{type(self).__name__} cannot find out which of the {len(rows)} rows are out of"
+                f" bag in {type(last_step(parent)).__name__}, and fits it on folds besides, as"
+                " calibration='cross_fit' does",
+                stacklevel=user_stacklevel(),
+            )
+            return super()._add_unseen_outputs(rows, parent, always=always)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         """Fit graph, posterior and floor."""

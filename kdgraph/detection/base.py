@@ -8,7 +8,7 @@ share :class:`FeatureDetector`. Original to kdgraph.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -18,9 +18,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows, select_rows
-from kdgraph.base.frozen import skip_row_checks
 from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.base.rows import on_one_thread
+from kdgraph.base.rows import has_transformer_steps, on_one_thread
+from kdgraph.base.training_rows import skip_row_checks
 from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.metrics import benjamini_hochberg
@@ -81,9 +81,10 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     The threshold is fitted on held-out rows, which the parent has not seen. Rows and parents are
     described in :class:`~kdgraph.base.PostHoc`. With ``calibration="oob"`` or "cross_fit" no row is
-    held out. Scores of class probabilities are then computed from out-of-bag or cross-fitted
-    probabilities, densities by leaving the row out, and all other scores by detectors that are
-    fitted on all folds but one.
+    held out. Scores that are means over trees, or functions of class probabilities, are computed
+    out of bag behind a forest with ``bootstrap=True``, and densities by leaving the row out. All
+    other scores, and all scores with "cross_fit", are those of detectors that are fitted on all
+    folds but one; where these need parents of their own, "oob" warns of their cost.
 
     A subclass implements ``_score(X)``, which returns Float[n] for validated rows, higher for more
     normal ones. It may implement ``_fit_after(train, held_out)`` if the score has parameters to fit
@@ -303,11 +304,21 @@ class PostHocDetector(OutlierMixin, PostHoc):
         for f, parent in enumerate(source.fold_estimators):
             detector = copy.copy(self)
             detector.estimator_ = parent
-            fold_rows = held_out[fold == f]
-            detector._fit_after(train[source.fold != f], replace(fold_rows, unseen=None))
-            scores.append(detector._held_out_scores(fold_rows.X, rng))
+            fold_rows, others = held_out[fold == f], train[source.fold != f]
+            detector._fit_after(others, replace(fold_rows, unseen=None))
+            of_fold = detector._held_out_scores(fold_rows.X, rng)
+            scores.append(self._scores_of_more_rows(of_fold, train, detector, others))
             self._keep_of_fold(detector)
         return np.concatenate(scores)
+
+    def _scores_of_more_rows(
+        self, scores: np.ndarray, train: Rows, detector: PostHocDetector, others: Rows
+    ) -> np.ndarray:
+        """Return scores, Float[m], by the detector of a fold as numbers of this one.
+
+        Some scores depend on the number of rows: those of ``train``, and of ``others`` in the fold.
+        """
+        return scores
 
     def _keep_of_fold(self, detector: PostHocDetector) -> None:
         """Keep what the scores of a fold have defined, from the detector of the fold."""
@@ -317,8 +328,15 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return False
 
     def _unseen_source(self) -> CalibrationMode:
-        # Only some scores are functions of what a forest can predict out of bag.
-        return "cross_fit"
+        goes_out_of_bag = self.calibration_ == "oob" and self._scores_out_of_bag()
+        return "oob" if goes_out_of_bag else "cross_fit"
+
+    def _scores_out_of_bag(self) -> bool:
+        """Return whether training rows are scored by the trees that they are out of bag in.
+
+        Only some scores are means over trees. The others need parents of folds.
+        """
+        return False
 
     def _requires_training_rows(self) -> bool:
         return True
@@ -411,6 +429,13 @@ class FeatureDetector(PostHocDetector):
             scale_columns = self.features is None and self.feature_map_.source == "rows"
             self.scale_ = _column_ranges(features) if scale_columns else np.ones(features.shape[1])
             self._fit_features(features / self.scale_, train, rng)
+
+    def _fit_fold_parents(self, rows: Rows, parent: Any, fold: np.ndarray) -> Sequence[Any]:
+        # Rows that no transformer changes are the same features behind every parent.
+        features = self._default_feature_map(rows.X) if self.features is None else self.features
+        if features.source == "rows" and not has_transformer_steps(parent):
+            return [self.estimator_] * (int(fold.max()) + 1)
+        return super()._fit_fold_parents(rows, parent, fold)
 
     def _default_feature_map(self, X: Any) -> FeatureMap:
         """Return a map of the network layer or precomputed scores, else of the rows."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.base.training_rows import NoOutOfBagRows, out_of_bag_rows
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, apply_in_blocks
 from kdgraph.density.limits import GraphLimits
@@ -55,8 +55,7 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
 
     Notes
     -----
-    scikit-learn draws the bootstrap samples again from the seeds of the trees. They are accepted
-    only if the in-bag rows of each leaf are as many as the tree has counted. Original to kdgraph.
+    Original to kdgraph; see :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
 
     Examples
     --------
@@ -71,16 +70,12 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
     >>> in_bag_rows(partition, partition.encode(X)) is None
     True
     """
-    forest = partition.forest
+    n_trees = codes.shape[1]
     try:
-        in_bag = ~out_of_bag_trees(forest, len(codes))
-    except ValueError:
+        is_out = [out_of_bag_rows(partition.forest, t, codes[:, t]) for t in range(n_trees)]
+    except NoOutOfBagRows:
         return None
-    for t, tree in enumerate(partition.trees):
-        size = np.bincount(codes[in_bag[:, t], t], minlength=tree.node_count)
-        is_leaf = tree.children_left < 0
-        if (size[is_leaf] != tree.n_node_samples[is_leaf]).any():
-            return None
+    in_bag = ~np.stack(is_out, axis=1)
     return None if in_bag.all() else in_bag
 
 

@@ -24,7 +24,7 @@ from kdgraph.base.network_access import (
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
-from kdgraph.parameters import CalibrationMode, NonNegative, Positive
+from kdgraph.parameters import NonNegative, Positive
 
 
 @dataclass(eq=False, repr=False)
@@ -44,8 +44,8 @@ class ProbabilityDetector(PostHocDetector):
         """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
         return True
 
-    def _unseen_source(self) -> CalibrationMode:
-        return self.calibration_
+    def _scores_out_of_bag(self) -> bool:
+        return True
 
     def _score(self, X: Any) -> np.ndarray:
         return self._score_proba(Rows.unweighted(X).predict(self.estimator_))

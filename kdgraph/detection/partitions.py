@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
+from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.base.training_rows import is_bagged
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.density.limits import GraphLimits
@@ -169,6 +171,13 @@ class LeafOccupancy(PartitionDetector):
     Σ_t n_t(x)/n or 1/T Σ_t log(n_t(x)/n). For the digits 5 to 9 against 0 to 4 their AUROC is .87
     and .93; the boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) reach .98.
 
+    *Where no row is held out*, a row is scored by the trees of a bagged forest that it is out of
+    bag in, and does not count in its leaves: on four tables of 300 rows, 5 to 10 % of new rows were
+    then below the threshold for 10 %, fewest behind 50 trees. Forests of fewer rows have fewer or
+    smaller leaves. So with ``calibration="cross_fit"`` a score of a fold becomes the one of the
+    same rank among those of the training rows; 8 to 12 % were below this threshold, and up to all
+    rows without this step.
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
@@ -190,6 +199,21 @@ class LeafOccupancy(PartitionDetector):
         nodes = codes + starts[:-1]
         self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=starts[-1])
 
+    def _scores_out_of_bag(self) -> bool:
+        return is_bagged(self.estimator_)
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        if self._unseen_source() != "oob":
+            return super()._left_out_scores(train, held_out, rng)
+        # Of the rows in its leaves, the row itself does not count.
+        fraction = self._log_or_fraction(self.leaf_sizes_ - 1, self._n_train - 1)
+        codes, starts = self._encode(held_out.X)
+        is_out = unseen_rows(held_out).source.is_out[unseen_rows(held_out).positions]
+        total = np.where(is_out, fraction[codes + starts[:-1]], 0.0).sum(axis=1)
+        return total / is_out.sum(axis=1)
+
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the leaf of each row in each tree, Int[n, T], and the first node of each tree.
 
@@ -201,15 +225,33 @@ class LeafOccupancy(PartitionDetector):
         return partition.encode(X), trees.leaf_starts
 
     def _score(self, X: Any) -> np.ndarray:
-        fraction = self.leaf_sizes_ / self._n_train
-        if self.scale == "log":
-            fraction = np.log(np.maximum(self.leaf_sizes_, _EMPTY_LEAF_COUNT) / self._n_train)
+        fraction = self._log_or_fraction(self.leaf_sizes_, self._n_train)
         codes, starts = self._encode(X)
         total = np.zeros(len(codes))
         # The sum runs in the order of the trees, so that it is independent of other rows.
         for leaves, start in zip(codes.T, starts[:-1], strict=True):
             total += fraction[start:][leaves]
         return total / codes.shape[1]
+
+    def _scores_of_more_rows(
+        self, scores: np.ndarray, train: Rows, detector: PostHocDetector, others: Rows
+    ) -> np.ndarray:
+        # In a smaller table the leaves of fully grown trees have as many rows, and those of flat
+        # trees the same fraction of them. So a score becomes the one of the same rank among those
+        # of the training rows; below the lowest it keeps its ratio to that.
+        own, of_fold = np.sort(self._score(train.X)), np.sort(detector._score(others.X))
+        rank = np.interp(scores, of_fold, np.linspace(0, 1, len(of_fold)))
+        same_rank = np.interp(rank, np.linspace(0, 1, len(own)), own)
+        below = scores + (own[0] - of_fold[0])
+        if self.scale == "fraction":
+            below = scores * (own[0] / of_fold[0])
+        return np.where(scores < of_fold[0], below, same_rank)
+
+    def _log_or_fraction(self, sizes: np.ndarray, n_rows: int) -> np.ndarray:
+        """Return the fraction of the rows that a leaf of some size contains, or its logarithm."""
+        if self.scale == "log":
+            return np.log(np.maximum(sizes, _EMPTY_LEAF_COUNT) / n_rows)
+        return sizes / n_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -254,7 +296,8 @@ class LeafBox(PartitionDetector):
     estimator_ : estimator
         Fitted forest.
     boxes_ : LeafBoxes
-        Boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`.
+        Boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`: of all training rows, and of
+        those in bag in each tree if they are scored out of bag.
     offset_ : float
         Threshold of ``score_samples``.
 
@@ -318,8 +361,23 @@ class LeafBox(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        locations = partition.locate(train.X, with_proba=False)
-        self.boxes_ = LeafBoxes(partition, locations, self.min_samples)
+        locations, in_bag = partition.locate(train.X, with_proba=False), None
+        if calibration.unseen is not None and self._unseen_source() == "oob":
+            in_bag = ~calibration.unseen.source.is_out
+        self.boxes_ = LeafBoxes(partition, locations, self.min_samples, in_bag)
+
+    def _scores_out_of_bag(self) -> bool:
+        return is_bagged(self.estimator_)
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        if self._unseen_source() != "oob":
+            return super()._left_out_scores(train, held_out, rng)
+        # A row is inside of each box that was drawn around it and others: trees that have it in bag
+        # add 0 to the sum over trees, and only the number of trees has to change.
+        n_out = unseen_rows(held_out).source.is_out[unseen_rows(held_out).positions].sum(axis=1)
+        return self._score(held_out.X) * self.boxes_.n_trees / n_out
 
     def _outside_by_feature(self, X: Any) -> np.ndarray:
         locations = self._partition().locate(X, with_proba=False)

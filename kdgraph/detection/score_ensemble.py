@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from kdgraph.base import Rows
-from kdgraph.base.out_of_sample import is_bagged
+from kdgraph.base.training_rows import is_bagged
 from kdgraph.detection.base import _MAX_SCORE, PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.forest_scores import (
@@ -30,6 +30,7 @@ from kdgraph.detection.forest_scores import (
     ForestScores,
     in_bag_rows,
 )
+from kdgraph.errors import DataError
 from kdgraph.geometry import KIND_NAMES, forest_partition_of, partition_kind, partition_of
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations
@@ -205,23 +206,23 @@ default=None
         return -self._contributions(X).sum(axis=1)
 
     def _leave_out(self, rows: Rows, parent: Any) -> Rows:
-        return rows if self._is_out_of_bag() else super()._leave_out(rows, parent)
+        return rows if self._unseen_source() == "oob" else super()._leave_out(rows, parent)
 
-    def _is_out_of_bag(self) -> bool:
-        """Return whether training rows are scored out of bag, and not by folds."""
-        return self.calibration_ == "oob" and is_bagged(self.estimator_)
+    def _scores_out_of_bag(self) -> bool:
+        return is_bagged(self.estimator_)
 
     def _left_out_scores(
         self, train: Rows, held_out: Rows, rng: np.random.RandomState
     ) -> np.ndarray:
-        if not self._is_out_of_bag():
+        if self._unseen_source() != "oob":
             return super()._left_out_scores(train, held_out, rng)
         partition, locations = self._forest_partition(), self._locate(train.X)
         in_bag = in_bag_rows(partition, locations.codes)
         if in_bag is None:
-            raise ValueError(
+            raise DataError(
                 f"calibration='oob' needs the rows that the {type(partition.forest).__name__} was"
-                " fitted on, in their order; pass those, or use calibration='held_out'"
+                " fitted on, as it got them and in their order; pass those, or use"
+                " calibration='cross_fit'"
             )
         rows = np.flatnonzero(~in_bag.all(axis=1))
         labels = self._class_positions(train.y)

@@ -2,7 +2,7 @@
 
 A tree of a bagged forest is fitted on a bootstrap sample; a training row that is not in the sample
 is *out of bag*, and the tree is independent of its label
-(:func:`~kdgraph.base.out_of_sample.out_of_bag_trees`). :class:`OutOfBagIndex` computes class masses
+(:func:`~kdgraph.base.training_rows.out_of_bag_rows`). :class:`OutOfBagIndex` computes class masses
 as :class:`~kdgraph.geometry.leaf_index.LeafIndex` does, but a pair of rows counts only in the trees
 for which both are out of bag. Original to kdgraph.
 """

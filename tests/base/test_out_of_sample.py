@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from scipy.sparse import csc_array, csr_array
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_moons
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -15,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.base import PostHocClassifier, Rows, select_rows
@@ -24,11 +27,19 @@ from kdgraph.base.out_of_sample import (
     CrossFittedOutputs,
     OutOfBag,
     draw_folds_of_rows,
-    is_bagged,
-    out_of_bag_trees,
 )
+from kdgraph.base.training_rows import is_bagged
 from kdgraph.calibration import ScoreMap
-from kdgraph.detection import Entropy, GraphDensity, KthNeighbourDistance, LeafBox
+from kdgraph.detection import (
+    Entropy,
+    ForestScoreEnsemble,
+    GeodesicDistance,
+    GraphDensity,
+    KthNeighbourDistance,
+    LeafBox,
+    LeafOccupancy,
+)
+from kdgraph.errors import DataError
 
 X, Y = make_moons(300, noise=0.35, random_state=0)
 TEST = make_moons(100, noise=0.35, random_state=1)[0]
@@ -38,14 +49,66 @@ def forest(**options) -> RandomForestClassifier:
     return RandomForestClassifier(**{"n_estimators": 60, "random_state": 0, **options})
 
 
-@pytest.mark.parametrize("options", [{}, {"max_samples": 0.5}, {"class_weight": "balanced"}])
-def test_out_of_bag_probabilities_are_those_of_scikit_learn(options):
-    fitted = forest(oob_score=True, **options).fit(X, Y)
+WEIGHT = np.random.default_rng(1).integers(0, 2, 300).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "weight"),
+    [
+        (forest(), None),
+        (forest(max_samples=0.5), None),
+        (forest(class_weight="balanced"), None),
+        (forest(class_weight="balanced_subsample"), None),
+        (forest(class_weight={0: 1.0, 1: 1.5}), WEIGHT + 0.5),
+        (forest(), WEIGHT),
+        (forest(), 1e-9 * WEIGHT),
+        (forest(random_state=None), None),
+        (forest(min_samples_leaf=7, max_features=1), None),
+        (forest(ccp_alpha=0.01), None),
+        (ExtraTreesClassifier(60, bootstrap=True, random_state=0), None),
+    ],
+    ids=lambda value: str(value) if isinstance(value, BaseEstimator) else "",
+)
+def test_out_of_bag_probabilities_are_those_of_scikit_learn(fitted, weight):
+    fitted.set_params(oob_score=True).fit(X, Y, sample_weight=weight)
     outputs = OutOfBag(fitted, X)
-    assert outputs.has_trees.all()
+    rows = np.flatnonzero(outputs.has_trees)
+    assert len(rows) > 290
     # scikit-learn adds the votes of the trees in the same order, and divides by their number.
     np.testing.assert_allclose(
-        outputs.predict("predict_proba", np.arange(300)), fitted.oob_decision_function_, rtol=1e-12
+        outputs.predict("predict_proba", rows), fitted.oob_decision_function_[rows], rtol=1e-12
+    )
+
+
+def test_out_of_bag_probabilities_of_a_forest_that_grew_are_those_of_scikit_learn():
+    fitted = forest(n_estimators=30, warm_start=True).fit(X, Y)
+    fitted.set_params(n_estimators=60, oob_score=True).fit(X, Y)
+    np.testing.assert_allclose(
+        OutOfBag(fitted, X).predict("predict_proba", np.arange(300)),
+        fitted.oob_decision_function_,
+        rtol=1e-12,
+    )
+
+
+def test_out_of_bag_outputs_do_not_depend_on_parameters_set_after_the_fit():
+    fitted = forest(oob_score=True).fit(X, Y)
+    fitted.set_params(random_state=5, max_samples=0.3, n_estimators=5, class_weight="balanced")
+    np.testing.assert_allclose(
+        OutOfBag(fitted, X).predict("predict_proba", np.arange(300)),
+        fitted.oob_decision_function_,
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("format_of", [csr_array, csc_array, np.asarray])
+def test_out_of_bag_rows_may_be_sparse_or_incomplete(format_of):
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    rows = gaps if format_of is np.asarray else X * (X > 0)
+    fitted = make_pipeline(FunctionTransformer(format_of), forest(oob_score=True)).fit(rows, Y)
+    np.testing.assert_allclose(
+        OutOfBag(fitted, rows).predict("predict_proba", np.arange(300)),
+        fitted[-1].oob_decision_function_,
+        rtol=1e-12,
     )
 
 
@@ -53,13 +116,29 @@ def test_out_of_bag_trees_are_those_not_fitted_with_weighted_samples():
     weight = np.random.default_rng(0).uniform(size=300)
     fitted = forest().fit(X, Y, sample_weight=weight)
     expected = [~np.isin(np.arange(300), sample) for sample in fitted.estimators_samples_]
-    np.testing.assert_array_equal(out_of_bag_trees(fitted, 300), np.stack(expected, axis=1))
+    np.testing.assert_array_equal(OutOfBag(fitted, X).is_out, np.stack(expected, axis=1))
 
 
-def test_out_of_bag_predictions_of_regressors_are_those_of_scikit_learn():
-    fitted = RandomForestRegressor(60, oob_score=True, random_state=0).fit(X, X[:, 0])
+@pytest.mark.parametrize("targets", [X[:, 0], X[:, ::-1]], ids=["one target", "two targets"])
+def test_out_of_bag_predictions_of_regressors_are_those_of_scikit_learn(targets):
+    fitted = RandomForestRegressor(60, oob_score=True, random_state=0).fit(X, targets)
     predicted = OutOfBag(fitted, X).predict("predict", np.arange(300))
     np.testing.assert_allclose(predicted, fitted.oob_prediction_, rtol=1e-12)
+
+
+def test_out_of_bag_predictions_of_quantile_forests_are_their_own():
+    quantile_forest = pytest.importorskip(
+        "quantile_forest", reason="the forest is that of quantile-forest"
+    )
+    fitted = quantile_forest.RandomForestQuantileRegressor(60, oob_score=True, random_state=0)
+    predicted = OutOfBag(fitted.fit(X, X[:, 0]), X).predict("predict", np.arange(300))
+    np.testing.assert_allclose(predicted, np.ravel(fitted.oob_prediction_), rtol=1e-12)
+
+
+def test_classifiers_of_several_targets_are_refused_out_of_bag():
+    fitted = forest().fit(X, np.column_stack([Y, 1 - Y]))
+    with pytest.raises(TypeError, match="predicts 2 targets; out of bag it needs a single one"):
+        OutOfBag(fitted, X)
 
 
 def test_out_of_bag_outputs_pass_through_pipelines():
@@ -84,9 +163,9 @@ def test_forests_without_bootstrap_are_refused():
 
 def test_frozen_forests_need_their_own_rows():
     fitted = FrozenEstimator(forest().fit(X, Y))
-    with pytest.raises(ValueError, match="in their order, got 300 other rows"):
+    with pytest.raises(DataError, match="these 300 rows fill its leaves otherwise"):
         ScoreMap(fitted, calibration="oob").fit(X[::-1], Y[::-1])
-    with pytest.raises(ValueError, match=r"was fitted on more than 200 rows|200 other rows"):
+    with pytest.raises(DataError, match="it got 300 rows, not 200"):
         ScoreMap(fitted, calibration="oob").fit(X[:200], Y[:200])
 
 
@@ -275,6 +354,32 @@ def test_outputs_of_a_calibrator_that_held_rows_out_are_refused():
         ScoreMap(FrozenEstimator(inner), calibration="oob").fit(X, Y)
 
 
+@pytest.mark.parametrize("inner", [ScoreMap(forest()), KernelDensityForest(forest())], ids=str)
+@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+def test_calibrators_behind_a_transformer_and_another_calibrator_read_its_rows(inner, calibration):
+    options = {"calibration": calibration, "cv": 3, "random_state": 0}
+    inner = clone(inner).set_params(**options)
+    scaler = StandardScaler().fit(X)
+    behind = ScoreMap(make_pipeline(scaler, inner), **options).fit(X, Y)
+    expected = ScoreMap(inner, **options).fit(scaler.transform(X), Y)
+    np.testing.assert_array_equal(
+        behind.predict_proba(TEST), expected.predict_proba(scaler.transform(TEST))
+    )
+
+
+def test_outputs_of_other_rows_than_those_of_a_fit_are_refused():
+    """A frozen calibrator has outputs of its own rows, which other rows must not get."""
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "up", "down")})
+    encoder = make_column_transformer((OneHotEncoder(), ["b"]), remainder="passthrough")
+    for rows in (X, frame):
+        parent = LogisticRegression() if rows is X else make_pipeline(encoder, LogisticRegression())
+        inner = FrozenEstimator(ScoreMap(parent, calibration="cross_fit", cv=2).fit(rows, Y))
+        model = ScoreMap(inner, calibration="cross_fit")
+        assert model.fit(rows, Y).predict_proba(rows).shape == (300, 2)
+        with pytest.raises(ValueError, match="ScoreMap has no probabilities of these 300 rows"):
+            model.fit(rows[::-1], Y[::-1])
+
+
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
 @pytest.mark.parametrize(
     "detector",
@@ -283,9 +388,25 @@ def test_outputs_of_a_calibrator_that_held_rows_out_are_refused():
         GraphDensity(forest()),
         GraphDensity(forest(), distance="geodesic"),
         KthNeighbourDistance(),
+        KthNeighbourDistance(forest()),
         LeafBox(forest()),
+        LeafBox(forest(), measure="distance"),
+        LeafOccupancy(forest(), labels="shuffled"),
+        LeafOccupancy(forest(min_samples_leaf=10)),
+        LeafOccupancy(forest(max_depth=3), scale="log"),
     ],
-    ids=["entropy", "density", "geodesic density", "neighbours", "leaf box"],
+    ids=[
+        "entropy",
+        "density",
+        "geodesic density",
+        "neighbours",
+        "neighbours behind a forest",
+        "leaf box",
+        "distance to a leaf box",
+        "full leaves",
+        "large leaves",
+        "flat trees",
+    ],
 )
 def test_thresholds_keep_the_share_of_new_rows(detector, calibration):
     new = make_moons(2000, noise=0.35, random_state=5)[0]
@@ -297,6 +418,70 @@ def test_thresholds_keep_the_share_of_new_rows(detector, calibration):
     # The threshold is a rank among 300 scores: a standard deviation of .017, and less rows in a
     # fold than in the end make it cautious.
     assert 0.02 < rejected < 0.16
+
+
+class CountingForest(RandomForestClassifier):
+    """Forest that counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        CountingForest.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("detector", "n_fits"),
+    [
+        (LeafBox, 1),
+        (LeafOccupancy, 1),
+        (GraphDensity, 1),
+        (ForestScoreEnsemble, 1),
+        (Entropy, 1),
+        (KthNeighbourDistance, 1),
+        (GeodesicDistance, 5),
+    ],
+)
+def test_detectors_fit_no_forest_out_of_bag_without_a_warning(detector, n_fits):
+    CountingForest.n_fits = 0
+    detector = detector(CountingForest(20), calibration="oob", cv=4, random_state=0)
+    if n_fits == 1:
+        detector.fit(X, Y)
+    else:
+        with pytest.warns(UserWarning, match="cannot go out of bag") as caught:
+            detector.fit(X, Y)
+        assert str(caught[0].message) == (
+            "GeodesicDistance cannot go out of bag behind CountingForest: calibration='oob' fits it"
+            " 4 more times, on folds, as 'cross_fit' does"
+        )
+        assert Path(caught[0].filename).name == Path(__file__).name
+    assert CountingForest.n_fits == n_fits
+
+
+def test_boxes_out_of_bag_are_those_of_rows_in_bag_of_trees_without_the_row():
+    fitted = forest(n_estimators=15).fit(X, Y)
+    detector = LeafBox(FrozenEstimator(fitted), min_samples=1, calibration="oob").fit(X, Y)
+    is_out, leaves, own = OutOfBag(fitted, X).is_out, fitted.apply(X), np.zeros(300)
+    single = X.astype(np.float32)  # as the trees read rows
+    for i in np.flatnonzero(is_out.any(axis=1)):
+        outside = []
+        for t in np.flatnonzero(is_out[i]):
+            box = single[(leaves[:, t] == leaves[i, t]) & ~is_out[:, t]]
+            outside.append((single[i] < box.min(axis=0)) | (single[i] > box.max(axis=0)))
+        own[i] = -np.mean(outside)
+    expected = np.sort(own[is_out.any(axis=1)])
+    np.testing.assert_allclose(detector.calibration_scores_, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["fraction", "log"])
+def test_occupancy_out_of_bag_counts_other_rows_in_trees_without_the_row(scale):
+    fitted = forest(n_estimators=15).fit(X, Y)
+    detector = LeafOccupancy(FrozenEstimator(fitted), scale=scale, calibration="oob").fit(X, Y)
+    is_out, leaves = OutOfBag(fitted, X).is_out, fitted.apply(X)
+    others = (leaves[:, None] == leaves).sum(axis=1) - 1
+    value = others / 299 if scale == "fraction" else np.log(np.maximum(others, 0.5) / 299)
+    expected = [value[i, is_out[i]].mean() for i in np.flatnonzero(is_out.any(axis=1))]
+    np.testing.assert_allclose(detector.calibration_scores_, np.sort(expected), rtol=1e-12)
 
 
 def test_frames_with_categories_are_calibrated_out_of_bag():

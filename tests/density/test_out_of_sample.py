@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.base import Rows
-from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.calibration import MatrixScaling
 from kdgraph.density import gaussians, left_out
 from kdgraph.density.averaging import average_posteriors
@@ -54,7 +54,7 @@ def kdf() -> KernelDensityForest:
 def out_of_bag_similarity(model) -> tuple[np.ndarray, np.ndarray]:
     """Return K of all training rows, and of test rows and training rows, from dense arrays."""
     parent = model.estimator_
-    is_out = out_of_bag_trees(parent, len(X))
+    is_out = OutOfBag(parent, X).is_out
     codes, test_codes = parent.apply(X), parent.apply(TEST)
     both = is_out[:, None] & is_out[None]
     training = ((codes[:, None] == codes[None]) & both).sum(axis=2) / np.maximum(
@@ -370,7 +370,7 @@ def test_a_number_of_polytopes_limits_gaussians_and_lenders():
 
 def test_lenders_are_compared_with_training_rows_without_themselves():
     fitted = forest().fit(X, Y)
-    partition, is_out = partition_of(fitted), out_of_bag_trees(fitted, len(X))
+    partition, is_out = partition_of(fitted), OutOfBag(fitted, X).is_out
     codes = partition.encode(X)
     graph = OutOfBagGraph(
         partition,

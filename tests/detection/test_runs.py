@@ -245,6 +245,7 @@ def test_every_option_reaches_the_detector(run_parts, option):
     assert len(scores[0]) != len(scores[1]) or not np.allclose(*scores)
 
 
+@pytest.mark.filterwarnings("ignore:TreeHamming cannot go out of bag")
 def test_calibrator_and_detector_provide_separate_outputs(tmp_path):
     """Probabilities are those of the density forest, OOD scores those of the detector."""
     config = compose(

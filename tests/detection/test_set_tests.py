@@ -241,7 +241,9 @@ def test_forest_sees_a_change_of_dependence_that_marginal_tests_do_not():
     assert KolmogorovSmirnov(**options).fit(X).ood_score(independent)[0] < 5
 
 
-@pytest.mark.filterwarnings("ignore:.* held-out rows are fewer than set_size")
+@pytest.mark.filterwarnings(
+    "ignore:.* held-out rows are fewer than set_size", "ignore:SetMean cannot go out of bag"
+)
 @pytest.mark.parametrize("calibration", ["cross_fit", "oob"])
 def test_sets_without_held_out_rows_are_standardised_too(calibration):
     X, y = normal_rows(300, 0), np.arange(300) % 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.geometry import leaf_index, partition_of
 from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
 
@@ -24,7 +24,7 @@ def problem(request):
     forest = RandomForestClassifier(n_trees, min_samples_leaf=min_samples_leaf, random_state=0).fit(
         X, y
     )
-    partition, is_out = partition_of(forest), out_of_bag_trees(forest, len(X))
+    partition, is_out = partition_of(forest), OutOfBag(forest, X).is_out
     codes, weights = partition.encode(X), rng.uniform(0.5, 2, 300)
     new_codes = partition.encode(rng.normal(size=(50, 3)))
     masked = np.where(is_out, codes, IN_BAG)

@@ -1,4 +1,4 @@
-"""Calibration after a frozen parent, and the recognition of its training rows."""
+"""Recognition of the rows of a fit, calibration after frozen parents, and out-of-bag rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import multinomial, multivariate_hypergeom
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris, load_wine
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingRegressor,
@@ -19,15 +23,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base.frozen import was_fitted_on
+from kdgraph.base import training_rows
+from kdgraph.base.out_of_sample import OutOfBag
+from kdgraph.base.training_rows import was_fitted_on
 from kdgraph.calibration import BestCalibrator, LinearPool, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, ScoreGate, TreeHamming
+from kdgraph.errors import DataError
 from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor, PrecomputedScores
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
@@ -65,7 +72,8 @@ def test_training_rows_of_a_frozen_forest_are_recognised(kind):
     name = kind.__name__
     message = (
         "the 200 {} are those that the frozen RandomForestClassifier was fitted on, where it is"
-        f" more confident than on new rows: give {name} held-out rows, {ADVICE}"
+        f" more confident than on new rows: give {name} held-out rows, {ADVICE}, or"
+        " calibration='oob' and none"
     )
     model = kind(FrozenEstimator(FOREST), random_state=0)
     if kind is KernelDensityForest:
@@ -220,3 +228,184 @@ def test_few_leaves_and_other_models_are_not_recognised():
     stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X[FIT_ROWS], Y[FIT_ROWS])
     for parent in (stump, NETWORK, KNeighborsClassifier().fit(X[FIT_ROWS], Y[FIT_ROWS])):
         assert not was_fitted_on(parent, X[FIT_ROWS])
+
+
+def nearly_separable_table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return 215 rows of five features and of three classes with 150, 35 and 30 rows."""
+    rng = np.random.default_rng(seed)
+    centre = np.array([[110, 9, 2, 1.3, 2.5], [90, 18, 4, 1, 0], [125, 4, 1, 13, 15]])
+    spread = np.array([[6, 1.5, 0.3, 0.4, 0.8], [8, 2.5, 1, 0.3, 0.5], [6, 1.2, 0.4, 4, 6]])
+    y = np.repeat([0, 1, 2], [150, 35, 30])
+    return centre[y] + spread[y] * rng.normal(size=(215, 5)), y
+
+
+EASY_TABLES = {
+    "iris": load_iris(return_X_y=True),
+    "wine": load_wine(return_X_y=True),
+    "nearly separable": nearly_separable_table(),
+}
+
+
+@pytest.mark.parametrize("name", EASY_TABLES)
+def test_forests_of_few_leaves_recognise_their_training_rows(name):
+    rows, labels = EASY_TABLES[name]
+    forest = RandomForestClassifier(30, random_state=0).fit(rows, labels)
+    assert forest.estimators_[0].get_n_leaves() < 12  # a single tree is no evidence
+    assert was_fitted_on(forest, rows)
+    assert not was_fitted_on(forest, rows[::-1])
+    half = np.random.default_rng(0).permutation(len(rows))[: len(rows) // 2]
+    others = np.setdiff1d(np.arange(len(rows)), half)[: len(half)]
+    forest.fit(rows[half], labels[half])
+    assert was_fitted_on(forest, rows[half]) and not was_fitted_on(forest, rows[others])
+
+
+@pytest.mark.parametrize("name", EASY_TABLES)
+def test_kernel_density_forest_behind_a_frozen_forest_is_that_of_its_fit(name):
+    rows, labels = EASY_TABLES[name]
+    forest = RandomForestClassifier(30, random_state=0)
+    unfrozen = KernelDensityForest(forest, random_state=0).fit(rows, labels)
+    frozen = KernelDensityForest(FrozenEstimator(clone(forest).fit(rows, labels)), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frozen.fit(rows, labels)
+    assert frozen.calibration_ == unfrozen.calibration_ == "oob"
+    np.testing.assert_array_equal(frozen.predict_proba(rows), unfrozen.predict_proba(rows))
+    assert frozen.log_floor_ == unfrozen.log_floor_
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_other_rows_are_hardly_ever_taken_for_those_of_a_fit(bootstrap):
+    """Two leaves of two classes: one tree matches other rows often, many never do."""
+    kinds = RandomForestClassifier if bootstrap else ExtraTreesClassifier
+    n_matches = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        labels, other_labels = rng.integers(2, size=(2, 40))
+        rows, other_rows = labels[:, None] + 0.1 * rng.normal(size=(40, 1)), other_labels[:, None]
+        forest = kinds(30, random_state=seed).fit(rows, labels)
+        assert was_fitted_on(forest, rows) == bootstrap  # without samples, all trees are alike
+        n_matches += was_fitted_on(forest, other_rows)
+    assert n_matches == 0
+
+
+def test_chance_of_a_sample_is_that_of_the_multivariate_hypergeometric_distribution():
+    rng = np.random.default_rng(0)
+    leaves, is_in = rng.integers(1, 6, size=50), rng.random(50) < 0.6
+    total, inside = np.bincount(leaves)[1:], np.bincount(leaves[is_in], minlength=6)[1:]
+    expected = multivariate_hypergeom.logpmf(inside, total, is_in.sum())
+    assert training_rows._log_chance_of_sample(leaves, is_in) == pytest.approx(expected, rel=1e-10)
+
+
+def test_chance_of_counts_is_the_largest_of_multinomial_distributions():
+    counts = np.array([7, 0, 12, 1])
+    own = training_rows._log_chance_of_counts(counts)
+    assert own == pytest.approx(multinomial.logpmf(counts, 20, counts / 20), rel=1e-10)
+    others = np.random.default_rng(0).dirichlet(np.ones(4), size=1000)
+    assert (multinomial.logpmf(counts, 20, others) <= own).all()
+
+
+OUT_OF_BAG = (
+    "calibration='oob' needs the rows that the {} was fitted on, as it got them and in their"
+)
+
+
+class UnderSampledForest(RandomForestClassifier):
+    """Forest of a user that is fitted on the first rows of each class, equally many."""
+
+    def fit(self, X, y, sample_weight=None):
+        size = np.unique(y, return_counts=True)[1].min()
+        rows = np.concatenate([np.flatnonzero(y == label)[:size] for label in np.unique(y)])
+        return super().fit(X[rows], y[rows])
+
+
+class ShufflingForest(RandomForestClassifier):
+    """Forest of a user that is fitted on all rows in another order."""
+
+    def fit(self, X, y, sample_weight=None):
+        order = np.random.default_rng(0).permutation(len(X))
+        return super().fit(X[order], y[order])
+
+
+@pytest.mark.parametrize(
+    ("forest", "evidence"),
+    [
+        (UnderSampledForest(20, random_state=0), r"it got \d+ rows, not 500"),
+        (ShufflingForest(20, random_state=0), "these 500 rows fill its leaves otherwise"),
+    ],
+    ids=["fewer rows", "another order"],
+)
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_out_of_bag_behind_other_rows_is_refused_with_a_way_out(forest, evidence, is_frozen):
+    parent = FrozenEstimator(clone(forest).fit(X, Y)) if is_frozen else forest
+    with pytest.raises(DataError, match=evidence) as caught:
+        ScoreMap(parent, calibration="oob").fit(X, Y)
+    assert str(caught.value).startswith(OUT_OF_BAG.format(type(forest).__name__))
+    assert str(caught.value).endswith("; pass those, or use calibration='cross_fit'")
+    ScoreMap(parent, calibration="cross_fit", cv=2).fit(X, Y)  # the way out works
+
+
+def test_rows_behind_a_sampler_of_imbalanced_learn_are_refused_out_of_bag():
+    reason = "the samplers are those of imbalanced-learn"
+    under_sampling = pytest.importorskip("imblearn.under_sampling", reason=reason)
+    pipeline = pytest.importorskip("imblearn.pipeline", reason=reason)
+    parent = pipeline.make_pipeline(
+        under_sampling.RandomUnderSampler(random_state=0),
+        StandardScaler(),
+        RandomForestClassifier(20, random_state=0),
+    )
+    with pytest.raises(DataError, match="rows, not 500"):
+        OutOfBag(parent.fit(X, Y), X)
+    assert ScoreMap(parent, calibration="cross_fit", cv=2).fit(X, Y).predict_proba(X).shape == (
+        500,
+        2,
+    )
+
+
+def test_forests_that_balance_the_rows_of_each_tree_are_refused_out_of_bag():
+    ensemble = pytest.importorskip(
+        "imblearn.ensemble", reason="the forest is that of imbalanced-learn"
+    )
+    forest = ensemble.BalancedRandomForestClassifier(
+        10, bootstrap=True, replacement=False, sampling_strategy="all", random_state=0
+    )
+    with pytest.raises(DataError, match="does not record which rows each tree was fitted on"):
+        OutOfBag(forest.fit(X, Y), X)
+
+
+def test_trees_that_were_added_to_a_forest_on_other_rows_are_refused_out_of_bag():
+    forest = RandomForestClassifier(10, warm_start=True, random_state=0).fit(X, Y)
+    forest.set_params(n_estimators=20).fit(X[::-1], Y[::-1])
+    for rows in (X, X[::-1]):
+        with pytest.raises(DataError, match="these 500 rows fill its leaves otherwise"):
+            OutOfBag(forest, rows)
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [TargetEncoder(), PCA(2, svd_solver="randomized", iterated_power=0, random_state=0)],
+    ids=["target encoder", "approximate components"],
+)
+def test_rows_that_change_after_the_fit_of_a_transformer_are_refused_out_of_bag(transformer):
+    """A target encoder leaves the label of a training row out of its code, and no new row."""
+    codes = np.random.default_rng(0).integers(30, size=(500, 20)).astype(float)
+    parent = make_pipeline(transformer, RandomForestClassifier(20, random_state=0))
+    with pytest.raises(DataError, match="these 500 rows fill its leaves otherwise"):
+        ScoreMap(parent, calibration="oob").fit(codes, Y)
+
+
+def test_kernel_density_forest_goes_to_folds_where_rows_change_on_their_way():
+    rows = np.random.default_rng(0).normal(size=(500, 20))
+    approximate = PCA(2, svd_solver="randomized", iterated_power=0, random_state=0)
+    parent = make_pipeline(approximate, RandomForestClassifier(20))
+    model = KernelDensityForest(parent, cv=2, random_state=0)
+    expected = clone(model).set_params(calibration="cross_fit").fit(rows, Y)
+    with pytest.warns(UserWarning, match="cannot find out") as caught:
+        model.fit(rows, Y)
+    assert str(caught[0].message) == (
+        "KernelDensityForest cannot find out which of the 500 rows are out of bag in"
+        " RandomForestClassifier, and fits it on folds besides, as calibration='cross_fit' does"
+    )
+    assert model.calibration_ == "cross_fit"
+    np.testing.assert_array_equal(model.predict_proba(rows), expected.predict_proba(rows))
+    with pytest.raises(DataError):
+        model.set_params(calibration="oob").fit(rows, Y)
