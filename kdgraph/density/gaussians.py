@@ -9,7 +9,7 @@ differ by independent steps of size 1, a metric that respects correlations betwe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,31 +18,25 @@ from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.density.nearest_mean import NearestMean, clip_coordinates
+from kdgraph.density.spacing import (
+    CONSTANT_TOLERANCE,
+    MIN_STEP_FRACTION,
+    VARIANCE_LAMBDA,
+    spacing_between,
+    subsample,
+)
 from kdgraph.geometry import Polytopes
 
-VARIANCE_LAMBDA = 1e-6
-"""Constant λ of Eq. 10, which keeps variances above 0 (Dey et al. 2024, Table 2)."""
-
-# Points whose nearest neighbours determine the whitening, polytopes that determine the typical
-# spacing, and held-out rows that choose it. The standard error of a spacing is then about 2 %, and
-# a covariance of 100 features is accurate to a few per cent.
-SAMPLE_SIZE = 2000
-# Points among which these nearest neighbours are searched.
+# Points among which the neighbours of a sample are searched for the whitening.
 _MAX_NEIGHBOURS = 32_000
 # The first pass finds neighbours in units of the spread of each feature, the second one along the
 # axes of the first.
 _WHITENING_PASSES = 2
-# A feature keeps at least this fraction of the average squared step (or spacing), and an axis of
-# the largest one. Without it, a feature that hardly varies in training would forbid every new
-# value.
-_MIN_STEP_FRACTION = 1e-3
-# A feature that varies by less than this fraction of its largest value is constant: in floating
-# point the mean of three times 0.1 is not 0.1. Trees distinguish 6e-8 at best.
-_CONSTANT_TOLERANCE = 1e-12
-# Weights by which the spacings of the features are shrunk towards their mean.
 SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
-# Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage.
-MIN_LIKELIHOOD_GAIN = 1.0
+"""Weights by which the spacings of the features are shrunk towards their mean."""
+# Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage. Where a row is so
+# far away that the mean has no digits behind the point, a gain is a part of it.
+_MIN_LIKELIHOOD_GAIN, _MIN_RELATIVE_GAIN = 1.0, 1e-9
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Whitening:
         have the coordinate 0 up to the rounding of the terms.
         """
         largest = np.abs(points).max(axis=0, initial=0.0)
-        return _CONSTANT_TOLERANCE * (np.abs(self.directions) @ largest)
+        return CONSTANT_TOLERANCE * (np.abs(self.directions) @ largest)
 
     @property
     def log_volume(self) -> float:
@@ -116,13 +110,13 @@ def neighbour_whitening(points: np.ndarray) -> Whitening:
     True
     """
     spread = points.std(axis=0)
-    spread[spread <= _CONSTANT_TOLERANCE * np.abs(points).max(axis=0, initial=0.0)] = 0.0
+    spread[spread <= CONSTANT_TOLERANCE * np.abs(points).max(axis=0, initial=0.0)] = 0.0
     directions = np.diag(1.0 / np.where(spread > 0, spread, 1.0))
     if len(points) < 3:
         return Whitening(directions)
-    sample = _subsample(points)
+    sample = subsample(points)
     # Neighbours among many rows are those among a part of them, in steps that are a little longer.
-    points = _subsample(points, _MAX_NEIGHBOURS)
+    points = subsample(points, _MAX_NEIGHBOURS)
     for _ in range(_WHITENING_PASSES):
         whitening = Whitening(directions)
         neighbour_ids = (
@@ -143,7 +137,7 @@ def _whitening_directions(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     squared_step = np.mean((steps / unit) ** 2, axis=0)
     if not squared_step.any():
         return np.diag(1.0 / unit)
-    is_flat = squared_step < _MIN_STEP_FRACTION * squared_step.mean()
+    is_flat = squared_step < MIN_STEP_FRACTION * squared_step.mean()
     size = np.sqrt(np.where(is_flat, 1.0, squared_step)) * unit
     covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
     # A flat feature is an axis alone. Its unit is that of the metric without whitening, in which
@@ -151,7 +145,7 @@ def _whitening_directions(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     covariance[is_flat] = covariance[:, is_flat] = 0.0
     covariance[is_flat, is_flat] = 1.0
     eigenvalues, vectors = np.linalg.eigh(covariance)
-    eigenvalues = np.maximum(eigenvalues, _MIN_STEP_FRACTION * eigenvalues.max())
+    eigenvalues = np.maximum(eigenvalues, MIN_STEP_FRACTION * eigenvalues.max())
     return (vectors / np.sqrt(eigenvalues)).T / size
 
 
@@ -170,8 +164,7 @@ class PolytopeMoments:
     held_out : Float[m, d] or None, default=None
         Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
     given_spacing : Float[d] or None, default=None
-        Spacing that was chosen in another way, see
-        :func:`~kdgraph.density.left_out.leave_one_out`.
+        Spacing that was chosen in another way, see :class:`~kdgraph.density.left_out.LeftOutRows`.
     rounding : Float[d] or float, default=0.0
         Spread up to which a feature is constant, if more than the rounding of its values.
     """
@@ -195,15 +188,13 @@ class PolytopeMoments:
         # held-out rows more likely by a clear margin.
         if self.given_spacing is not None:
             return self.given_spacing
-        spacing = self._spacing_by_feature()
+        spacing = spacing_between(self.mean, self.rounding)
         if self.held_out is None:
             return spacing
         candidates = [(1 - weight) * spacing + weight * spacing.mean() for weight in SHRINKAGE_GRID]
-        sample = _subsample(self.held_out)
+        sample = subsample(self.held_out)
         likelihood = [self._log_likelihood(sample, candidate) for candidate in candidates]
-        best = int(np.argmax(likelihood))
-        is_better = likelihood[best] > likelihood[0] + MIN_LIKELIHOOD_GAIN
-        return candidates[best] if is_better else spacing
+        return candidates[choose_shrinkage(likelihood)]
 
     def shrink_variances(self, spacing: np.ndarray) -> np.ndarray:
         """Return variances, Float[p, d], with one more row in each polytope.
@@ -212,21 +203,6 @@ class PolytopeMoments:
         """
         n = self.sizes[:, None]
         return (n * self.variance + spacing) / (n + 1)
-
-    def _spacing_by_feature(self) -> np.ndarray:
-        """Return the spacing without shrinkage, Float[d]."""
-        if len(self.mean) < 2:
-            return np.full(self.mean.shape[1], VARIANCE_LAMBDA)
-        unit = mean_units(self.mean, self.rounding)
-        scaled = self.mean / unit
-        sample = _subsample(scaled)
-        neighbour_ids = (
-            NearestNeighbors(n_neighbors=2)
-            .fit(scaled)
-            .kneighbors(sample, return_distance=False)[:, 1]
-        )
-        squared = np.mean((sample - scaled[neighbour_ids]) ** 2, axis=0)
-        return limit_spacing(squared) * unit**2
 
     def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
         """Return the mean log density of ``rows`` (Float[m, d]) under shrunk Gaussians."""
@@ -238,21 +214,19 @@ class PolytopeMoments:
         )
 
 
-def mean_units(means: np.ndarray, rounding: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return units in which every feature of the means has variance 1, Float[d]; 1 if constant.
+def choose_shrinkage(likelihood: Sequence[float]) -> int:
+    """Return the position in :data:`SHRINKAGE_GRID` of the spacing that makes rows most likely.
 
-    A feature is constant if its means differ by no more than their rounding, or ``rounding``.
+    It is 0, for no shrinkage, unless the gain is clear.
+
+    Parameters
+    ----------
+    likelihood : sequence of float
+        Mean log likelihood of the rows at each weight.
     """
-    unit = means.std(axis=0)
-    least = np.maximum(_CONSTANT_TOLERANCE * np.abs(means).max(axis=0), rounding)
-    unit[np.ptp(means, axis=0) <= least] = 1.0
-    return unit
-
-
-def limit_spacing(squared: np.ndarray) -> np.ndarray:
-    """Return squared steps by feature, Float[…, d], raised to a fraction of their mean."""
-    least = _MIN_STEP_FRACTION * squared.mean(axis=-1, keepdims=True)
-    return np.maximum(np.maximum(squared, least), VARIANCE_LAMBDA * np.finfo(float).eps)
+    best, none = int(np.argmax(likelihood)), likelihood[0]
+    least = _MIN_LIKELIHOOD_GAIN + _MIN_RELATIVE_GAIN * abs(none)
+    return best if likelihood[best] > none + least else 0
 
 
 def polytope_moments(
@@ -286,11 +260,6 @@ def polytope_moments(
         held_out,
         rounding=rounding,
     )
-
-
-def _subsample(rows: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
-    """Return every s-th row, so that about ``size`` rows are left, and up to twice as many."""
-    return rows[:: max(1, len(rows) // size)]
 
 
 VarianceRule = Callable[[PolytopeMoments], np.ndarray]

@@ -24,8 +24,7 @@ from kdgraph.density.gaussians import (
     neighbour_whitening,
     polytope_moments,
 )
-from kdgraph.density.left_out import leave_one_out as leave_one_out_densities
-from kdgraph.density.left_out import left_out_positions, log_density_by_folds
+from kdgraph.density.left_out import LeftOutRows, left_out_positions, log_density_by_folds
 from kdgraph.density.limits import NO_LIMITS, GraphLimits, merge_polytopes
 from kdgraph.geometry import (
     Locations,
@@ -170,11 +169,10 @@ class KernelDensityGraph:
             None if held_out is None else self.to_coordinates(held_out),
             0.0 if self.whitening is None else self.whitening.rounding(points),
         )
-        self.floor_log_density = np.empty(0)
+        self.floor_log_density, left_out = np.empty(0), None
         if leave_one_out and distance == "scaled":
-            moments, self.floor_log_density = leave_one_out_densities(
-                moments, points, cells.polytope_of_row
-            )
+            left_out = LeftOutRows(moments, points, cells.polytope_of_row)
+            moments = left_out.moments
         elif leave_one_out:
 
             def graph_outside(others: np.ndarray, fold: np.ndarray) -> KernelDensityGraph:
@@ -193,6 +191,9 @@ class KernelDensityGraph:
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         scale = 1.0 if self.spacing is None else np.sqrt(self.spacing)
         self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, scale)
+        if left_out is not None:
+            assert self._nearest_mean is not None
+            self.floor_log_density = left_out.log_density(self._nearest_mean)
         # Distances to means need nothing of the rows.
         self.lenders = None
         if labels is None and distance != "geodesic":

@@ -19,21 +19,17 @@ from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.calibration import MatrixScaling
-from kdgraph.density import gaussians, left_out
 from kdgraph.density.averaging import average_posteriors
 from kdgraph.density.gaussians import (
-    PolytopeMoments,
-    polytope_moments,
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.left_out import leave_one_out
 from kdgraph.density.limits import GraphLimits
 from kdgraph.density.maps import IsotonicMaps, PosteriorMaps, fit_posterior_maps
 from kdgraph.density.out_of_sample import OutOfBagGraph
 from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID
 from kdgraph.errors import ParameterError
-from kdgraph.geometry import partition_of, polytopes_of
+from kdgraph.geometry import partition_of
 from kdgraph.parents import PrecomputedScores
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import from_bytes, to_bytes
@@ -203,55 +199,6 @@ def test_ece_criterion_chooses_one_candidate():
     assert set(model.describe()) >= {"exponent", "pseudo_count", "vote_share", "vote_power"}
 
 
-def left_out_by_loop(points, polytope_of_row, weight) -> np.ndarray:
-    """Return the log density of each row under moments that are computed again without it."""
-    codes, result = polytope_of_row[:, None], []
-    for i in range(len(points)):
-        others = np.delete(np.arange(len(points)), i)
-        rest = polytope_moments(points[others], polytopes_of(codes[others]))
-        is_single = (polytope_of_row == polytope_of_row[i]).sum() == 1
-        source = rest if is_single else polytope_moments(points, polytopes_of(codes))
-        spacing = (1 - weight) * source.spacing + weight * source.spacing.mean()
-        nearest = np.argmin((((points[i] - rest.mean) ** 2) / spacing).sum(axis=1))
-        variance = rest.shrink_variances(spacing)[nearest]
-        terms = (points[i] - rest.mean[nearest]) ** 2 / variance + np.log(2 * np.pi * variance)
-        result.append(-0.5 * terms.sum())
-    return np.array(result)
-
-
-@pytest.mark.parametrize("sizes", [1, 3])
-def test_left_out_densities_are_those_of_graphs_without_the_row(sizes, monkeypatch):
-    # The unit in which neighbours are found stays that of all rows; here it is 1 with every row.
-    for module in (gaussians, left_out):
-        monkeypatch.setattr(module, "mean_units", lambda means, *_: np.ones(means.shape[1]))
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(90, 3)) * [1.0, 10.0, 0.1]
-    polytope_of_row = np.arange(90) // sizes
-    # Rows of one polytope are near each other.
-    points = points[polytope_of_row] + 0.01 * rng.normal(size=(90, 3)) * (sizes > 1)
-    moments = polytope_moments(points, polytopes_of(polytope_of_row[:, None]))
-    chosen, log_density = leave_one_out(moments, points, polytope_of_row)
-    np.testing.assert_array_equal(chosen.spacing, moments.spacing)
-    expected = left_out_by_loop(points, polytope_of_row, 0.0)
-    np.testing.assert_allclose(log_density, expected, atol=1e-9)
-
-
-def test_shrinkage_of_the_spacing_is_chosen_by_leave_one_out():
-    rng = np.random.default_rng(0)
-    points = np.column_stack([rng.normal(size=(200, 2)), np.zeros(200)])
-    points[::20, 2] = rng.normal(size=10)  # a feature that hardly varies
-    moments = polytope_moments(points, polytopes_of(np.arange(200)[:, None]))
-    chosen, log_density = leave_one_out(moments, points, np.arange(200))
-    assert chosen.spacing[2] > 1.2 * moments.spacing[2]
-    assert np.isfinite(log_density).all()
-    assert isinstance(chosen, PolytopeMoments)
-
-
-def test_the_only_row_has_no_density_without_itself():
-    moments = polytope_moments(np.zeros((1, 2)), polytopes_of(np.zeros((1, 1), int)))
-    assert leave_one_out(moments, np.zeros((1, 2)), np.zeros(1, int))[1].tolist() == [-np.inf]
-
-
 @pytest.mark.parametrize("distance", ["scaled", "whitened", "euclidean", "geodesic"])
 def test_densities_of_left_out_rows_are_lower_than_in_sample(distance):
     partition = partition_of(forest().fit(X, Y))
@@ -292,9 +239,8 @@ def test_share_of_new_rows_below_the_floor_is_within_its_bound(n, n_repeats, kin
         shares.append(float((model.ood_score(new) > 0).mean()))
     bound = max(alpha, 1 / (n + 1))
     error = np.std(shares) / np.sqrt(n_repeats)
-    # The bound holds in expectation; three standard errors of the mean over repeats, and a fifth
-    # for the unit of the features, which stays that of all rows.
-    assert np.mean(shares) < 1.2 * bound + 3 * error
+    # The bound holds in expectation: three standard errors of the mean over repeats.
+    assert np.mean(shares) < bound + 3 * error
 
 
 def test_automatic_calibration_follows_the_parent_and_the_rows():
