@@ -178,6 +178,7 @@ ESTIMATORS = [
     "ignore:.*the (confidence|temperature) there is"
 )  # likewise, and where blobs lie far apart
 @pytest.mark.filterwarnings("ignore:coverage=0.9 needs 9 calibration rows")  # likewise
+@pytest.mark.filterwarnings("ignore:DensityRatio keeps the parent's confidence")  # likewise
 @pytest.mark.filterwarnings(
     "ignore:. of . calibration rows lie where the predicted distribution function"
 )  # likewise
@@ -239,6 +240,7 @@ def expected_failures(estimator) -> dict[str, str]:
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
 @pytest.mark.filterwarnings("ignore:fewer than two calibration rows are correct, or incorrect")
+@pytest.mark.filterwarnings("ignore:DensityRatio keeps the parent's confidence")
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
 @pytest.mark.filterwarnings(
     "ignore:. of . calibration rows lie where the predicted distribution function"

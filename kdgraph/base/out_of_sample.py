@@ -22,7 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_random_state
 
+from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.training_rows import (
     check_has_out_of_bag_rows,
     in_single_precision,
@@ -30,6 +33,7 @@ from kdgraph.base.training_rows import (
     out_of_bag_rows,
     transform_for_last_step,
 )
+from kdgraph.errors import DataError
 
 
 class OutOfSample(Protocol):
@@ -409,36 +413,31 @@ def draw_folds_of_rows(
 
     Raises
     ------
+    DataError
+        If there are fewer rows than folds, or no row can be held out as a single fold.
     ValueError
         If a row is in the test part of several folds, or of none although there are several.
     """
-    from sklearn.model_selection import (
-        KFold,
-        ShuffleSplit,
-        StratifiedKFold,
-        StratifiedShuffleSplit,
-    )
-
     splits: Iterable[Any]
-    is_single = isinstance(cv, int | np.integer) and cv == 1
-    if is_single:
-        # A class with a single row cannot be in both parts.
-        is_divisible = y is not None and np.bincount(y)[np.unique(y)].min() > 1
-        splitter = StratifiedShuffleSplit if is_divisible else ShuffleSplit
-        rows = np.zeros(n_samples)
-        splits = splitter(1, test_size=test_size, random_state=random_state).split(rows, y)
-    elif isinstance(cv, int | np.integer):
-        if y is None:
-            splits = KFold(int(cv), shuffle=True, random_state=random_state).split(
-                np.zeros(n_samples)
-            )
-        else:
-            # A class with fewer rows than folds is in some folds only; scikit-learn warns of it.
-            splits = StratifiedKFold(int(cv), shuffle=True, random_state=random_state).split(y, y)
-    elif hasattr(cv, "split"):
-        splits = cv.split(np.zeros(n_samples) if y is None else y, y)
+    is_number = isinstance(cv, int | np.integer)
+    if is_number and not 1 <= cv <= n_samples:
+        raise DataError(
+            f"cv={cv} folds of n_samples={n_samples} cannot be drawn, each needs a row; pass more"
+            f" rows, or cv from 1 to {n_samples}"
+        )
+    if not is_number:
+        has_split = hasattr(cv, "split")
+        splits = cv.split(np.zeros(n_samples) if y is None else y, y) if has_split else cv
+    elif cv == 1:
+        splits = [hold_rows_out(n_samples, y, test_size, random_state)]
+    elif y is None:
+        folds = KFold(int(cv), shuffle=True, random_state=random_state)
+        splits = folds.split(np.zeros(n_samples))
+    elif np.bincount(y).max() < cv:
+        splits = _folds_of_small_classes(y, int(cv), random_state)
     else:
-        splits = cv
+        # A class with fewer rows than folds is in some folds only; scikit-learn warns of it.
+        splits = StratifiedKFold(int(cv), shuffle=True, random_state=random_state).split(y, y)
     fold, count = np.full(n_samples, -1), np.zeros(n_samples, dtype=int)
     # Where a class has fewer rows than there are folds, some parents are not fitted on it, which
     # is handled; scikit-learn warns of it.
@@ -447,9 +446,22 @@ def draw_folds_of_rows(
         for f, (_, test) in enumerate(splits):
             fold[test] = f
             count[test] += 1
+    is_single = is_number and cv == 1
     if not is_single and (count != 1).any():
         raise ValueError(
             f"cv must put each row in the test part of one fold, {int((count != 1).sum())} of"
             f" {n_samples} rows are in none or in several"
         )
     return fold
+
+
+def _folds_of_small_classes(
+    y: np.ndarray, n_folds: int, random_state: Any
+) -> Iterator[tuple[None, np.ndarray]]:
+    """Yield None and the test rows of each fold, for classes (Int[n]) with fewer rows than folds.
+
+    The folds have about equally many rows, and no two of one class.
+    """
+    order = check_random_state(random_state).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    return ((None, order[f::n_folds]) for f in range(n_folds))

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
@@ -34,6 +33,7 @@ from kdgraph.base.frozen import (
     missing_method_advice,
     unwrap_frozen,
 )
+from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.labels import plain_labels
 from kdgraph.base.out_of_sample import (
     CrossFitted,
@@ -282,9 +282,14 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return training and calibration rows.
 
         If calibration rows are passed, all ``rows`` are training rows. Otherwise some of ``rows``
-        are held out. All rows have both roles if there are too few to hold any out, with a warning;
-        after a frozen parent, unless training rows are required; and if they calibrate with outputs
-        that are computed without each row, which :meth:`_add_unseen_outputs` adds.
+        are held out. All rows have both roles after a frozen parent, unless training rows are
+        required; and if they calibrate with outputs that are computed without each row, which
+        :meth:`_add_unseen_outputs` adds.
+
+        Raises
+        ------
+        DataError
+            If no row can be held out.
         """
         self.calibration_: CalibrationMode = self._calibration_mode(
             X_calibration is not None, rows.X
@@ -312,15 +317,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         if isinstance(parent, FrozenEstimator) and not self._requires_training_rows():
             return rows, rows
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        try:
-            train_index, calibration_index = self._split_indices(rows, seed)
-        except ValueError:
-            warnings.warn(
-                f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its"
-                " training rows",
-                stacklevel=3,
-            )
-            train_index = calibration_index = np.arange(len(rows))
+        train_index, calibration_index = hold_rows_out(
+            len(rows), self._strata(rows), self.calibration_size, seed
+        )
         return rows[train_index], rows[calibration_index]
 
     def _take_parent_of(self, other: PostHoc) -> None:
@@ -428,7 +427,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         ]
 
     def _strata(self, rows: Rows) -> np.ndarray | None:
-        """Return the classes by which folds are drawn, Int[n], or None."""
+        """Return the classes by which folds and held-out rows are drawn, Int[n], or None."""
         return None
 
     def _class_labels(self) -> np.ndarray | None:
@@ -440,16 +439,6 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
         return Rows.unweighted(*self._validate_rows(X, y))
-
-    def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of training and calibration rows, Int[n - m] and Int[m].
-
-        Raises ValueError if there are too few rows.
-        """
-        train_index, calibration_index = train_test_split(
-            np.arange(len(rows)), test_size=self.calibration_size, random_state=seed
-        )
-        return train_index, calibration_index
 
     def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any

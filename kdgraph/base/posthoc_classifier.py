@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -350,21 +349,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 f" {self.classes_.tolist()}"
             )
         return Rows.unweighted(rows.X, np.searchsorted(self.classes_, rows.y))
-
-    def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of training and calibration rows, drawn by class.
-
-        A class with a single row cannot be divided: its row is a training row.
-        """
-        is_single = np.bincount(rows.y)[rows.y] == 1
-        divisible = np.flatnonzero(~is_single)
-        train_index, calibration_index = train_test_split(
-            divisible,
-            test_size=self.calibration_size,
-            stratify=rows.y[divisible],
-            random_state=seed,
-        )
-        return np.concatenate([train_index, np.flatnonzero(is_single)]), calibration_index
 
 
 def _drop_zero_weights(rows: Rows) -> Rows:

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from kdgraph.base import PostHocClassifier, seeded_clone
+from kdgraph.errors import DataError
 from kdgraph.parameters import OpenFraction
 
 
@@ -170,16 +171,14 @@ def test_the_only_row_of_a_class_is_a_training_row():
     assert len(model.train_) + len(model.calibration_) == 60
 
 
-def test_too_few_rows_have_both_roles_with_a_warning():
-    X, y = np.array([[0.0], [1.0]]), [0, 1]
-    with pytest.warns(UserWarning, match="too few") as caught:
-        model = make_recorder().fit(X, y)
-    assert (
-        str(caught[0].message)
-        == "2 rows are too few to hold any out: Recorder is calibrated on its training rows"
+def test_too_few_rows_to_hold_any_out_are_refused():
+    """Rows in both roles would calibrate by what the parent has memorised."""
+    with pytest.raises(DataError, match="2 rows of as many classes") as caught:
+        make_recorder().fit([[0.0], [1.0]], [0, 1])
+    assert str(caught.value) == (
+        "no row can be held out of 2 rows of as many classes, which the fit needs; pass more rows of"
+        " a class, or X_calibration and y_calibration"
     )
-    assert caught[0].filename == __file__
-    assert np.array_equal(model.train_.X, model.calibration_.X)
 
 
 def test_predict_returns_the_class_of_the_largest_posterior():

