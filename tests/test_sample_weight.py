@@ -152,7 +152,7 @@ def test_weights_of_0_only_are_refused(rows):
     }
     gate = DensityGate(forest(), random_state=0)
     with pytest.raises(
-        ValueError, match=r"^Sample weights must contain at least one non-zero number\.$"
+        ValueError, match=r"^sample_weight is zero in all of 120 rows, and must be above 0 in one;"
     ):
         gate.fit(
             X[:120], Y[:120], X_calibration=X_CALIBRATION, y_calibration=Y_CALIBRATION, **weights

@@ -9,7 +9,8 @@ Its modules contain:
 - a parent and the components fitted after it as one model, its outputs, and the columns of
   ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
 - rows with their weights and groups, and the inputs that an estimator accepts (missing values,
-  data frames, categories, single precision) in :mod:`kdgraph.base.rows`;
+  data frames, categories) in :mod:`kdgraph.base.rows`, numbers that are too large or too close in
+  :mod:`kdgraph.base.precision`, and rows that are held out in :mod:`kdgraph.base.held_out`;
 - labels in NumPy's own types in :mod:`kdgraph.base.labels`;
 - parents in ``FrozenEstimator``, and advice about unsuitable parents, in
   :mod:`kdgraph.base.frozen`;

@@ -42,6 +42,11 @@ from kdgraph.base.out_of_sample import (
     UnseenRows,
     draw_folds_of_rows,
 )
+from kdgraph.base.precision import (
+    check_single_precision,
+    uses_single_precision,
+    warn_precision_loss,
+)
 from kdgraph.base.rows import (
     IMPUTATION_ADVICE,
     Rows,
@@ -56,7 +61,6 @@ from kdgraph.base.rows import (
     is_meta_estimator,
     sample_weight_kwargs,
     select_rows,
-    warn_precision_loss,
 )
 from kdgraph.base.training_rows import (
     is_frozen_and_trained,
@@ -257,6 +261,10 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
                 allow_nd=_are_images(X),
                 ensure_all_finite="allow-nan" if allows else True,
             )
+        # Rows to predict may be farther away, and get finite numbers.
+        reads_rows = reset and parent is not None and not has_transformer_steps(parent)
+        if reads_rows and uses_single_precision(parent):
+            check_single_precision(X, type(unwrap_frozen(parent)).__name__)
         if measures_raw_features and has_missing(X):
             raise ValueError(
                 f"Input X contains NaN, and {type(self).__name__} measures distances;"
@@ -317,10 +325,12 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         if isinstance(parent, FrozenEstimator) and not self._requires_training_rows():
             return rows, rows
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        train_index, calibration_index = hold_rows_out(
-            len(rows), self._strata(rows), self.calibration_size, seed
-        )
+        train_index, calibration_index = self._hold_out(rows, seed)
         return rows[train_index], rows[calibration_index]
+
+    def _hold_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return positions of training and of held-out rows, Int[n - m] and Int[m]."""
+        return hold_rows_out(len(rows), self._strata(rows), self.calibration_size, seed)
 
     def _take_parent_of(self, other: PostHoc) -> None:
         """Take the fitted parent of another estimator, with its features and calibration."""

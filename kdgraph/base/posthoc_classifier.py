@@ -21,11 +21,17 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.out_of_sample import StoredOutputs, unseen_rows
 from kdgraph.base.posthoc import PostHoc
-from kdgraph.base.rows import Rows, are_equal_rows, check_per_row, row_signatures
+from kdgraph.base.rows import (
+    Rows,
+    are_equal_rows,
+    check_per_row,
+    check_weights,
+    row_signatures,
+)
 from kdgraph.base.training_rows import skip_row_checks
 from kdgraph.parameters import check_parameters
 
@@ -186,7 +192,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         parent = self._check_parent()
         X, y = self._validate_rows(X, y, reset=True)
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weights(sample_weight, X)
         group = None if groups is None else check_per_row("groups", groups, len(X))
         rows = _drop_zero_weights(Rows(X, y, weight, group))
         self.classes_ = self._classes_of(rows.y)
@@ -330,12 +336,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 "sample_weight_calibration needs X_calibration; rows that are held out keep their"
                 " sample_weight"
             )
-        return replace(
-            calibration,
-            weight=_check_sample_weight(
-                weight, calibration.X, dtype=np.float64, ensure_non_negative=True
-            ),
-        )
+        return replace(calibration, weight=check_weights(weight, calibration.X))
 
     def _parent_targets(self, rows: Rows) -> np.ndarray:
         return self.classes_[rows.y]

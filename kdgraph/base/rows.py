@@ -3,14 +3,12 @@
 :class:`Rows` are the rows of one role (training, calibration) in an array or a data frame of
 pandas. The functions after it find out whether an estimator takes missing values, data frames,
 categories or weights: the tags of scikit-learn give this for single estimators, but not for
-pipelines. The last part of the module warns about features whose values cannot be distinguished in
-single precision, in which scikit-learn's trees compute.
+pipelines.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,11 +18,13 @@ import numpy as np
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import ThreadpoolController
 
 from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
 from kdgraph.base.out_of_sample import UnseenRows
-from kdgraph.wording import reads_as_number, some
+from kdgraph.errors import DataError
+from kdgraph.wording import reads_as_number
 
 MORE_ROWS_ADVICE = (
     "fit it to more rows, of which some are held out, or pass X_calibration and y_calibration"
@@ -297,6 +297,50 @@ def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
     return array
 
 
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """Return sample weights as Float[n], 1 for each row if there are none.
+
+    Parameters
+    ----------
+    sample_weight : Float[n], float or None
+        Weights. A single number is the weight of all rows.
+    X : array or DataFrame
+        The n rows.
+
+    Raises
+    ------
+    DataError
+        If a weight is negative or not finite, all are 0, or their sum is not finite.
+    ValueError
+        If there is not one weight for each row.
+
+    Examples
+    --------
+    >>> check_weights([1, -2], np.zeros((2, 1)))
+    Traceback (most recent call last):
+    kdgraph.errors.DataError: sample_weight must be finite and at least 0, got -2 in row 1; ...
+    """
+    given = np.ravel(np.asarray([] if sample_weight is None else sample_weight, dtype=np.float64))
+    wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight must be finite and at least 0, got {given[wrong[0]]:g} in row"
+            f" {wrong[0]}; give 0 to rows that should not count"
+        )
+    if len(given) and not given.any():
+        raise DataError(
+            f"sample_weight is zero in all of {len(given)} rows, and must be above 0 in one; leave"
+            " it out to weigh all rows alike"
+        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(given.sum()):
+            raise DataError(
+                f"sample_weight is up to {given.max():g} and has no finite sum over {len(given)}"
+                " rows; divide it by its largest value"
+            )
+    return _check_sample_weight(sample_weight, X, dtype=np.float64)
+
+
 def is_meta_estimator(estimator: Any) -> bool:
     """Return whether some parameters of the estimator are estimators, as those of pipelines are.
 
@@ -495,151 +539,3 @@ def _encoded_model(estimator: Any, columns: list[Any]) -> str:
 def _class_name(estimator: Any) -> str:
     """Return the class name of the estimator inside ``FrozenEstimator``."""
     return type(unwrap_frozen(estimator)).__name__
-
-
-# Number of rows, evenly spaced, in which distinct values are counted. Sorting 1,000 columns of this
-# length takes 0.1 s, and random numbers lose less than 0.1 % of their distinct values.
-_MAX_CHECKED_ROWS = 2000
-
-# Fraction of the distinct values of a feature that must remain in single precision.
-_MIN_DISTINCT_FRACTION = 0.9
-
-_SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
-
-
-def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of distinct values of each feature in double and in single precision.
-
-    Parameters
-    ----------
-    X : Float[n, d]
-        Rows. NaN does not count as a value.
-
-    Returns
-    -------
-    double, single : Int[d]
-        Numbers of distinct values, each at least 1.
-
-    Examples
-    --------
-    >>> X = np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]])
-    >>> [counts.tolist() for counts in distinct_value_counts(X)]
-    [[3, 2], [1, 2]]
-    """
-    # Rounding is monotone, so that the sorted values are sorted in single precision too.
-    ordered = np.sort(X[:: max(1, -(-len(X) // _MAX_CHECKED_ROWS))], axis=0)
-    with np.errstate(over="ignore"):
-        single = ordered.astype(np.float32)
-    return tuple((values[1:] > values[:-1]).sum(axis=0) + 1 for values in (ordered, single))  # type: ignore[return-value]
-
-
-def uses_single_precision(estimator: Any) -> bool:
-    """Return whether the estimator, or the last one inside it, rounds its input to float32."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        elif (
-            isinstance(estimator, TREE_MODELS)
-            or hasattr(estimator, "_make_module")
-            or hasattr(estimator, "module_")
-            or type(estimator).__module__.partition(".")[0] in _SINGLE_PRECISION_LIBRARIES
-        ):
-            return True
-        elif hasattr(estimator, "estimator") or isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        else:
-            return False
-
-
-def warn_precision_loss(
-    owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None
-) -> None:
-    """Warn about features whose values a fitted parent cannot distinguish in single precision.
-
-    Parameters
-    ----------
-    owner : str
-        Data set or class that the message names.
-    parent : estimator
-        Fitted parent. The input of the last step of a pipeline is checked.
-    X : ndarray of shape [n, d] or DataFrame
-        Rows that the parent was fitted on. Images are in [0, 1] and are not checked.
-    names : sequence of str, default=()
-        Names of the d features; empty for the columns of the data frame, or positions.
-    scale : str, default=None
-        Override that scales each feature to [0, 1], if there is one. The message contains it if it
-        removes the loss.
-    """
-    if not uses_single_precision(parent):
-        return
-    rows, names = _final_step_input(parent, X, names)
-    if (
-        rows is None
-        or rows.ndim != 2
-        or rows.dtype.kind not in "iuf"
-        or len(rows) < 2
-        or 0 in rows.shape
-    ):
-        return
-    rows = rows.astype(np.float64, copy=False)
-    double, single = distinct_value_counts(rows)
-    lossy = np.flatnonzero(single < _MIN_DISTINCT_FRACTION * double)
-    if not lossy.size:
-        return
-    # The message gives the numbers of the feature that loses most, and the names of all.
-    worst = int(lossy[np.argmax(double[lossy] - single[lossy])])
-    has_names = len(names) == rows.shape[1]
-    features = some(
-        [
-            f"'{names[i]}'" if has_names else f"column {i}"
-            for i in [worst, *(i for i in lossy if i != worst)]
-        ]
-    )
-    loss = (
-        f"{owner}: of {double[worst]:,} different values of {features}, single precision, in which"
-        f" {_final_estimator_name(parent)} computes, has {single[worst]:,}"
-    )
-    # Scaling to [0, 1] helps against an offset, but not against outliers: try it.
-    low, high = np.nanmin(rows[:, lossy], axis=0), np.nanmax(rows[:, lossy], axis=0)
-    double, single = distinct_value_counts((rows[:, lossy] - low) / (high - low))
-    if scale is not None and (single >= _MIN_DISTINCT_FRACTION * double).all():
-        advice = f"{scale} takes the offset away"
-    elif scale is not None:
-        advice = "subtract the offset of the column, or take outliers out of it"
-    else:
-        advice = (
-            "subtract the offset, or standardise in the parent's pipeline, as in"
-            " make_pipeline(StandardScaler(), model)"
-        )
-    warnings.warn(f"{loss}; {advice}", stacklevel=3)
-
-
-def _final_step_input(
-    parent: Any, X: Any, names: Sequence[str]
-) -> tuple[np.ndarray | None, Sequence[str]]:
-    """Return the input of the last step of a pipeline as an array, and the names of its columns.
-
-    The array is None if the input is sparse, since it then has no offset, or is not numeric.
-    """
-    names = list(names) or [str(name) for name in getattr(X, "columns", ())]
-    parent = unwrap_frozen(parent)
-    if isinstance(parent, Pipeline) and len(parent.steps) > 1:
-        try:
-            X = parent[:-1].transform(X)
-            names = list(parent[:-1].get_feature_names_out(names or None))
-        except (AttributeError, ValueError, TypeError):
-            # Some transformers do not name their outputs.
-            names = []
-    if hasattr(X, "toarray"):
-        return None, names
-    try:
-        return np.asarray(X), names
-    except (TypeError, ValueError):
-        return None, names
-
-
-def _final_estimator_name(parent: Any) -> str:
-    """Return the class name of the last step of a pipeline, or of another parent."""
-    while isinstance(parent, Pipeline | FrozenEstimator):
-        parent = parent.steps[-1][1] if isinstance(parent, Pipeline) else parent.estimator
-    return type(parent).__name__

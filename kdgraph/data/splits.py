@@ -383,7 +383,7 @@ def make_splits(
     )
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
-        _check_rows_per_class(roles[0], roles[1])
+        _check_rows_per_class(*roles)
     train, calibration, test = roles
     learning = join_rows(train, calibration)
     parts = [role.fingerprint for role in (learning, test, left_out_rows) if role is not None]
@@ -572,13 +572,16 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     return [role.with_classes(np.flatnonzero(is_frequent)) for role in roles]
 
 
-def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
+def _check_rows_per_class(train: Dataset, calibration: Dataset, test: Dataset) -> None:
     """Raise a DataError if a class of any role has too few training or calibration rows."""
     for position, label in enumerate(train.classes.tolist()):
         if len(train.y) and not (train.y == position).any():
-            remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
+            n_test = int((test.y == position).sum())
+            where = f", {n_test} among the test rows" if n_test else ""
             raise DataError(
-                f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}"
+                f"{train.name}: class {label!r} has no row among {len(train.y)} training"
+                f" rows{where}; ask for more training rows, some of this class, or leave rare"
+                " classes out (dataset.rare=drop)"
             )
         n_rows = int((calibration.y == position).sum())
         if n_rows < _MIN_CALIBRATION_ROWS_PER_CLASS:

@@ -421,6 +421,13 @@ class KernelDensityNetwork(KernelDensityClassifier):
     estimator_, classes_, prior_, graph_, posterior_, log_floor_
         As for :class:`~kdgraph.density.KernelDensityForest`.
 
+    Notes
+    -----
+    Nearly all of the time of a fit is the training of the network. With 10,000 rows of four
+    features, on one core of a CPU, an epoch of the network of Table 3 takes 2 to 2.6 s, of which
+    early stopping does 12 to 50, and graph and posterior together take 1.2 s, at balanced classes
+    as at two rows of one. An epoch of two layers of 100 units takes .05 s.
+
     References
     ----------
     Dey et al. (2024), Deep discriminative to kernel density graph for in- and out-of-distribution

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
-from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.base.training_rows import last_step
 from kdgraph.density.floor import (
     DensityFloorClassifier,
     blend_with_prior,
@@ -31,7 +31,7 @@ from kdgraph.density.graph import (
 )
 from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
-from kdgraph.geometry import ForestPartition, finite_space_of
+from kdgraph.geometry import finite_space_of, forest_partition_of
 from kdgraph.parameters import Count, OpenFraction
 
 
@@ -249,10 +249,10 @@ class DensityGate(DensityFloorClassifier):
     def _estimator_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of ``estimator``, Float[n, K]."""
         partition = self.graph_.partition
-        if isinstance(partition, ForestPartition) and partition.model is unwrap_frozen(
-            self.estimator_
-        ):
-            # The vote of the leaves has the same bits, in half of the time.
+        forest = forest_partition_of(partition)
+        if forest is not None and forest.model is last_step(self.estimator_):
+            # The vote of the leaves has the same bits, in half of the time, also for rows beyond
+            # single precision.
             return partition.vote(partition.locate(X))
         return self.estimator_.predict_proba(X)
 

@@ -13,11 +13,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import OutlierMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows, select_rows
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.base.rows import has_transformer_steps, on_one_thread
 from kdgraph.base.training_rows import skip_row_checks
@@ -273,6 +275,20 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Return Float[m], the held-out scores of which the threshold is a quantile."""
         return self._score(X)
+
+    def _hold_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        # Labels are of any kind. Rows are drawn alike, and by class if one would lose its last
+        # training row, which a classifier needs.
+        train, held_out = super()._hold_out(rows, seed)
+        parent = unwrap_frozen(self._default_estimator())
+        if rows.y is None or parent is None or not is_classifier(parent):
+            return train, held_out
+        strata = np.unique(rows.y, return_inverse=True)[1]
+        n_classes = strata.max() + 1
+        # Where all labels differ, they are no classes.
+        if len(np.unique(strata[train])) == n_classes or n_classes == len(rows):
+            return train, held_out
+        return hold_rows_out(len(rows), strata, self.calibration_size, seed)
 
     def _leave_out(self, rows: Rows, parent: Any) -> Rows:
         """Return the training rows with what :meth:`_left_out_scores` needs of parents."""

@@ -32,7 +32,7 @@ from kdgraph.detection.base import (
     clip_scores,
     scale_into_range,
 )
-from kdgraph.errors import ParameterError
+from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics import auroc
 from kdgraph.parameters import NonNegative, Positive
 
@@ -64,6 +64,11 @@ class _WhitenedMeans:
     @classmethod
     def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
         """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
+        if len(features) < 2:
+            raise DataError(
+                "a covariance is fitted to at least two training rows, got"
+                f" n_samples = {len(features)}; pass more rows"
+            )
         # The covariance is inverted by its eigenvectors. Variances that are rounding errors are
         # raised to a small fraction of the largest one before the division. Without any variance,
         # distances are Euclidean.

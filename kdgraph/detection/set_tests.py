@@ -28,6 +28,7 @@ from kdgraph.base import Rows, seeded_clone
 from kdgraph.detection.base import FeatureDetector, PostHocDetector, apply_in_fixed_blocks
 from kdgraph.detection.outputs import MaxProbability
 from kdgraph.detection.sets import ScoreLevel, SetDetector
+from kdgraph.errors import DataError
 from kdgraph.metrics import holm
 from kdgraph.parameters import Count, Positive, Range, RequiredPartition
 
@@ -284,12 +285,13 @@ def _draw_reference(
 
     Raises
     ------
-    ValueError
+    DataError
         If there is only one row.
     """
     if len(features) < 2:
-        raise ValueError(
-            f"a set is compared with at least two training rows, got n_samples = {len(features)}"
+        raise DataError(
+            f"a set is compared with at least two training rows, got n_samples = {len(features)};"
+            " pass more rows"
         )
     if len(features) <= n_reference:
         return features

@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base.network_access import access_network
+from kdgraph.base.precision import check_squares
 from kdgraph.features.reductions import ReductionName, make_reduction, to_dense
 from kdgraph.geometry import partition_kind, partition_of, tree_partition_of
 from kdgraph.parameters import Count, check_parameters
@@ -267,6 +268,8 @@ class FeatureMap(BaseEstimator):
         """
         check_parameters(self)
         features = features_of(parent, X, self.source, self.layer)
+        if self.scale == "rms":
+            check_squares(features, type(_innermost_estimator(parent)).__name__)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self.reduction_ = make_reduction(self.reduce, self.dimensions, features, seed)
         if self.reduction_ is not None:

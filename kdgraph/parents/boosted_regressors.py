@@ -16,8 +16,10 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kdgraph.base.precision import check_single_precision
+from kdgraph.base.rows import check_weights
 from kdgraph.distributions import Normal, QuantileGrid, ScipyFamily
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import (
@@ -174,7 +176,7 @@ class QuantileBoosting(RegressorMixin, BaseEstimator):
                 min_samples_leaf=self.min_samples_leaf,
                 l2_regularization=self.l2_regularization,
                 categorical_features="from_dtype" if by_type else self.categorical_features,
-                early_stopping=self.patience is not None,
+                early_stopping=self.patience is not None and len(X) > 1,
                 n_iter_no_change=self.patience or 10,
                 validation_fraction=self.validation_fraction,
                 random_state=seed,
@@ -308,7 +310,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         X, y = validate_data(
             self, X, y, y_numeric=True, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = check_weights(sample_weight, X)
         y = np.asarray(y, dtype=np.float64)
         self.offset_, self.unit_ = float(y.mean()), float(y.std()) or 1.0
         values, counts = np.unique(y, return_counts=True)
@@ -485,6 +487,7 @@ class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, y_numeric=True, dtype=np.float64, ensure_all_finite="allow-nan"
         )
+        check_single_precision(X, type(self).__name__)
         y = np.asarray(y, dtype=np.float64)
         if self.family not in ("normal", "laplace"):
             y = check_positive_targets(y, f"{type(self).__name__}(family={self.family!r})")
@@ -513,16 +516,18 @@ class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
             verbose=False,
             random_state=seed,
         )
-        if self.patience is None or len(y) < 2:
+        train, held_out = np.arange(len(y)), np.empty(0, dtype=int)
+        if self.patience is not None and len(y) > 1:
+            train, held_out = train_test_split(
+                train, test_size=self.validation_fraction, random_state=seed
+            )
+        # Equal outcomes have no distribution to begin with.
+        if not len(held_out) or np.ptp(y[train]) == 0:
             booster.fit(X, y)
             n_rounds = len(booster.base_models)
         else:
-            X_train, X_held_out, y_train, y_held_out = train_test_split(
-                X, y, test_size=self.validation_fraction, random_state=seed
-            )
-            booster.fit(
-                X_train, y_train, X_held_out, y_held_out, early_stopping_rounds=self.patience
-            )
+            validation = X[held_out], y[held_out]
+            booster.fit(X[train], y[train], *validation, early_stopping_rounds=self.patience)
             n_rounds = booster.best_val_loss_itr + 1
         # What ngboost predicts from is kept, not its object, which refers to functions.
         self.initial_ = np.asarray(booster.init_params, dtype=np.float64)

@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kdgraph.base.rows import check_weights
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, OpenFraction, check_parameters
 
@@ -318,7 +319,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         self._check_library()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = check_weights(sample_weight, X)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("boosting needs rows of two classes at least, got 1 class")

@@ -17,6 +17,8 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from kdgraph.base.precision import check_single_precision
+from kdgraph.base.rows import check_weights
 from kdgraph.distributions import WeightedSamples
 from kdgraph.distributions.base import LEVEL_TOLERANCE
 from kdgraph.parameters import (
@@ -67,6 +69,9 @@ class _LeafOutcomes:
         -------
         self
         """
+        check_single_precision(X, type(self).__name__)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, X)
         super().fit(X, y, sample_weight)  # type: ignore[misc]
         if self.n_outputs_ > 1:
             raise ValueError(f"y must have one outcome for each row, got {self.n_outputs_}")

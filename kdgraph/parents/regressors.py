@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import GammaRegressor, LinearRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kdgraph.base.precision import check_squares
 from kdgraph.distributions import Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters
@@ -190,6 +191,7 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
                 " neighbours",
                 stacklevel=2,
             )
+        check_squares(X, type(self).__name__)
         sd = np.std(X, axis=0)
         is_scaled = (self.scale == "sd") & (sd > _MIN_RELATIVE_SD * np.abs(X).max(axis=0))
         self.scale_ = np.where(is_scaled, sd, 1.0)
@@ -295,6 +297,7 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         """
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        check_squares(X, type(self).__name__)
         y = check_positive_targets(y, type(self).__name__)
         # Features are standardised before the singular value decomposition, so that its rank does
         # not depend on their units. An infinite divisor removes a constant feature.

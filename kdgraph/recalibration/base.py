@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from kdgraph.base import PostHoc, Rows
 from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.posthoc import any_requires_training_rows, seeded_clone
+from kdgraph.base.precision import MAX_SQUARED, check_squares
 from kdgraph.base.rows import check_per_row
 from kdgraph.base.training_rows import skip_row_checks
 from kdgraph.distributions import ConcatenatedDistribution, Distribution, as_distribution
@@ -517,6 +518,7 @@ class FeatureSpace:
         features = self._features(parent, calibration.X, base)
         if is_geodesic:
             return features
+        check_squares(features, type(unwrap_frozen(parent)).__name__)
         is_missing = np.isnan(features)
         self.missing_value_ = np.where(is_missing, 0, features).sum(axis=0) / np.maximum(
             (~is_missing).sum(axis=0), 1
@@ -559,7 +561,8 @@ class FeatureSpace:
 
     def _scale(self, features: np.ndarray) -> np.ndarray:
         """Return features in the units of the space."""
-        centred = features - self.center_
+        # Rows so far away that their squares are not finite are as far as others.
+        centred = np.clip(features, -MAX_SQUARED, MAX_SQUARED) - self.center_
         return centred * self.matrix_ if self.matrix_.ndim == 1 else centred @ self.matrix_
 
     def _fit_forest(self, parent: Any, train: Rows) -> Any:

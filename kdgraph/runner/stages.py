@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from kdgraph.base import FittedModel
 from kdgraph.base.out_of_sample import CrossFitted, draw_folds_of_rows
 from kdgraph.base.posthoc_classifier import use_class_names
-from kdgraph.base.rows import warn_precision_loss
+from kdgraph.base.precision import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig
 from kdgraph.config.compatibility import (
     calibrates_on_all_rows,

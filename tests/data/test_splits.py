@@ -174,8 +174,8 @@ def test_a_regression_table_is_divided_without_classes():
             [0] * 40 + [1] * 8,
             {"n_train": 2, "n_calibration": 20},
             (
-                "toy: class 1 has no training row among 2; ask for more, or leave rare classes out"
-                " (dataset.rare=drop)"
+                "toy: class 1 has no row among 2 training rows, 2 among the test rows; ask for more"
+                " training rows, some of this class, or leave rare classes out (dataset.rare=drop)"
             ),
         ),
         ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
@@ -188,8 +188,8 @@ def test_tables_that_cannot_be_split_are_refused(labels, sizes, message):
 
 def test_missing_class_of_a_simulation_is_refused():
     message = (
-        r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out"
-        r" \(dataset.rare=drop\)$"
+        r"^trunk: class [01] has no row among 1 training rows(, \d+ among the test rows)?; ask for"
+        r" more training rows, some of this class, or leave rare classes out \(dataset.rare=drop\)$"
     )
     with pytest.raises(DataError, match=message):
         make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())

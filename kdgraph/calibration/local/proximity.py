@@ -200,8 +200,9 @@ class DensityRatio(ProximityCalibrator):
         self.points_ = tuple((points[:, mask], weight[mask]) for mask in (correct, ~correct))
         # The densities are built in each prediction; building them here only shows if they exist.
         try:
-            for points, weight in self.points_:
-                gaussian_kde(points, weights=weight)
+            with warnings.catch_warnings(action="ignore"):  # of one row that has all the weight
+                for points, weight in self.points_:
+                    gaussian_kde(points, weights=weight)
         except (ValueError, np.linalg.LinAlgError):  # too few, or all on one line
             self.points_ = ()
             warnings.warn(

@@ -18,6 +18,7 @@ import torch
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from kdgraph.base.precision import check_single_precision
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape
@@ -238,6 +239,7 @@ class ConvolutionalAutoencoder(Network):
         # Report a missing device before the images are validated.
         self._device()
         X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True)
+        check_single_precision(X, type(self).__name__)
         self._check_intensities(X)
         self._fit_images(X)
         with default_torch_state(), torch.no_grad():

@@ -22,9 +22,11 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor, nn
 
+from kdgraph.base.precision import check_single_precision
+from kdgraph.base.rows import check_weights
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
@@ -463,7 +465,8 @@ class NetworkClassifier(ClassifierMixin, Network):
         self._device()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        check_single_precision(X, type(self).__name__)
+        weight = check_weights(sample_weight, X)
         self.classes_, target = np.unique(y, return_inverse=True)
         present_classes = self.classes_[np.unique(target[weight > 0])]
         if len(present_classes) < 2:

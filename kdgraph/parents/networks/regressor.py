@@ -19,11 +19,14 @@ import torch
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 from torch.nn import functional
 
+from kdgraph.base.precision import check_single_precision
+from kdgraph.base.rows import check_weights
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily
+from kdgraph.errors import DataError
 from kdgraph.parameters import check_parameters
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.torch_state import default_torch_state
@@ -579,11 +582,18 @@ class NetworkRegressor(RegressorMixin, Network):
             if head.requires_positive_target
             else np.asarray(y, dtype=np.float64)
         )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).any():
-            raise ValueError(f"{type(self).__name__} needs a row whose weight is above 0")
+        check_single_precision(X, type(self).__name__)
+        weight = check_weights(sample_weight, X)
         self.target_scaler_ = head.fit_scaler(y, weight)
-        targets = head.loss_targets(y, self.target_scaler_)
+        with np.errstate(over="ignore"):
+            targets = head.loss_targets(y, self.target_scaler_)
+        too_far = np.flatnonzero(~np.isfinite(targets))
+        if len(too_far):
+            raise DataError(
+                f"y has {y[too_far[0]]:g} in row {too_far[0]}, which in units of the outcomes'"
+                f" spread is beyond single precision, in which {type(self).__name__} computes;"
+                " correct it"
+            )
         monitored = self._fit_arrays(X, targets, weight, head.n_outputs)
         self._warn_if_no_better_than_constant(
             monitored, head.best_constant_output(targets.astype(float), weight)

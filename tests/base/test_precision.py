@@ -15,7 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.base.rows import distinct_value_counts, uses_single_precision, warn_precision_loss
+from kdgraph.base.precision import (
+    distinct_value_counts,
+    uses_single_precision,
+    warn_precision_loss,
+)
 from kdgraph.density import KernelDensityForest
 
 N = 200
