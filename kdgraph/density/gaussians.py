@@ -253,6 +253,9 @@ def polytope_moments(
     """
     sizes = polytopes.sizes[:, None]
     mean = polytopes.sum_by_polytope(X) / sizes
+    # What rounding left is added, so that the mean of equal rows is the row itself. Otherwise it
+    # would choose between two polytopes of equal rows.
+    mean += polytopes.sum_by_polytope(X - mean[polytopes.polytope_of_row]) / sizes
     return PolytopeMoments(
         polytopes.sizes,
         mean,

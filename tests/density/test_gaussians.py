@@ -60,6 +60,12 @@ def squared_spacing(mean):
     return np.maximum(squared, 1e-3 * squared.mean()) * unit**2
 
 
+def test_mean_of_equal_rows_is_the_row_itself():
+    """The sum of eleven times 0.3, divided by eleven, is not 0.3."""
+    moments = polytope_moments(np.full((14, 1), 0.3), polytopes_of(np.arange(14)[:, None] // 11))
+    assert moments.mean.tolist() == [[0.3], [0.3]]
+
+
 def test_means_and_variances_match_equations():
     X, polytopes = make_polytopes()
     n, mean, squares = moments_by_loops(X, polytopes)

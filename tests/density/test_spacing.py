@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kdgraph.density import spacing
 from kdgraph.density.spacing import (
     SAMPLE_SIZE,
     VARIANCE_LAMBDA,
@@ -55,8 +56,8 @@ def test_change_of_a_unit_changes_the_spacing_by_its_square():
 
 def test_feature_that_hardly_steps_keeps_a_thousandth_of_the_mean_step():
     means = np.column_stack([np.arange(50.0) ** 2, np.repeat([0.0, 1.0], 25)])
-    spacing = spacing_between(means) / means.var(axis=0)
-    assert spacing[1] == pytest.approx(1e-3 * spacing.sum() / 2, rel=2e-3)
+    steps = spacing_between(means) / means.var(axis=0)
+    assert steps[1] == pytest.approx(1e-3 * steps.sum() / 2, rel=2e-3)
 
 
 def test_single_mean_has_the_least_spacing():
@@ -75,30 +76,38 @@ def test_many_means_step_to_their_neighbours_among_all():
         np.testing.assert_allclose(steps.squared[k], expected, rtol=1e-9)
 
 
+@pytest.fixture(params=[2, 32])
+def n_near(request, monkeypatch):
+    """Number of listed means: after few of them, bounds decide whether others are compared."""
+    monkeypatch.setattr(spacing, "_N_NEAR", request.param)
+
+
+@pytest.mark.usefixtures("n_near")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_spacings_without_rows_are_those_of_the_remaining_means(name, is_gone):
     means = TABLES[name]
     polytope = np.arange(len(means))
     moved = means + 0.1 * means.std(axis=0) * np.random.default_rng(1).normal(size=means.shape)
-    spacing = spacings_without(means, polytope, moved, np.full(len(means), is_gone))
+    actual = spacings_without(means, polytope, moved, np.full(len(means), is_gone))
     for r in polytope:
         rest = means.copy()
         rest[r] = moved[r]
         expected = spacing_between(np.delete(rest, r, axis=0) if is_gone else rest)
         # Of an offset of 1e6, variances lose ten digits.
-        np.testing.assert_allclose(spacing[r], expected, rtol=1e-6 if "offset" in name else 1e-8)
+        np.testing.assert_allclose(actual[r], expected, rtol=1e-6 if "offset" in name else 1e-8)
 
 
 def test_spacing_without_a_step_is_the_mean_of_the_others():
     steps = NeighbourSteps.of(TABLES["heavy tails"])
     steps = NeighbourSteps(steps.unit, 2 * steps.numbers, steps.squared)  # every second one
-    spacing = steps.spacings_without(np.array([6, 7, -1]))
+    actual = steps.spacings_without(np.array([6, 7, -1]))
     expected = np.delete(steps.squared, 3, axis=0).mean(axis=0) * steps.unit**2
-    np.testing.assert_allclose(spacing[0], expected, rtol=1e-10)
-    np.testing.assert_array_equal(spacing[1:], [steps.spacing] * 2)
+    np.testing.assert_allclose(actual[0], expected, rtol=1e-10)
+    np.testing.assert_array_equal(actual[1:], [steps.spacing] * 2)
 
 
+@pytest.mark.usefixtures("n_near")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_nearest_means_without_rows_are_those_among_the_remaining_means(name, is_gone):
@@ -107,12 +116,12 @@ def test_nearest_means_without_rows_are_those_among_the_remaining_means(name, is
     polytope, scale = rng.integers(len(means), size=60), means.std(axis=0)
     points = means[polytope] + 0.3 * scale * rng.normal(size=(60, means.shape[1]))
     moved = means[polytope] + 0.3 * scale * rng.normal(size=points.shape)
-    spacing = scale**2 * rng.uniform(0.5, 2.0, size=points.shape)
+    units = scale**2 * rng.uniform(0.5, 2.0, size=points.shape)
     nearest = nearest_means_without(
-        points, means, polytope, moved, np.full(60, is_gone), spacing, scale**2
+        points, means, polytope, moved, np.full(60, is_gone), units, scale**2
     )
     for i in range(60):
         rest = means.copy()
         rest[polytope[i]] = np.inf if is_gone else moved[i]
-        squared = ((points[i] - rest) ** 2 / spacing[i]).sum(axis=1)
+        squared = ((points[i] - rest) ** 2 / units[i]).sum(axis=1)
         assert nearest[i] == np.flatnonzero(squared <= squared.min() * (1 + 1e-12))[0]
