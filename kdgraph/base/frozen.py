@@ -10,7 +10,6 @@ import inspect
 import sys
 from typing import Any
 
-import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.ensemble import (
     GradientBoostingClassifier,
