@@ -73,8 +73,9 @@ class Network(TransformerMixin, BaseEstimator):
     max_epochs : int, default=200
         Largest number of epochs; 0 uses the module unchanged.
     patience : int or None, default=10
-        Epochs without a lower loss after which training stops. The weights of the best epoch are
-        kept, the first of several. None: no early stopping, and the last weights are kept.
+        Epochs without a loss that is lower by more than rounding, 1.2e-7, after which training
+        stops. The weights of the best epoch are kept, the first of several. None: no early
+        stopping, and the last weights are kept.
     stop_on : {"validation", "train"}, default="validation"
         Criterion of early stopping: the loss of held-out rows after each epoch, or the mean loss of
         the training rows during it.
