@@ -33,6 +33,7 @@ from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of, forest_partition_of
 from kdgraph.parameters import Count, OpenFraction
+from kdgraph.parents.row_encoder import behind_row_encoder, needs_row_encoder
 
 
 @dataclass(eq=False, repr=False)
@@ -52,7 +53,9 @@ class DensityGate(DensityFloorClassifier):
         ``FrozenEstimator(fitted)`` is used without fitting.
     partition : estimator, default=None
         Forest whose polytopes have the density. It is cloned and fitted unless frozen. None for the
-        forest inside ``estimator``.
+        forest inside ``estimator``. Text, categories and missing values, where ``estimator`` takes
+        them, reach the forest as numbers, behind the transformers of the pipeline that ends in
+        ``estimator`` and a :class:`~kdgraph.parents.row_encoder.RowEncoder`.
     distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
         Distance by which the nearest polytope is found, as in :class:`KernelDensityForest`.
     alpha : float, default=0.002
@@ -143,7 +146,9 @@ class DensityGate(DensityFloorClassifier):
         return self.estimator if self.partition is None else self.partition
 
     def _distance_estimator(self) -> Any:
-        """Return the estimator in whose space distances are measured."""
+        """Return the estimator in whose space distances are measured, None if it is encoded."""
+        if needs_row_encoder(self.partition, self.estimator):
+            return None
         return finite_space_of(self._partition_estimator())
 
     def _needs_unseen_rows(self) -> bool:
@@ -167,10 +172,13 @@ class DensityGate(DensityFloorClassifier):
                 f"the gate's {name} takes vectors, but the rows are images; set partition=null to"
                 " use the estimator's own polytopes"
             )
+        forest = self._partition_estimator()
+        if needs_row_encoder(self.partition, self.estimator):
+            forest = behind_row_encoder(forest, self.estimator_, train.X)
         forest = (
             self.estimator_
             if self.partition is None
-            else self._fit_parent(self.partition, train, calibration, self.random_state)
+            else self._fit_parent(forest, train, calibration, self.random_state)
         )
         # Training rows populate the polytopes, calibration rows set the floor: their densities must
         # be those of new rows, so that a fraction alpha of new rows is expected below the floor.

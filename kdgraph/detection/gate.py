@@ -24,6 +24,7 @@ from kdgraph.detection.score_ensemble import ForestScoreEnsemble
 from kdgraph.detection.sets import SetDetector
 from kdgraph.geometry.kinds import NoPartitionError
 from kdgraph.parameters import OpenFraction, RequiredPartition, Share
+from kdgraph.parents.row_encoder import behind_row_encoder, needs_row_encoder
 
 
 @dataclass(eq=False, repr=False)
@@ -43,7 +44,9 @@ class ScoreGate(PostHocClassifier):
         ``FrozenEstimator(fitted)`` is used without fitting.
     detector : PostHocDetector, default=None
         Detector of single rows, cloned and fitted. If its own ``estimator`` is None, it is fitted
-        after the parent of ``estimator``, of a calibrator the classifier behind it. None for
+        after the parent of ``estimator``, of a calibrator the classifier behind it. A forest of its
+        own gets text, categories and missing values as ``partition`` of a
+        :class:`~kdgraph.density.DensityGate` does. None for
         :class:`~kdgraph.detection.ForestScoreEnsemble`, which needs a forest.
     alpha : float, default=0.01
         Fraction of in-distribution rows whose probabilities may change.
@@ -135,7 +138,13 @@ class ScoreGate(PostHocClassifier):
         """Return the estimator in whose space the detector measures distances, or None."""
         if not isinstance(self.detector, PostHocDetector | None):
             return None  # an error follows
+        if self._needs_row_encoder():
+            return None
         return self._detector_behind(_parent_behind(self.estimator))._distance_estimator()
+
+    def _needs_row_encoder(self) -> bool:
+        """Return whether the detector has a forest that takes fewer rows than ``estimator``."""
+        return needs_row_encoder(getattr(self.detector, "estimator", None), self.estimator)
 
     def _detector_behind(self, parent: Any) -> PostHocDetector:
         """Return the detector, to be cloned, after a parent if it has none of its own."""
@@ -155,6 +164,9 @@ class ScoreGate(PostHocClassifier):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         detector = self._detector_behind(FrozenEstimator(_parent_behind(self.estimator_)))
+        if self._needs_row_encoder():
+            forest = behind_row_encoder(detector.estimator, self.estimator_, train.X)
+            detector.set_params(estimator=forest)
         detector.set_params(calibration=self.calibration_, cv=self.cv)
         detector = seeded_clone(detector, self.random_state)
         labels = self.classes_[train.y]

@@ -52,6 +52,7 @@ X, Y = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]}), [0,
         KernelDensityForest(ENCODED),
         DensityGate(ScoreMap(ENCODED)),
         DensityGate(RandomForestClassifier(), partition=FrozenEstimator(ENCODED)),
+        DensityGate(ENCODED, partition=RandomForestClassifier()),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -78,7 +79,6 @@ def test_missing_values_are_not_allowed_for_other_estimators(estimator):
     [
         KernelDensityForest(),
         KernelDensityForest(RandomForestClassifier()),
-        DensityGate(ENCODED, partition=RandomForestClassifier()),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

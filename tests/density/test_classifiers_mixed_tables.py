@@ -282,10 +282,6 @@ ONE_LINE = (
             "Input X contains NaN, and DensityGate measures distances",
         ),
         (
-            DensityGate(FOREST, partition=PARENTS["forest"]),
-            "Input X contains NaN, and DensityGate measures distances",
-        ),
-        (
             KernelDensityForest(make_pipeline(StandardScaler(), PARENTS["forest"])),
             (
                 "Input X contains NaN behind the pipeline's transformations, where distances are"

@@ -250,6 +250,32 @@ def test_transformers_of_pipelines_come_before_parent_and_distances(tmp_path):
     np.testing.assert_allclose(outputs["ood_score"], gate.ood_score(query), rtol=1e-10, atol=1e-10)
 
 
+def test_a_forest_beside_a_pipeline_is_behind_its_transformers(tmp_path):
+    X, y, *_, query = rows(3)
+    X, query = X.copy(), query.copy()
+    X[::7, 0] = query[::5, 1] = np.nan
+    parent = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    gate = DensityGate(parent, partition=OWN_FOREST, random_state=0).fit(X, y)
+    outputs = run_graph(gate, query, tmp_path / "model.onnx")
+    np.testing.assert_allclose(
+        outputs["probabilities"], gate.predict_proba(query), rtol=0, atol=TOLERANCE
+    )
+    np.testing.assert_allclose(outputs["ood_score"], gate.ood_score(query), rtol=1e-10, atol=1e-10)
+    # Rows without a gap in the fit, which the forest gets as they are.
+    gate = DensityGate(parent, partition=OWN_FOREST, random_state=0).fit(np.nan_to_num(X), y)
+    outputs = run_graph(gate, query, tmp_path / "model.onnx")
+    np.testing.assert_allclose(outputs["ood_score"], gate.ood_score(query), rtol=1e-10, atol=1e-10)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(text=y)
+    boosting = HistGradientBoostingClassifier(max_iter=3)
+    gate = DensityGate(boosting, partition=OWN_FOREST, random_state=0)
+    gate.fit(frame.astype({"text": "category"}), y)
+    with pytest.raises(SaveError) as caught:
+        export_onnx(gate, tmp_path / "text.onnx", parent=False)
+    assert str(caught.value) == (
+        "RowEncoder cannot be exported to ONNX, because it encodes text and categories" + EXPORTABLE
+    )
+
+
 @pytest.mark.filterwarnings("ignore:.*calibration rows", "ignore:.*takes the .* rows of fit")
 def test_a_model_from_a_file_is_repaired_in_a_graph(tmp_path):
     """The model has its own order of columns, and categories."""

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.deployment.onnx_export.graph import (
     FLOAT32,
     INT64,
@@ -34,6 +35,7 @@ from kdgraph.deployment.onnx_export.graph import (
     refuse_export,
 )
 from kdgraph.fitted.rows import ModelRows
+from kdgraph.parents.row_encoder import RowEncoder
 
 
 class _TreeNodes(NamedTuple):
@@ -119,6 +121,15 @@ def _(transformer: StandardScaler, graph: OnnxGraph) -> str:
     if transformer.scale_ is not None:
         rows = graph.add("Div", rows, graph.constant(transformer.scale_))
     return rows
+
+
+@add_transform.register
+def _(transformer: RowEncoder, graph: OnnxGraph) -> str:
+    if any(values is not None for values in transformer.categories_):
+        refuse_export(transformer, "it encodes text and categories")
+    imputer = transformer.encoder_.named_transformers_["numeric"]
+    with graph.behind([*map(unwrap_frozen, transformer.transformers), imputer]):
+        return graph.rows()
 
 
 @add_transform.register
