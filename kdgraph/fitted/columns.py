@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
@@ -393,7 +393,7 @@ def _warn_unknown(
         )
 
 
-def _shown(values: Sequence[Any]) -> str:
+def _shown(values: Iterable[Any]) -> str:
     return some([repr(value) for value in values], _MAX_LISTED)
 
 

@@ -621,23 +621,7 @@ class FittedParent(BaseEstimator):
                 raise
             except Exception as error:  # any: models are of any library
                 problem = f"does not predict these rows ({first_line(error)})"
-                raise self._source().error(problem + self._missing_words(X)) from error
-
-    def _missing_words(self, X: Any) -> str:
-        """Return a way out for a model that may have taken words such as "NA" as text."""
-        if is_dataframe(X) or not self._is_table():
-            return ""
-        names = [
-            column.name
-            for j, column in enumerate(self.data_columns)
-            if column.holds_categories and np.isnan(X[:, j]).any()
-        ]
-        if not names:
-            return ""
-        return (
-            f"; cells of {some(names, _MAX_LISTED_COLUMNS)} are missing, and"
-            " dataset.not_missing=[NA] takes a word such as NA as text"
-        )
+                raise self._source().error(problem + rows.way_out_of_gaps(X)) from error
 
     def _predicted_distribution(self, model: ExternalModel, X: Any) -> Distribution:
         """Return the distributions that a probabilistic regressor predicts."""

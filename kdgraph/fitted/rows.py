@@ -18,6 +18,9 @@ from kdgraph.data.source_columns import SourceColumn
 from kdgraph.errors import DataError
 from kdgraph.fitted.columns import ANY_COLUMNS, ModelColumns, check_known, convert
 from kdgraph.parameters import Unseen
+from kdgraph.wording import some
+
+_MAX_LISTED = 5
 
 
 class ModelRows(TransformerMixin, BaseEstimator):
@@ -140,6 +143,28 @@ class ModelRows(TransformerMixin, BaseEstimator):
         if not is_other.any():
             return np.zeros(len(X), dtype=np.int64)
         return np.unique(is_other, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def way_out_of_gaps(self, X: Any) -> str:
+        """Return the end of an error about rows, if words of their text may be read as missing.
+
+        Parameters
+        ----------
+        X : DataFrame, Float[n, d] or images
+            Rows that the model refused.
+        """
+        if is_dataframe(X):
+            return ""
+        is_missing = [
+            column.name
+            for j, column in enumerate(self.columns)
+            if column.holds_categories and np.isnan(X[:, j]).any()
+        ]
+        if not is_missing:
+            return ""
+        return (
+            f"; cells of {some(is_missing, _MAX_LISTED)} are missing, and"
+            " dataset.not_missing=[NA] takes a word such as NA as text"
+        )
 
     def _as_frame(self, X: np.ndarray) -> pd.DataFrame:
         """Return the columns as their source has them."""
