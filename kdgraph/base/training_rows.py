@@ -248,6 +248,7 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
 
     Examples
     --------
+    >>> from sklearn.ensemble import RandomForestClassifier
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     >>> forest = RandomForestClassifier(5, random_state=0).fit(X[:100], y[:100])
