@@ -80,7 +80,7 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
     from kdgraph.config import check, plan
     from kdgraph.config.compatibility import falls_back_to_prior
     from kdgraph.config.components import build
-    from kdgraph.report.model_check import reading_sentence
+    from kdgraph.report.model_check import NO_ADVICE, advice, reading_sentence
     from kdgraph.report.page.model_page import render_model_page
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import sections_to_text
@@ -109,9 +109,14 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
         table = build(next(iter(configs.values())).dataset).load()
         measured = pool_folds(runs, table, gates)
         measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
-    repairs = _repairs(measured, args)
+    agrees = agreement is None or not agreement.n_different
+    # A repair of a model that predicts otherwise than its user's is none of theirs.
+    repairs = _repairs(measured, args) if agrees else []
     reading = reading_sentence(measured, agreement, args.expect)
-    page = _page(measured, reading, repairs, configs, runs, table, args, arguments)
+    recommendation = advice(measured) if agrees else NO_ADVICE
+    page = _page(
+        measured, (reading, recommendation), repairs, configs, runs, table, args, arguments
+    )
     content = render_model_page(page).encode()
     write_atomically(output, content, "--output")
     show(sections_to_text(page.sections[:1], terminal_width()))
@@ -312,7 +317,7 @@ def _run_folds(
 
 def _page(
     measured: ModelCheck,
-    reading: str,
+    sentences: tuple[str, str],
     repairs: Sequence[tuple[str, str]],
     configs: Mapping[str, RunConfig],
     runs: Mapping[str, Sequence[FinishedRun]],
@@ -320,8 +325,11 @@ def _page(
     args: argparse.Namespace,
     arguments: Sequence[str],
 ) -> ModelPage:
-    """Return the content of the page."""
-    from kdgraph.report.model_check import advice, figures, recommended, sections, verdict
+    """Return the content of the page.
+
+    ``sentences``: whether the model was read as it is, and which repair is recommended.
+    """
+    from kdgraph.report.model_check import figures, recommended, sections, verdict
     from kdgraph.report.page.model_page import ModelPage
 
     record = next(iter(runs.values()))[0].record
@@ -332,10 +340,10 @@ def _page(
             f"{n:,} rows of {Path(args.data).name}, {k} classes, {measured.folds} folds;"
             f" {record['dataset']['n_features']} columns"
         ),
-        verdict=[reading, *verdict(measured)],
+        verdict=[sentences[0], *verdict(measured)],
         sections=sections(measured),
         figures=figures(measured),
-        advice=advice(measured),
+        advice=sentences[1],
         programs=_programs(repairs, recommended(measured), configs, table, args),
         guide=_guide(measured, args),
         warnings=_warnings(runs),

@@ -55,6 +55,13 @@ class PageFigure:
     svg: bytes
 
 
+NO_ADVICE = (
+    "Nothing is recommended for a model that was read otherwise than you use it. What often"
+    " differs: columns, types of cells, words that are read as missing, outputs, order of classes."
+)
+"""Advice where the predictions of the user are others."""
+
+
 def method_title(name: str) -> str:
     """Return the name of a method in words."""
     return AS_IT_IS if name == UNREPAIRED else name

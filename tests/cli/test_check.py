@@ -153,7 +153,11 @@ def test_predictions_of_the_user_that_differ_are_told_first(tmp_path, monkeypatc
         f"The model was not read as you use it: 1 of {len(new)} rows have other probabilities than"
         f" in mine.csv, by up to {difference:.2g} (row 7)."
     )
-    assert sentence in " ".join(printed.split())
+    printed = " ".join(printed.split())
+    assert sentence in printed
+    # No repair of a model that is not the user's is recommended.
+    assert "Nothing is recommended for a model that was read otherwise" in printed
+    assert "kdg repair" not in printed and "kdg repair" not in Path("check.html").read_text()
 
 
 def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys, monkeypatch):
