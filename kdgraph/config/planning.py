@@ -222,10 +222,7 @@ def plan(
         _check_launcher(base)
         multirun = multirun or str(base.hydra.mode).endswith("MULTIRUN")
         if multirun:
-            params = base.hydra.sweeper.get("params") or {}
-            points = composer.expand(
-                [*(f"{key}={values}" for key, values in params.items()), *overrides]
-            )
+            points = composer.expand([*_swept_in_config(base), *overrides])
         else:
             points = [(list(overrides), {})]
     without_hydra = [
@@ -243,6 +240,17 @@ def plan(
         if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))
     ]
     return Plan(tuple(jobs), multirun, base, composer, tuple(launching))
+
+
+def _swept_in_config(base: DictConfig) -> list[str]:
+    """Return the overrides of a sweep that an experiment holds, as a command line has them."""
+    params = base.hydra.sweeper.get("params") or {}
+    if not isinstance(params, DictConfig | dict):
+        raise ConfigError(
+            "hydra.sweeper.params must be a mapping of keys to values to sweep over, such as"
+            f" {{seed: '0,1'}}, got {params}"
+        )
+    return [f"{key}={values}" for key, values in params.items()]
 
 
 def _check_launcher(base: DictConfig) -> None:

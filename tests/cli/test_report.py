@@ -118,10 +118,9 @@ def test_the_page_states_how_numbers_are_compared(kdg, tmp_path):
 def test_a_file_that_cannot_be_written_is_reported(kdg, tmp_path):
     (tmp_path / "file").write_text("")
     code, said, told = kdg("--output", "file/report.html")
-    assert (code, said) == (1, "")
-    assert (
-        told
-        == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
+    assert (code, said) == (2, "")
+    assert told == (
+        "kdg: cannot write file/report.html: Not a directory; name another place with --output\n"
     )
 
 

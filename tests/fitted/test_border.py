@@ -145,9 +145,10 @@ def test_files_and_frames_reach_the_model_as_its_library_reads_them(name, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_many_files_and_frames_reach_the_model(name, tmp_path_factory):
-    check_library(name, 300 // FRAMES_OF_A_MODEL, 0.4, tmp_path_factory)
+    check_library(name, 300 // FRAMES_OF_A_MODEL, 0.25, tmp_path_factory)
 
 
 COLUMNS_OF_COMMANDS = {
