@@ -55,7 +55,9 @@ def draw_word(draw: random.Random) -> str:
     return f"~{key}" if prefix == "~" else f"{prefix}{key}={draw.choice(VALUES)}"
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
+@pytest.mark.parametrize(
+    "count", [30, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 def test_drawn_overrides_end_no_command_in_a_traceback(
     count, capsys, tmp_path, monkeypatch, openml_cache, no_network
 ):
