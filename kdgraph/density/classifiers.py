@@ -425,7 +425,7 @@ class KernelDensityNetwork(KernelDensityClassifier):
     -----
     Nearly all of the time of a fit is the training of the network. With 10,000 rows of four
     features, on one core of a CPU, an epoch of the network of Table 3 takes 2 to 2.6 s, of which
-    early stopping does 12 to 50, and graph and posterior together take 1.2 s, at balanced classes
+    early stopping does 11 to 50, and graph and posterior together take 1.2 s, at balanced classes
     as at two rows of one. An epoch of two layers of 100 units takes .05 s.
 
     References

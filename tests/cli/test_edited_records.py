@@ -114,7 +114,9 @@ def outside() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [40, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 def test_no_command_fails_or_leaves_its_folder_because_of_edited_records(kdg, run_dir, count):
     record = check_and_load((run_dir / "result.json").read_bytes())
     records, before = random.Random(count).sample(edits(record), count), outside()
@@ -133,7 +135,9 @@ def test_no_command_fails_or_leaves_its_folder_because_of_edited_records(kdg, ru
     assert written.count(SECRET.encode()) == 1
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [4, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 def test_edited_records_are_made_again_or_used_as_they_are(kdg, run_dir, count):
     record, before = check_and_load((run_dir / "result.json").read_bytes()), outside()
     sweep = ["-m", *TINY, f"seed=range(0,{count})", "hydra/launcher=basic"]

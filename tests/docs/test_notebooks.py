@@ -166,6 +166,7 @@ def test_every_notebook_has_a_story():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", STORIES)
 def test_notebook_prints_what_it_shows_and_its_claims_hold(runner, name):
     """The numbers are compared where the data are the copy that they are of."""

@@ -150,6 +150,7 @@ def cluster(fits) -> Iterator[DaskCluster]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_fit_that_loses_all_rows_with_its_workers_ends_with_the_same_numbers(fits, local):
     run = fits.start("fit_on=dask")
     # The rows are at one of the two workers, so that at least one loss is one of rows.

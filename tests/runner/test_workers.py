@@ -167,6 +167,7 @@ def cluster(engine, sweeps) -> Iterator[Cluster]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(
     engine, sweeps, cluster
 ):
@@ -270,6 +271,7 @@ print(ray.get(ray.remote(lambda: "code of a stranger").remote()))
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_workers_of_ray_refuse_whoever_lacks_the_token(tmp_path):
     """They listen on all interfaces; the one with the token shows that the others could connect."""
     pytest.importorskip("ray", reason="pip install 'kdgraph[ray]' has it")
