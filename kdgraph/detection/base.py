@@ -22,7 +22,7 @@ from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.base.rows import has_transformer_steps, on_one_thread
-from kdgraph.base.training_rows import skip_row_checks
+from kdgraph.base.training_rows import is_bagged, skip_row_checks
 from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.metrics import benjamini_hochberg
@@ -313,6 +313,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
         Float[m]
             Scores, of which the threshold is a quantile.
         """
+        if self._unseen_source() == "oob":
+            return self._out_of_bag_scores(train, held_out)
         # The whole detector is fitted once for each fold: its score may depend on the training rows
         # in other ways than through the parent.
         source, scores = unseen_rows(held_out).source, []
@@ -352,7 +354,15 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
         Only some scores are means over trees. The others need parents of folds.
         """
-        return False
+        has_scores = type(self)._out_of_bag_scores is not PostHocDetector._out_of_bag_scores
+        return has_scores and is_bagged(self.estimator_)
+
+    def _out_of_bag_scores(self, train: Rows, held_out: Rows) -> np.ndarray:
+        """Return scores, Float[m], of training rows by the trees that they are out of bag in.
+
+        Parameters are those of :meth:`_left_out_scores`.
+        """
+        raise NotImplementedError
 
     def _requires_training_rows(self) -> bool:
         return True

@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.base.training_rows import is_bagged
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.density.limits import GraphLimits
@@ -199,14 +198,7 @@ class LeafOccupancy(PartitionDetector):
         nodes = codes + starts[:-1]
         self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=starts[-1])
 
-    def _scores_out_of_bag(self) -> bool:
-        return is_bagged(self.estimator_)
-
-    def _left_out_scores(
-        self, train: Rows, held_out: Rows, rng: np.random.RandomState
-    ) -> np.ndarray:
-        if self._unseen_source() != "oob":
-            return super()._left_out_scores(train, held_out, rng)
+    def _out_of_bag_scores(self, train: Rows, held_out: Rows) -> np.ndarray:
         # Of the rows in its leaves, the row itself does not count.
         fraction = self._log_or_fraction(self.leaf_sizes_ - 1, self._n_train - 1)
         codes, starts = self._encode(held_out.X)
@@ -366,14 +358,7 @@ class LeafBox(PartitionDetector):
             in_bag = ~calibration.unseen.source.is_out
         self.boxes_ = LeafBoxes(partition, locations, self.min_samples, in_bag)
 
-    def _scores_out_of_bag(self) -> bool:
-        return is_bagged(self.estimator_)
-
-    def _left_out_scores(
-        self, train: Rows, held_out: Rows, rng: np.random.RandomState
-    ) -> np.ndarray:
-        if self._unseen_source() != "oob":
-            return super()._left_out_scores(train, held_out, rng)
+    def _out_of_bag_scores(self, train: Rows, held_out: Rows) -> np.ndarray:
         # A row is inside of each box that was drawn around it and others: trees that have it in bag
         # add 0 to the sum over trees, and only the number of trees has to change.
         n_out = unseen_rows(held_out).source.is_out[unseen_rows(held_out).positions].sum(axis=1)

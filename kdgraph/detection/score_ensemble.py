@@ -22,7 +22,6 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from kdgraph.base import Rows
-from kdgraph.base.training_rows import is_bagged
 from kdgraph.detection.base import _MAX_SCORE, PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.forest_scores import (
@@ -208,14 +207,7 @@ default=None
     def _leave_out(self, rows: Rows, parent: Any) -> Rows:
         return rows if self._unseen_source() == "oob" else super()._leave_out(rows, parent)
 
-    def _scores_out_of_bag(self) -> bool:
-        return is_bagged(self.estimator_)
-
-    def _left_out_scores(
-        self, train: Rows, held_out: Rows, rng: np.random.RandomState
-    ) -> np.ndarray:
-        if self._unseen_source() != "oob":
-            return super()._left_out_scores(train, held_out, rng)
+    def _out_of_bag_scores(self, train: Rows, held_out: Rows) -> np.ndarray:
         partition, locations = self._forest_partition(), self._locate(train.X)
         in_bag = in_bag_rows(partition, locations.codes)
         if in_bag is None:
