@@ -195,7 +195,9 @@ def _acquire(path: Path, age: _LockAge) -> bool:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(json.dumps(_this_owner()))
-    except OSError:  # a full disk: a lock without a name would keep the next process waiting
+    # A full disk, or an interruption: a lock without a name counts as a living process's for a
+    # while, so nobody could remove it.
+    except BaseException:
         path.unlink(missing_ok=True)
         raise
     return True

@@ -4,6 +4,7 @@ known.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from kdgraph.errors import CannotWrite
 from kdgraph.runner import locks
 from kdgraph.runner.locks import (
     break_stale_lock,
@@ -128,6 +130,20 @@ def test_the_lock_of_another_machine_is_respected(tmp_path):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "host": "elsewhere", "pid": 2**22 + 1}))
     assert is_locked(path)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full")])
+def test_none_without_a_name_is_left_when_it_cannot_be_written(tmp_path, monkeypatch, error):
+    path = tmp_path / "running.json"
+
+    def interrupted():
+        assert path.read_text() == ""  # it exists, without a name
+        raise error
+
+    monkeypatch.setattr(locks, "_this_owner", interrupted)
+    with pytest.raises((KeyboardInterrupt, CannotWrite)), lock(path, nobody):
+        pytest.fail("it is not held")
+    assert not path.exists()
 
 
 def test_a_lock_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch):
