@@ -17,7 +17,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow bench docs notebooks readmes reproduce-paper lint format clean help
+.PHONY: run test slow installs bench docs notebooks readmes reproduce-paper lint format clean help
 .PHONY: own-venv
 
 run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
@@ -28,6 +28,9 @@ test: lint  ## install, check style and types, run the quick tests
 
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
+
+installs:  ## try the library alone, the wheel, and the lowest and newest requirements (6 minutes)
+	@$(PYTHON) scripts/check_installs.py library wheel floors newest
 
 bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
@@ -95,7 +98,7 @@ own-venv:
 # The dev install is a run install too, so it sets both stamps.
 $(VENV)/.run: pyproject.toml constraints.txt | own-venv $(VENV)/.created
 	@echo "installing kdgraph into $(VENV) (once; about a minute)"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[torch]'
 	@$(COMPILE)
 	@touch $@
 

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from kdgraph.extras import _INSTALLED_BY
+
 PACKAGE = Path(__file__).parents[1] / "kdgraph"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module may import its own package, and the packages and modules of earlier layers.
 LAYERS = [
-    {"compilation", "errors", "wording"},
+    {"compilation", "errors", "extras", "wording"},
     {"containment", "quoting"},
     {"parameters"},
     {"smoothing"},
@@ -41,7 +43,7 @@ LAYERS = [
     {"cli"},
     {"__main__"},
 ]
-LIBRARY = set().union(*LAYERS[: LAYERS.index({"figures"}) + 1])
+LIBRARY = set().union(*LAYERS[: LAYERS.index({"figures"})])
 HYDRA_PACKAGES = {"config", "cli", "runner"}
 TORCH_MODULES = [
     "kdgraph.parents.networks",
@@ -151,6 +153,55 @@ def test_every_package_has_a_layer():
     assert packages == set().union(*LAYERS)
 
 
+OF_THE_LIBRARY = {"numpy", "scipy", "sklearn", "numba", "joblib", "pandas"}
+"""What the library imports: all that it needs."""
+BROUGHT = {"threadpoolctl", "llvmlite"}
+"""What scikit-learn and numba cannot be without."""
+OF_THE_RUNNER = {"hydra", "omegaconf", "openml", "matplotlib", "pyarrow", "rich", "jinja2"} | {
+    *("arff", "requests", "urllib3"),  # of openml
+    *("yaml",),  # of omegaconf
+    *("PIL", "packaging"),  # of matplotlib
+}
+"""What the command imports besides, with what these bring."""
+
+
+def test_each_tier_imports_its_own_libraries():
+    """Others, and those of the runner in the library, are imported where they are needed."""
+    violations = []
+    for path in MODULES:
+        name = module_name(path)
+        is_runner = package_of(name) not in LIBRARY
+        allowed = {*sys.stdlib_module_names, "kdgraph", *OF_THE_LIBRARY, *BROUGHT}
+        allowed |= OF_THE_RUNNER if is_runner else set()
+        allowed |= {"torch", "rich"} if may_import_torch(name) else set()
+        roots = {module.partition(".")[0] for module in run_time_imports(path)}
+        violations += [f"{name} imports {root} at its top" for root in sorted(roots - allowed)]
+    assert not violations
+
+
+def test_every_library_is_required_optional_or_brought():
+    known = {*sys.stdlib_module_names, "kdgraph", "experiments", "hydra_plugins", "dask"}
+    known |= OF_THE_LIBRARY | BROUGHT | OF_THE_RUNNER | set(_INSTALLED_BY)
+    roots = {module.partition(".")[0] for path in MODULES for module in imports(path)}
+    assert roots <= known
+
+
+def run_time_imports(path: Path) -> set[str]:
+    """Return the modules that are imported with ``path``, in its ``try`` blocks, too."""
+    tree, inner = syntax_tree(path), set()
+    for node in ast.walk(tree):
+        is_checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if is_checking or isinstance(node, ast.FunctionDef | ast.Lambda):
+            inner |= {id(child) for child in ast.walk(node)} - {id(node)}
+    modules = set()
+    for node in (node for node in ast.walk(tree) if id(node) not in inner):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(str(node.module))
+    return modules
+
+
 def test_imports_point_one_way():
     violations = []
     for path in MODULES:
@@ -210,7 +261,7 @@ def test_public_names_are_defined_once():
 def test_metrics_import_packages_without_data_only():
     for path in (PACKAGE / "metrics").rglob("*.py"):
         packages = {package_of(name) for name in imports(path) if name.startswith("kdgraph.")}
-        assert packages <= {"metrics", "smoothing", "errors", "parameters"}, path
+        assert packages <= {"metrics", "smoothing", "errors", "extras", "parameters"}, path
 
 
 def test_only_the_command_line_imports_hydra():

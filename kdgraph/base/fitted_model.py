@@ -532,7 +532,7 @@ def write_predictions(
     """
     sets = [prediction for prediction in predictions if prediction.role != "grid"]
     if sum(prediction.n_rows for prediction in sets) <= FRAME_ROWS:
-        predictions_frame(sets, classes).to_parquet(path, index=False)
+        predictions_frame(sets, classes).to_parquet(path, index=False, engine="pyarrow")
         return
     import pyarrow as pa
     from pyarrow import parquet

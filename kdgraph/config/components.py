@@ -16,6 +16,7 @@ from typing import Any
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import ConfigError, ParameterError, UsageError
+from kdgraph.extras import missing_library, needs_library
 from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
@@ -131,16 +132,6 @@ def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (node or {}).items() if key != "_target_"}
 
 
-# What pip installs, by the optional library that a component is of.
-_INSTALLED_BY = {
-    "catboost": "'kdgraph[boosting]'",
-    "lightgbm": "'kdgraph[boosting]'",
-    "xgboost": "'kdgraph[boosting]'",
-    "ngboost": "ngboost",
-    "quantile_forest": "quantile-forest",
-}
-
-
 def target_of(node: Node, path: str = "component") -> Any:
     """Return the class or function that ``node['_target_']`` names, or None."""
     target = node.get("_target_")
@@ -150,11 +141,10 @@ def target_of(node: Node, path: str = "component") -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        is_absent = isinstance(error, ImportError)
-        package = _INSTALLED_BY.get(module.partition(".")[0]) if is_absent else None
-        way_out = f"pip install {package}" if package else "it must be on PYTHONPATH"
+        if library := missing_library(error):
+            raise ConfigError(needs_library(f"{path}._target_: {target}", library)) from error
         raise ConfigError(
-            f"{path}._target_: cannot import '{target}' ({error}); {way_out}"
+            f"{path}._target_: cannot import '{target}' ({error}); it must be on PYTHONPATH"
         ) from error
 
 

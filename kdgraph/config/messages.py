@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdgraph.errors import ConfigError, did_you_mean
+from kdgraph.extras import needs_library
 from kdgraph.quoting import as_value, override
 from kdgraph.wording import printable
 
@@ -63,7 +64,7 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     """Return the error for ``group=name`` where the group has no such option."""
     names = sorted(known)
     if group == "hydra/launcher" and name in CLUSTER_LAUNCHERS:
-        return library_missing(f"{group}={name}", "submitit", "cluster")
+        return ConfigError(needs_library(f"{group}={name}", "submitit"))
     hint = did_you_mean(name, names)
     others = (
         f"(available: {', '.join(names)})"
@@ -89,11 +90,6 @@ def list_command(group: str, names: Iterable[str]) -> str:
     """
     has_presets = any(name.startswith(PAPER) for name in names)
     return f"'kdg list {group}{' --all' if has_presets else ''}'"
-
-
-def library_missing(chosen: str, library: str, extra: str) -> ConfigError:
-    """Return the error for a choice whose library is not installed, with the extra that has it."""
-    return ConfigError(f"{chosen} needs {library}: pip install 'kdgraph[{extra}]'")
 
 
 def config_error(

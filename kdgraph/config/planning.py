@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config.checks import check
 from kdgraph.config.composer import HOW_TO_RUN, Composer
-from kdgraph.config.messages import library_missing
 from kdgraph.config.run_config import PLAIN, RunConfig
 from kdgraph.errors import ConfigError
+from kdgraph.extras import is_installed, needs_library
 
 SUBMITIT = "hydra_plugins.hydra_submitit_launcher."
 WORKERS = {
     "kdgraph.runner.workers.DaskWorkers": ("dask", "distributed"),
     "kdgraph.runner.workers.RayWorkers": ("ray", "ray"),
 }
-"""``_target_`` of a launcher of workers → its extra, and the library that it needs."""
+"""``_target_`` of a launcher of workers → its name, and the library that it needs."""
 
 
 @dataclass(frozen=True)
@@ -267,11 +266,11 @@ def _check_launcher(base: DictConfig) -> None:
             "hydra.launcher.n_jobs must be a number of runs at a time, or -1 for all cores, got"
             f" {n_jobs}"
         )
-    extra, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
-    if extra and library and find_spec(library) is None:
-        raise library_missing(f"hydra/launcher={extra}", library, extra)
-    if base.fit_on is not None and find_spec("distributed") is None:
-        raise library_missing(f"fit_on={base.fit_on}", "distributed", "dask")
+    launcher, library = WORKERS.get(str(base.hydra.launcher["_target_"]), (None, None))
+    if library and not is_installed(library):
+        raise ConfigError(needs_library(f"hydra/launcher={launcher}", library))
+    if base.fit_on is not None and not is_installed("distributed"):
+        raise ConfigError(needs_library(f"fit_on={base.fit_on}", "distributed"))
 
 
 def _check_network(composer: Composer, jobs: Sequence[Job]) -> None:

@@ -75,8 +75,19 @@ class TextFormat:
             "index_col": False,
             "skipinitialspace": self.skip_spaces,
             "decimal": self.decimal,
-            "float_precision": "round_trip",
+            **exact_floats(),
         }
+
+
+def exact_floats() -> dict[str, Any]:
+    """Return the options with which ``pandas.read_csv`` reads the float nearest to each decimal.
+
+    That is the default of pandas from 3.1 on, which warns of the option.
+    """
+    from pandas import __version__
+
+    major, minor = map(int, __version__.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def resolve_separator(name: str) -> str:

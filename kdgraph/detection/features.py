@@ -28,6 +28,8 @@ from kdgraph.detection.base import (
     clip_scores,
     scale_into_range,
 )
+from kdgraph.errors import ParameterError
+from kdgraph.extras import needs_library
 from kdgraph.parameters import Count
 from kdgraph.smoothing.neighbours import distances_of, draw_reference_rows, rank_in_sample
 
@@ -91,7 +93,7 @@ class KthNeighbourDistance(FeatureDetector):
     Raises
     ------
     ParameterError
-        If ``device="cuda"`` and torch sees no CUDA device.
+        If ``device="cuda"`` and torch is not installed, or sees no CUDA device.
 
     Notes
     -----
@@ -165,9 +167,12 @@ class KthNeighbourDistance(FeatureDetector):
                 network = access_network(self.estimator_).network
         if self.device == "cpu" or (self.device == "auto" and network is None):
             return partial(distances_of, self.index_)
-        from kdgraph.parents.networks.device_search import DeviceSearch, device_of
-        from kdgraph.parents.networks.torch_state import check_cuda
-
+        try:
+            from kdgraph.parents.networks.device_search import DeviceSearch, device_of
+            from kdgraph.parents.networks.torch_state import check_cuda
+        except ModuleNotFoundError as error:
+            subject = f"{type(self).__name__}.device={self.device!r}"
+            raise ParameterError(needs_library(subject, "torch")) from error
         if self.device == "cuda":
             check_cuda()
         elif device_of(network) == "cpu":

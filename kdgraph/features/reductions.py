@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from threadpoolctl import threadpool_limits
 
 from kdgraph.errors import ParameterError
+from kdgraph.extras import is_installed, needs_library
 
 ReductionName = Literal["none", "pca", "tsne", "umap"]
 """Name of a reduction.
@@ -205,8 +205,8 @@ def make_reduction(
 
 def _make_umap(dimensions: int, random_state: Any) -> UmapEmbedding:
     """Return an unfitted UMAP embedding, if umap-learn is installed."""
-    if find_spec("umap") is None:
-        raise ParameterError("reduce=umap needs umap-learn: pip install 'kdgraph[umap]'")
+    if not is_installed("umap"):
+        raise ParameterError(needs_library("reduce=umap", "umap"))
     return UmapEmbedding(dimensions, random_state)
 
 

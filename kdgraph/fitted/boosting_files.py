@@ -50,7 +50,7 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
     try:
         import xgboost
     except ImportError as error:
-        raise source.not_installed("xgboost", "boosting") from error
+        raise source.not_installed("xgboost") from error
     booster = xgboost.Booster()
     try:
         content, document = rewrite_xgboost(content)
@@ -143,7 +143,7 @@ def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
     try:
         import lightgbm
     except ImportError as error:
-        raise source.not_installed("lightgbm", "boosting") from error
+        raise source.not_installed("lightgbm") from error
     try:
         text = rewrite_lightgbm(content.decode())
         booster = lightgbm.Booster(model_str=text)
@@ -197,7 +197,7 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
     try:
         import catboost
     except ImportError as error:
-        raise source.not_installed("catboost", "boosting") from error
+        raise source.not_installed("catboost") from error
     try:
         if not source.trust:
             try_catboost(content)

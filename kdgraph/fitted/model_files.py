@@ -115,7 +115,7 @@ def _trusted_skops(source: ModelSource, content: bytes) -> Any:
     try:
         from skops import io as skops_io
     except ImportError as error:
-        raise source.not_installed("skops", "skops") from error
+        raise source.not_installed("skops") from error
     try:
         return skops_io.loads(content, trusted=skops_io.get_untrusted_types(data=content))
     except Exception as error:  # any: the schema may be of any origin
@@ -138,8 +138,10 @@ def _read_pickle(source: ModelSource, content: bytes) -> ExternalModel:
 
 
 def _read_torch(source: ModelSource, content: bytes) -> ExternalModel:
-    from kdgraph.fitted.torch_models import read_torch
-
+    try:
+        from kdgraph.fitted.torch_models import read_torch
+    except ModuleNotFoundError as error:
+        raise source.not_installed("torch") from error
     return read_torch(source, content)
 
 

@@ -50,7 +50,7 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
         import onnx  # noqa: F401
         import onnxruntime
     except ImportError as error:
-        raise source.not_installed("onnxruntime", "onnx") from error
+        raise source.not_installed("onnxruntime") from error
     try:
         content, model = rewrite_onnx(content, trust=source.trust)
     except UntrustedFileError as error:

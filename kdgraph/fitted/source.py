@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.errors import DataError
+from kdgraph.extras import needs_library
 from kdgraph.fitted.columns import ANY_COLUMNS, ColumnError, ModelColumns
 from kdgraph.parameters import Unseen
 from kdgraph.persistence.zip_members import MAX_BYTES, ZipMembers
@@ -128,11 +129,9 @@ class ModelSource:
         """Return the error for a file that can run code when it is read."""
         return self.error(f"{problem}; {_TRUST.format(key=self.key)}")
 
-    def not_installed(self, library: str, extra: str) -> DataError:
-        """Return the error for a library that is not installed, with its extra of kdgraph."""
-        return self.error(
-            f"{library} is not installed; install the extra: pip install 'kdgraph[{extra}]'"
-        )
+    def not_installed(self, library: str) -> DataError:
+        """Return the error for a library that the model needs and that is not installed."""
+        return self.error(needs_library("", library))
 
 
 def names_function(path: str) -> bool:

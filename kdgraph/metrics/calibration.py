@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from kdgraph.metrics.inputs import Top, TopLabel
-from kdgraph.metrics.registry import METRICS, check_package, metric
+from kdgraph.metrics.registry import METRICS, check_library, metric
 from kdgraph.metrics.reliability_bins import (
     BinnedRows,
     BinningRule,
@@ -428,7 +428,7 @@ def _sum_over_pairs(confidence: np.ndarray, gap: np.ndarray, width: float) -> fl
     return total
 
 
-@metric("smooth ECE", better="lower", package=("relplot", "smooth"))
+@metric("smooth ECE", better="lower", library="relplot")
 def smooth_ece(y: np.ndarray, top_label: Top) -> float:
     """Measure the smooth calibration error of top-label confidence, in [0, 1].
 
@@ -466,7 +466,7 @@ def smooth_ece(y: np.ndarray, top_label: Top) -> float:
     >>> round(smooth_ece(y, proba), 4)  # doctest: +SKIP
     0.0902
     """
-    check_package(METRICS["smooth_ece"])
+    check_library(METRICS["smooth_ece"])
     from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]
 
     # relplot counts on a grid from 0 to 1, so rounding must not put a confidence beyond it.

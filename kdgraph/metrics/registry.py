@@ -15,12 +15,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
 
 from kdgraph.errors import ConfigError
+from kdgraph.extras import is_installed, needs_library
 from kdgraph.metrics.inputs import INPUTS, MODEL_OUTPUTS, check_inputs, n_rows
 
 _CACHE: ContextVar[dict[Hashable, dict[Any, Any]] | None] = ContextVar("_CACHE", default=None)
@@ -99,8 +99,8 @@ class Metric(Protocol[P]):
     is_table : bool
         True if the metric returns columns of equal lengths by name (a curve, a histogram, a map)
         instead of a number.
-    package : tuple of (str, str) or None
-        An optional package that the metric imports, and the extra of kdgraph that installs it
+    library : str or None
+        An optional library that the metric imports
         ("relplot", "smooth").
 
     Examples
@@ -119,7 +119,7 @@ class Metric(Protocol[P]):
     by_row: Callable[P, np.ndarray] | None
     stderr: Callable[P, float | None] | None
     is_table: bool
-    package: tuple[str, str] | None
+    library: str | None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Evaluate the metric."""
@@ -135,7 +135,7 @@ def metric(
     *,
     better: Better,
     unit: str | None = None,
-    package: tuple[str, str] | None = None,
+    library: str | None = None,
     stderr: Callable[..., float | None] | None = None,
 ) -> Callable[[Callable[P, float]], Metric[P]]:
     """Return a decorator that registers a function which returns a number.
@@ -150,8 +150,8 @@ def metric(
         Direction that is better; None if the number is only descriptive.
     unit : str, default=None
         Unit, such as "nats"; None for pure numbers.
-    package : tuple of (str, str), default=None
-        Optional package that the function imports, and the extra of kdgraph that installs it.
+    library : str, default=None
+        Optional library that the function imports, one of :mod:`kdgraph.extras`.
     stderr : callable, default=None
         Function of the same arguments that returns the standard error, or None.
 
@@ -168,7 +168,7 @@ def metric(
     def decorate(function: Callable[P, float]) -> Metric[P]:
         error = None if stderr is None else _with_checked_inputs(stderr)
         return _register(
-            _with_checked_inputs(function), label, better, unit, package=package, stderr=error
+            _with_checked_inputs(function), label, better, unit, library=library, stderr=error
         )
 
     return decorate
@@ -243,17 +243,16 @@ def mean_over_rows(
     return decorate
 
 
-def check_package(metric: Metric[...]) -> None:
-    """Check that the optional package of a metric is installed.
+def check_library(metric: Metric[...]) -> None:
+    """Check that the optional library of a metric is installed.
 
     Raises
     ------
     ConfigError
         If it is not; the message contains the command that installs it.
     """
-    if metric.package and find_spec(metric.package[0]) is None:
-        package, extra = metric.package
-        raise ConfigError(f"{metric.__name__} needs {package}: pip install 'kdgraph[{extra}]'")
+    if metric.library and not is_installed(metric.library):
+        raise ConfigError(needs_library(metric.__name__, metric.library))
 
 
 def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
@@ -276,7 +275,7 @@ def _register(
     by_row: Callable[P, np.ndarray] | None = None,
     stderr: Callable[P, float | None] | None = None,
     is_table: bool = False,
-    package: tuple[str, str] | None = None,
+    library: str | None = None,
 ) -> Metric[P]:
     result = cast(Metric[P], function)
     result.label, result.better, result.unit, result.by_row, result.is_table = (
@@ -286,7 +285,7 @@ def _register(
         by_row,
         is_table,
     )
-    result.stderr, result.package = stderr, package
+    result.stderr, result.library = stderr, library
     METRICS[result.__name__] = result
     return result
 
@@ -541,7 +540,7 @@ def check_metric(
     ------
     ConfigError
         If the metric or an option does not exist, a required input is not in ``available``, or an
-        optional package is not installed.
+        optional library is not installed.
 
     Examples
     --------
@@ -552,7 +551,7 @@ def check_metric(
     kdgraph.errors.ConfigError: ece needs the labels, which the OOD set does not have; ...
     """
     defaults = options_of(name)
-    check_package(METRICS[name])
+    check_library(METRICS[name])
     for option in options or {}:
         if option not in defaults:
             raise ConfigError(f"{name} has no option {_unknown(option, defaults)}")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.extras import missing_library, needs_library
 from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
 from kdgraph.persistence.sklearn_names import CLASSES, FUNCTIONS
 
@@ -94,6 +95,8 @@ def _import_checked(name: str, required_type: type) -> Any:
     try:
         target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError) as error:
+        if library := missing_library(error):
+            raise LoadError(needs_library("", library)) from error
         raise LoadError(f"cannot be read by this version (no {name}: {error})") from error
     # A module of the list may have imported a class or function of a module that is not listed.
     if (

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from kdgraph.errors import KdgError, UsageError
+from kdgraph.extras import needs_library
 
 _MAX_DETAIL_LENGTH = 200
 
@@ -422,11 +423,15 @@ def _pack_zip(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compres
         for k, array in enumerate(arrays):
             name, content = f"{k}.npy", _npy_bytes(_narrow_integers(array))
             entries.append([array.dtype.str, len(array), len(content)])
+            method = zipfile.ZIP_STORED
             if compress and len(content) >= _MIN_COMPRESSIBLE_SIZE:
-                compressed = _zstd_codec().compress(content, asbytes=True)
-                if len(compressed) < _MAX_COMPRESSED_FRACTION * len(content):
-                    name, content = f"{name}.zst", compressed
-            archive.writestr(zipfile.ZipInfo(name), content)
+                if (zstd := _zstd_codec()) is None:
+                    method = zipfile.ZIP_DEFLATED
+                else:
+                    compressed = zstd.compress(content, asbytes=True)
+                    if len(compressed) < _MAX_COMPRESSED_FRACTION * len(content):
+                        name, content = f"{name}.zst", compressed
+            archive.writestr(zipfile.ZipInfo(name), content, method, 1)
         text = json.dumps({**document, "arrays": entries}, allow_nan=False, separators=(",", ":"))
         archive.writestr(zipfile.ZipInfo("document.json"), text, zipfile.ZIP_DEFLATED, 1)
         archive.comment = UNSIGNED_END
@@ -464,8 +469,10 @@ def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size:
     if name in archive.namelist():
         file: Any = archive.open(name)
     else:
-        import pyarrow
-
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise LoadError(needs_library("", "pyarrow")) from error
         file = pyarrow.CompressedInputStream(
             pyarrow.BufferReader(_read_member(archive, f"{name}.zst", size)), "zstd"
         )
@@ -504,7 +511,12 @@ def _read_member(archive: zipfile.ZipFile, name: str, max_size: int) -> bytes:
 
 @cache
 def _zstd_codec() -> Any:
-    """Return zstd of level 1: a third of the time of higher levels, nearly their size."""
-    import pyarrow  # imported late, because it takes 0.1 s
+    """Return zstd of level 1: a third of the time of higher levels, nearly their size.
 
+    None without pyarrow, which the library does not require.
+    """
+    try:
+        import pyarrow  # imported late, because it takes 0.1 s
+    except ImportError:
+        return None
     return pyarrow.Codec("zstd", compression_level=1)

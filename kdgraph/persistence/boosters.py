@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.extras import needs_library
 from kdgraph.persistence.archive import LoadError
 from kdgraph.persistence.kinds import ValueCodec
 from kdgraph.persistence.lightgbm_files import rewrite_lightgbm
@@ -98,9 +99,7 @@ def codec_by_tag(tag: str) -> ValueCodec:
         try:
             return codec.from_parts(*parts)
         except ImportError as error:
-            raise LoadError(
-                f"needs {tag}, which is not installed; pip install 'kdgraph[boosting]'"
-            ) from error
+            raise LoadError(needs_library("", tag)) from error
         except Exception as error:  # each library has errors of its own
             is_missing = isinstance(error, LookupError)
             problem = "parts of it are missing" if is_missing else first_line(error)

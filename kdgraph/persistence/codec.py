@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.extras import needs_library
 from kdgraph.persistence import boosters
 from kdgraph.persistence.allowed import (
     BUILTIN_TYPES,
@@ -488,7 +489,9 @@ def _library_codec_by_tag(tag: str) -> Any:
     if tag in boosters.TAGS:
         return boosters.codec_by_tag(tag)
     if tag.startswith(("tensor", "parameter", "torch_")):
-        from kdgraph.persistence import tensors
-
+        try:
+            from kdgraph.persistence import tensors
+        except ModuleNotFoundError as error:
+            raise LoadError(needs_library("", "torch")) from error
         return tensors.TORCH_CODECS_BY_TAG[tag]
     raise ValueError(f"there is no kind of value named {tag!r}")

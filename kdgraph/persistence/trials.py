@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kdgraph.extras import is_installed, needs_library
 from kdgraph.persistence import catboost_trial
 from kdgraph.persistence.archive import LoadError
 
@@ -36,11 +37,15 @@ def try_catboost(content: bytes) -> None:
     ------
     LoadError
         If the process ends by a signal, or not in time: 50 seconds and one for each MB.
+    ModuleNotFoundError
+        If CatBoost is not installed.
 
     Examples
     --------
     >>> try_catboost(b"no model")  # CatBoost itself refuses it in a line
     """
+    if not is_installed("catboost"):
+        raise ModuleNotFoundError(needs_library("the model", "catboost"), name="catboost")
     digest = hashlib.sha256(content).digest()
     if digest in _passed:
         return

@@ -9,21 +9,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distributions, metadata, requires
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from kdgraph.runner.record import git_state, library_versions
 from kdgraph.runner.store import STORE_FOLDER
 from kdgraph.wording import counted
 
-EXTRAS = {
-    "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
-    "dask": ("distributed", "hydra/launcher=dask"),
-    "ray": ("ray", "hydra/launcher=ray"),
-    "encoders": ("transformers", "image models of Hugging Face as encoders"),
-    "smooth": ("relplot", "the metric smooth_ece"),
-}
-"""Extra → a module that it installs, and the purpose of the extra."""
+SUBSTITUTES = {"xgboost-cpu": "xgboost", "mlflow-skinny": "mlflow"}
+"""Distribution that an extra names → one that has the same modules, and serves as well."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -61,7 +59,7 @@ def check_up(out: Path) -> Iterator[Finding]:
         "python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}"
     )
     yield Finding("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
-    yield from (_extra(name) for name in EXTRAS)
+    yield from _extras()
     yield from (_cores(), _memory(), _gpu())
     yield _folder("outputs", out, "--out", lambda: _runs(out))
     yield _kernels()
@@ -77,20 +75,37 @@ def _kdgraph(version: str) -> str:
     return f"{version}, {source}; configs in {conf_dir()}"
 
 
-def _extra(name: str) -> Finding:
-    module, purpose = EXTRAS[name]
-    if _is_installed(module):
-        return Finding(f"extra {name}", "installed")
-    return Finding(
-        f"extra {name}", f"not installed; for {purpose}", f"pip install 'kdgraph[{name}]'"
-    )
-
-
-def _is_installed(module: str) -> bool:
+def _extras() -> Iterator[Finding]:
+    """Yield whether each extra of the installed kdgraph is installed, by its metadata."""
     try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+        names = metadata("kdgraph").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        yield Finding("extras", "unknown: kdgraph runs from a folder, without being installed")
+        return
+    for name in names:
+        missing = sorted(_missing_of_extra(name))
+        value = f"not installed: {', '.join(missing)}" if missing else "installed"
+        remedy = f"pip install 'kdgraph[{name}]'" if missing else ""
+        yield Finding(f"extra {name}", value, remedy)
+
+
+def _missing_of_extra(name: str) -> set[str]:
+    """Return the distributions of an extra, and of the extras that it names, that are absent."""
+    missing = set()
+    for text in requires("kdgraph") or []:
+        requirement = Requirement(text)
+        if requirement.marker is None or not requirement.marker.evaluate({"extra": name}):
+            continue
+        if requirement.name == "kdgraph":
+            missing |= set().union(*map(_missing_of_extra, requirement.extras))
+        elif not {requirement.name, SUBSTITUTES.get(requirement.name)} & _distributions():
+            missing.add(requirement.name)
+    return missing
+
+
+@cache
+def _distributions() -> frozenset[str]:
+    return frozenset(canonicalize_name(one.name) for one in distributions())
 
 
 def _cores() -> Finding:
@@ -115,8 +130,10 @@ def _memory() -> Finding:
 
 
 def _gpu() -> Finding:
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return Finding("GPU", "unknown without torch, which networks need")
     if not torch.cuda.is_available():
         return Finding("GPU", "none that torch can use; networks run on the CPU")
     devices = [

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,12 +93,19 @@ def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> st
 
     It is a hash of the stage's code and of that of all stages that it builds on, the fingerprint of
     its data, its config with all earlier ones, and the seed. Numbers belong to the libraries that
-    computed them, so their versions are part of the key too.
+    computed them, so their versions are part of the key too, None for one that is not installed.
     """
-    libraries = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
+    libraries = {name: _version(name) for name in ("numpy", "scikit-learn", "torch")}
     code = {name: CODE_SCHEMA[name] for name in (stage, *BUILDS_ON.get(stage, ()))}
     parts = [stage, code, data, config, seed, libraries]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def stage_rng(seed: int, stage: str) -> np.random.Generator:

@@ -9,7 +9,6 @@ without a tracker, or while it could not be reached.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from typing import Any
 
 from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.errors import UsageError
+from kdgraph.extras import is_installed, needs_library
 from kdgraph.runner.files import file_checksum, write_atomically
 from kdgraph.runner.run_dir import RECORD
 
@@ -41,11 +41,8 @@ def check_tracker(name: str | None) -> None:
     UsageError
         With the extra to install.
     """
-    if name is not None and importlib.util.find_spec(name) is None:
-        raise UsageError(
-            f"logger={name}: {name} is not installed; install the extra: pip install"
-            f" 'kdgraph[{name}]'"
-        )
+    if name is not None and not is_installed(name):
+        raise UsageError(needs_library(f"logger={name}", name))
 
 
 def log_runs(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> tuple[str, int]:

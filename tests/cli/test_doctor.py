@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,7 @@ def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, ope
         "kdgraph",
         "python",
         "libraries",
-        "extra cluster",
-        "extra dask",
-        "extra ray",
-        "extra encoders",
-        "extra smooth",
+        *(f"extra {name}" for name in metadata("kdgraph").get_all("Provides-Extra") or []),
         "cores",
         "memory",
         "GPU",

@@ -16,6 +16,7 @@ import pytest
 from kdgraph.base import FittedModel
 from kdgraph.cli.main import main
 from kdgraph.config import compose
+from kdgraph.data.text_format import exact_floats
 from kdgraph.deployment import model as deployed
 from kdgraph.persistence import load, save
 from kdgraph.runner.prediction import predict as predicting
@@ -154,7 +155,7 @@ def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, endi
     found = (
         pd.read_parquet("new.parquet")
         if ending == ".parquet"
-        else pd.read_csv("new.csv", float_precision="round_trip")
+        else pd.read_csv("new.csv", **exact_floats())
     )
     assert list(found) == [
         "row",

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.tables import TableFile
+from kdgraph.data.text_format import exact_floats
 from kdgraph.errors import DataError
 from tests.typed_frames import KINDS, frames, typed_frame
 
@@ -26,7 +27,7 @@ def write(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     frame = frame.assign(y=np.arange(len(frame)) % 2)
     if path.suffix == ".csv":
         frame.to_csv(path, index=False)
-        return pd.read_csv(path, float_precision="round_trip").drop(columns="y")
+        return pd.read_csv(path, **exact_floats()).drop(columns="y")
     frame.to_parquet(path)
     return pd.read_parquet(path).drop(columns="y")
 

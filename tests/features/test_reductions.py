@@ -172,9 +172,9 @@ def test_t_sne_of_three_rows_is_refused(features):
 
 
 def test_umap_needs_the_extra(features, monkeypatch):
-    monkeypatch.setattr("kdgraph.features.reductions.find_spec", lambda name: None)
+    monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)
     with pytest.raises(
-        ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"
+        ParameterError, match=r"^reduce=umap needs umap: pip install 'kdgraph\[umap\]'$"
     ):
         make_reduction("umap", 2, features, 0)
 

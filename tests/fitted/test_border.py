@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import kdgraph
 from kdgraph.data.tables import TableFile
+from kdgraph.data.text_format import exact_floats
 from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
 from tests.fitted.libraries import LIBRARIES, Library
@@ -33,7 +34,7 @@ SINGLE = 1e-6
 
 def read(path: Path) -> pd.DataFrame:
     if path.suffix == ".csv":
-        return pd.read_csv(path, float_precision="round_trip")
+        return pd.read_csv(path, **exact_floats())
     return pd.read_parquet(path)
 
 
@@ -215,7 +216,7 @@ def test_commands_predict_as_the_library_does(name, ending, kdg):
     assert code == 0, errors
     columns = ["probability_0", "probability_1"]
     atol = max(library.tolerance, SINGLE if expected.dtype == np.float32 else 0)
-    of_command = pd.read_csv("p.csv", float_precision="round_trip")[columns]
+    of_command = pd.read_csv("p.csv", **exact_floats())[columns]
     np.testing.assert_allclose(of_command, expected, rtol=0, atol=atol)
     in_python = kdgraph.load("r.kdg").predict_proba(read(path))
     np.testing.assert_allclose(in_python, expected, rtol=0, atol=atol)

@@ -42,7 +42,7 @@ def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
     "ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])]
 )
 def test_missing_relplot_is_reported_before_a_run(monkeypatch, ask) -> None:
-    monkeypatch.setattr("kdgraph.metrics.registry.find_spec", lambda name: None)
+    monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)
     with pytest.raises(ConfigError) as raised:
         ask()
     assert str(raised.value) == "smooth_ece needs relplot: pip install 'kdgraph[smooth]'"

@@ -270,9 +270,9 @@ def test_a_scheduler_that_is_not_there_is_named_with_the_way_out(tmp_path, monke
 
 
 def test_the_library_that_is_missing_is_named_before_anything_runs(monkeypatch):
-    from kdgraph.config import plan, planning
+    from kdgraph.config import plan
 
-    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)
     with pytest.raises(
         ConfigError, match=r"fit_on=dask needs distributed: pip install 'kdgraph\[dask\]'"
     ):

@@ -18,7 +18,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from kdgraph.cli.main import main
-from kdgraph.config import plan, planning
+from kdgraph.config import plan
 from kdgraph.errors import ConfigError, UsageError
 from kdgraph.runner import fit_workers, workers
 from kdgraph.runner.workers import LOST_TWICE, DaskWorkers, WorkerTask, worker_message, workers_of
@@ -192,7 +192,7 @@ def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_launcher_without_its_library_names_the_extra(engine, monkeypatch):
-    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)
     with pytest.raises(ConfigError) as caught:
         plan(["dataset=wine", f"hydra/launcher={engine}"])
     expected = f"hydra/launcher={engine} needs {ENGINES[engine]}: pip install 'kdgraph[{engine}]'"

@@ -15,6 +15,7 @@ from kdgraph.data.files.paths import path_argument
 from kdgraph.data.files.untyped_tables import untyped_table
 from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, DataNotAvailable
+from kdgraph.extras import needs_library
 from kdgraph.wording import first_line, some
 
 SPREADSHEET = ".xlsx"
@@ -46,9 +47,7 @@ def read_spreadsheet(path: Path, text_format: TextFormat) -> ParsedTable:
     try:
         import openpyxl  # noqa: F401
     except ImportError as error:
-        raise DataNotAvailable(
-            f"{path_argument(path)} needs openpyxl: pip install 'kdgraph[excel]'"
-        ) from error
+        raise DataNotAvailable(needs_library(path_argument(path), "openpyxl")) from error
     missing = {"na_values": text_format.missing_cells, "keep_default_na": False}
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:

@@ -17,6 +17,7 @@ from kdgraph.deployment.onnx_export import parents  # noqa: F401 - it registers 
 from kdgraph.deployment.onnx_export.components import log_density_of
 from kdgraph.deployment.onnx_export.confidence import confidence_of
 from kdgraph.deployment.onnx_export.graph import OnnxGraph, proba_of, refuse_export
+from kdgraph.extras import needs_library
 from kdgraph.persistence import SaveError
 
 
@@ -77,10 +78,7 @@ def export_onnx(model: Any, file: str | os.PathLike[str], *, parent: bool = True
     try:
         import onnx
     except ImportError as error:
-        raise SaveError(
-            "onnx is not installed, which writes ONNX files; the extra has it:"
-            " pip install 'kdgraph[onnx]'"
-        ) from error
+        raise SaveError(needs_library("writing an ONNX file", "onnx")) from error
     graph = OnnxGraph(with_parent=parent)
     component = _classifier_in(model)
     outputs: dict[str, str] = {}

@@ -1,5 +1,12 @@
 """Networks of torch as estimators of scikit-learn. Importing this package imports torch."""
 
+from kdgraph.extras import needs_library
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(needs_library(__name__, "torch"), name="torch") from error
+
 from kdgraph.parents.networks.autoencoder import ConvolutionalAutoencoder
 from kdgraph.parents.networks.checkpoint import TrainingProgress
 from kdgraph.parents.networks.classifier import NetworkClassifier, TorchClassifier

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdgraph.errors import UsageError
+from kdgraph.extras import needs_library
 from kdgraph.parents.networks.convolutional import residual_layers
 
 InitialWeights = Literal["pretrained", "random"]
@@ -259,9 +260,7 @@ def _from_transformers(
     try:
         transformers = _import_untyped("transformers")
     except ImportError as error:
-        raise UsageError(
-            f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'"
-        ) from error
+        raise UsageError(needs_library(f"model '{name}'", "transformers")) from error
     mean = std = None
     has_trained_pooler = True
     if weights == "random":
