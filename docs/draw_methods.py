@@ -52,11 +52,11 @@ from kdgraph.figures import (
 )
 from kdgraph.figures.confidence_curves import plot_confidence_by_class_from_run
 from kdgraph.figures.groups import GroupTable
+from kdgraph.figures.model_names import figure_names
 from kdgraph.figures.run_figures import RunFigureData
 from kdgraph.figures.style import figure_bytes
 from kdgraph.metrics import TopLabel, local_errors
 from kdgraph.runner.evaluate import evaluate
-from kdgraph.runner.run import figure_names
 from kdgraph.runner.stages import calibrate, fit, split
 
 DOCS = Path(__file__).resolve().parent

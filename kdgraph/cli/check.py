@@ -284,10 +284,10 @@ def _run_folds(
     option_of: Mapping[str, str],
 ) -> tuple[dict[str, list[Job]], dict[str, list[FinishedRun]]]:
     """Run each method in each fold; return jobs and runs of the methods without a failure."""
-    from kdgraph.cli.run import run_plan
     from kdgraph.config import plan
     from kdgraph.report.terminal import report_progress
     from kdgraph.results.records import FinishedRun
+    from kdgraph.runner.plan import run_plan
 
     first = args.seed * args.folds
     seeds = f"seed=range({first},{first + args.folds})"

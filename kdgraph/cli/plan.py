@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser, OverrideParser
-from kdgraph.cli.run import check_jobs, plan_runs
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -15,7 +14,10 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """Print the plan and return the exit code."""
-    planned = plan_runs(parser().parse(arguments))
+    args = parser().parse(arguments)
+    from kdgraph.runner.plan import check_jobs, plan_runs
+
+    planned = plan_runs(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
     from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
     from kdgraph.report.terminal import show, terminal_width

@@ -6,27 +6,22 @@ import argparse
 import io
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser, OverrideParser
 from kdgraph.errors import (
-    CannotWrite,
     ConfigError,
     DataNotAvailable,
     KdgError,
     RunFailed,
     UsageError,
 )
-from kdgraph.wording import counted, first_line, printable
+from kdgraph.wording import counted, first_line
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
-    from kdgraph.runner.availability import MissingData
-    from kdgraph.runner.monitoring import ProgressReporter
     from kdgraph.runner.sweep import Outcome
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -40,10 +35,12 @@ def main(arguments: list[str]) -> int:
     _check_views(args)
     if args.hydra_help:
         return _print_with_hydra(["--hydra-help"])
-    planned = plan_runs(args)
+    from kdgraph.runner.plan import plan_runs, run_plan
+
+    planned = plan_runs(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
     if args.cfg or args.info:
         return _print_with_hydra(arguments)
-    from kdgraph.report.terminal import report_progress
+    from kdgraph.report.terminal import print_missing_data, report_progress
     from kdgraph.runner.tracking import check_tracker
 
     # The first config refuses a value of ``logger`` that is none, also where all runs are done.
@@ -120,162 +117,6 @@ def _check_views(args: argparse.Namespace) -> None:
     if (args.resolve or args.package) and not args.cfg:
         option = "--resolve" if args.resolve else "--package"
         raise UsageError(f"{option} needs --cfg job")
-
-
-def plan_runs(args: argparse.Namespace) -> Plan:
-    """Return every job of the parsed arguments.
-
-    Jobs of a sweep have the run directory that the index knows from an earlier composition.
-    """
-    from kdgraph.config import plan
-    from kdgraph.runner.index import Index
-
-    planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
-    if not planned.multirun:
-        return planned
-    planned = planned.with_run_dirs(Index.of(planned).known())
-    for job in planned.jobs:
-        if job.known is None:
-            with _naming_job(job, planned):
-                _ = job.config  # composes it
-    return planned
-
-
-@contextmanager
-def _naming_job(job: Job, planned: Plan) -> Iterator[None]:
-    """Add the values of a job to an error of its config, unless the first job has the same.
-
-    Of a sweep over methods, for example, one may have no parameter of that name.
-    """
-    try:
-        yield
-    except ConfigError as error:
-        values = [f"{key}={value}" for key, value in job.swept.items()]
-        if job is planned.jobs[0] or all(value in str(error) for value in values):
-            raise
-        raise type(error)(f"{error} (run {' '.join(values)})") from error
-
-
-def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
-    """Check the config of each job before the first one runs, and index the plan.
-
-    A job that is done was checked when it ran, so it need not be among ``jobs``.
-    """
-    from kdgraph.config import check
-    from kdgraph.runner.index import Index
-
-    for job in jobs:
-        with _naming_job(job, planned):
-            check(job.config)
-    Index.of(planned).remember(job for job in planned.jobs if job.known is None)
-
-
-@dataclass(frozen=True)
-class PlanResult:
-    """Result of the jobs of a plan, in its order.
-
-    Attributes
-    ----------
-    outcomes : sequence of Outcome
-        Outcomes of the jobs that could be started.
-    before : set of Job
-        Jobs that were done before.
-    absent : mapping of str to MissingData
-        Run id → data that are not available.
-    """
-
-    outcomes: Sequence[Outcome]
-    before: set[Job]
-    absent: Mapping[str, MissingData]
-
-
-def run_plan(planned: Plan, reporter: ProgressReporter) -> PlanResult:
-    """Check all jobs, fetch their data, and run those that are not done.
-
-    Raises
-    ------
-    KdgError
-        If a config cannot be run, or the data of the only job are not available.
-    """
-    from kdgraph.runner.availability import fetch_all
-    from kdgraph.runner.run_dir import RunDir
-    from kdgraph.runner.sweep import Outcome, launch
-
-    todo, records = _split_by_record(planned, reporter.note)
-    for job in records:
-        RunDir(job.run_dir).break_stale_lock()
-    if todo:
-        reporter.begin(f"checking {counted(len(todo), 'run')}")
-    check_jobs(planned, todo)
-    _make_folders(todo)
-    reporter.begin("data")
-    absent = fetch_all(todo, reporter.note)
-    if absent and not planned.multirun:
-        raise next(iter(absent.values())).error
-    ended = launch(
-        planned, [job for job in todo if job.config.run_id not in absent], len(records), reporter
-    )
-    outcomes = [*ended, *(Outcome(job, record) for job, record in records.items())]
-    position = {job: k for k, job in enumerate(planned.jobs)}
-    return PlanResult(
-        sorted(outcomes, key=lambda outcome: position[outcome.job]), set(records), absent
-    )
-
-
-def print_missing_data(absent: Mapping[str, MissingData]) -> None:
-    """Print a line on stderr for each reason why data are missing."""
-    from kdgraph.runner.availability import by_reason
-
-    for reason, names in by_reason(absent.values()).items():
-        line = f"not runnable: {', '.join(names)} ({reason})"
-        print(f"kdg: {printable(line)}", file=sys.stderr)
-
-
-def _split_by_record(
-    planned: Plan, note: Callable[[str], None]
-) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
-    """Return the jobs to do, and the records of those that are done; ``force`` does all of them.
-
-    A damaged record counts as none, and ``note`` gets a line on it. For a single run, predictions
-    and tables are compared with the record too, and the run is made again where one of them has
-    changed; for a sweep, whose files may be gigabytes, they are not.
-    """
-    from kdgraph.runner.run_dir import ASIDE, RunDir
-
-    records: dict[Job, dict[str, Any]] = {}
-    for job in () if planned.force else planned.jobs:
-        folder = RunDir(job.run_dir)
-        if record := folder.record():
-            if (
-                not planned.multirun
-                and not folder.is_running
-                and (changed := folder.set_aside_changed(record))
-            ):
-                note(
-                    f"{job.run_dir}: {', '.join(changed)} changed since the run; set aside as"
-                    f" *{ASIDE}, and the run is made again"
-                )
-                continue
-            records[job] = record
-        elif damage := folder.damage():
-            note(damage)
-    return [job for job in planned.jobs if job not in records], records
-
-
-def _make_folders(todo: Sequence[Job]) -> None:
-    from kdgraph.runner.files import DISK_FULL, check_writable
-
-    for out in {job.config.out for job in todo}:
-        try:
-            check_writable(Path(out))
-        except CannotWrite as error:
-            reason = error.__cause__
-            if not isinstance(reason, OSError) or reason.errno in DISK_FULL:
-                raise
-            raise UsageError(
-                f"out must be a folder that files can be written to, got '{out}'"
-                f" ({reason.strerror})"
-            ) from error
 
 
 def _print_outcomes(
@@ -365,7 +206,6 @@ def _post_report(path: str, records: Sequence[Any]) -> str:
     wheel, the text is a line that names it.
     """
     from kdgraph.config.components import target_of
-    from kdgraph.errors import ConfigError
 
     try:
         function = target_of({"_target_": path}, "post_report")

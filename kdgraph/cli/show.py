@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import CommandParser, OverrideParser
-from kdgraph.cli.run import check_jobs, plan_runs
 
 if TYPE_CHECKING:
     from kdgraph.config import Plan
@@ -22,7 +21,9 @@ MEANING_COLUMN = 40
 def main(arguments: list[str]) -> int:
     """Print the config of a run, or what a sweep would do, and return the exit code."""
     args = parser().parse(arguments)
-    planned = plan_runs(args)
+    from kdgraph.runner.plan import check_jobs, plan_runs
+
+    planned = plan_runs(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
     check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview_run, sweep_summary
     from kdgraph.report.terminal import terminal_width

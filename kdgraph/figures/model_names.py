@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 _WHOLE_NAMES = {
     "catboost": "CatBoost",
@@ -118,6 +119,30 @@ def paper_names(names: Iterable[str], parents: Collection[str] = ()) -> dict[str
     spelt_out = {name: paper_name(name, parents) for name in names}
     is_distinct = len(set(spelt_out.values())) == len(spelt_out)
     return spelt_out if is_distinct else {name: name for name in spelt_out}
+
+
+def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of parent and calibrated model in figures; two different names.
+
+    Parameters
+    ----------
+    parent : mapping
+        Node of the parent.
+    after : mapping
+        Group → node of each component after it.
+    """
+    parent_name = paper_name(str(parent["name"]))
+    # A gate has the name of the quantity that it thresholds, so the word "gate" follows it.
+    components = (
+        f"{str(node['name']).replace('_', ' ')} gate"
+        if group == "gate"
+        else paper_name(node["name"])
+        for group, node in after.items()
+        if node["name"] != "none"
+    )
+    label = " + ".join(components) or paper_name("none")
+    label = label[:1].upper() + label[1:] if label.endswith(" gate") else label
+    return parent_name, label if label != parent_name else f"{label} (calibrated)"
 
 
 def _spelt_out(key: str) -> str:

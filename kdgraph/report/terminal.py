@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from shutil import get_terminal_size
@@ -19,6 +19,8 @@ from kdgraph.wording import printable, significant
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+    from kdgraph.runner.availability import MissingData
 
 _BAR = 10
 """Characters of a bar: with it, the epoch and the time left fit into 80 columns."""
@@ -159,3 +161,18 @@ def _bar(n: int, total: int) -> str:
 
 def _time_left(seconds: float) -> str:
     return f"about {timedelta(seconds=round(seconds))} left"
+
+
+def print_missing_data(absent: Mapping[str, MissingData]) -> None:
+    """Print a line on stderr for each reason why data are missing.
+
+    Parameters
+    ----------
+    absent : mapping of str to MissingData
+        Run id → data that are not available.
+    """
+    from kdgraph.runner.availability import by_reason  # reads data, which a table needs not
+
+    for reason, names in by_reason(absent.values()).items():
+        line = f"not runnable: {', '.join(names)} ({reason})"
+        print(f"kdg: {printable(line)}", file=sys.stderr)

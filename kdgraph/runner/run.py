@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,32 +164,6 @@ def _run_stages(
         return make_record(config, splits, results, learnt, files, stages.entries)
 
 
-def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of parent and calibrated model in figures; two different names.
-
-    Parameters
-    ----------
-    parent : mapping
-        Node of the parent.
-    after : mapping
-        Group → node of each component after it.
-    """
-    from kdgraph.figures.model_names import paper_name
-
-    parent_name = paper_name(str(parent["name"]))
-    # A gate has the name of the quantity that it thresholds, so the word "gate" follows it.
-    components = (
-        f"{str(node['name']).replace('_', ' ')} gate"
-        if group == "gate"
-        else paper_name(node["name"])
-        for group, node in after.items()
-        if node["name"] != "none"
-    )
-    label = " + ".join(components) or paper_name("none")
-    label = label[:1].upper() + label[1:] if label.endswith(" gate") else label
-    return parent_name, label if label != parent_name else f"{label} (calibrated)"
-
-
 def _draw_figures(
     config: RunConfig,
     contents: tuple[Splits, Evaluation, tuple[FittedModel, FittedModel]],
@@ -199,6 +172,7 @@ def _draw_figures(
     """Draw the config's figures, as far as the run has their contents; return the files' names."""
     if not config.drawn:
         return []
+    from kdgraph.figures.model_names import figure_names
     from kdgraph.figures.run_figures import RunFigureData
 
     _warn_of_tables_without_metric(config)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.figures.model_names import paper_name
-from kdgraph.runner.run import figure_names
+from kdgraph.figures.model_names import figure_names, paper_name
 
 
 @pytest.mark.parametrize(
