@@ -31,6 +31,7 @@ from kdgraph.config.run_config import (
     Protocol,
     RunConfig,
     method_label,
+    method_options,
     run_id,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "file_digests",
     "files_read",
     "method_label",
+    "method_options",
     "plan",
     "reads",
     "refuse_changed",

@@ -53,6 +53,7 @@ from kdgraph.config.run_config import (
     RunConfig,
     calibration_way,
     method_label,
+    method_options,
 )
 from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
 from kdgraph.containment import is_inner_name
@@ -458,13 +459,15 @@ class Composer:
                 )
         for group in COMPONENTS:
             check_option(group, options.get(group) or "", nodes[group], self.folders)
+        preset = self._preset_nodes(nodes, options, overrides)
         return RunConfig(
             **{
                 **nodes,
                 "dataset": self._unscaled_for_fitted(nodes, overrides),
                 "calibration": calibration_way(nodes),
             },
-            method=self._label(nodes, options, overrides),
+            method=method_label(nodes, options.get("method"), preset),
+            method_options=method_options(nodes, preset),
             origin=Origin(
                 tuple(override for override in overrides if not self._is_how_to_run(override)),
                 options.get("experiment"),
@@ -491,19 +494,18 @@ class Composer:
     def _is_how_to_run(self, override: str) -> bool:
         return _root(self.parse(override)) in {"hydra", *HOW_TO_RUN}
 
-    def _label(
+    def _preset_nodes(
         self, nodes: Mapping[str, Any], options: Mapping[str, str], overrides: Sequence[str]
-    ) -> str:
-        """Return the label of a method: that of its preset where the preset was not changed.
+    ) -> Mapping[str, Any]:
+        """Return the nodes of the preset of a method, with which its label is compared.
 
-        Most overrides cannot change it, as their files show. Else it is compared with the preset
-        alone, which takes a composition.
+        Most overrides cannot change them, as their files show. Else the preset is composed alone.
         """
         preset, explicit = options.get("method"), self._explicit(overrides)
         if not preset or all(self._leaves_methods_alone(word, explicit) for word in overrides):
-            return method_label(nodes, preset, nodes)
+            return nodes
         choices = (f"method={preset}", f"network={options.get('network')}")
-        return method_label(nodes, preset, self._composition(choices, of_many=False).resolved)
+        return self._composition(choices, of_many=False).resolved
 
     def _leaves_methods_alone(self, override: str, explicit: frozenset[str]) -> bool:
         """Return whether an override chooses a method, or changes no node of one."""

@@ -112,6 +112,8 @@ class RunConfig:
         Metrics and figures, with their options.
     method : str
         Label of the parent and of what is fitted after it; see :func:`method_label`.
+    method_options : mapping
+        Options in which these differ from the label's preset; see :func:`method_options`.
     calibration : {"held_out", "oob", "cross_fit"}
         Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
     cv : int
@@ -173,6 +175,7 @@ class RunConfig:
     post_report: str | None = None
     logger: Logger | None = None
     method: str = ""
+    method_options: Mapping[str, Any] = field(default_factory=dict)
     origin: Origin = field(default=Origin(), compare=False)
 
     def __post_init__(self) -> None:
@@ -304,10 +307,11 @@ def method_label(
 ) -> str:
     """Return the label of a method.
 
-    It is the last part of the preset's name if parent and what is fitted after it are in ``nodes``
-    as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it
-    has a suffix where a method was fitted on test rows, as in its paper, and where it was
-    calibrated in another way than its preset prescribes: ``kdf-cross_fit``.
+    It is the last part of the preset's name if parent and what is fitted after it are the same
+    components in ``nodes`` as in ``preset_nodes``, whatever their options, else
+    ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it has a suffix where a method was
+    fitted on test rows, as in its paper, and where it was calibrated in another way than its preset
+    prescribes: ``kdf-cross_fit``.
 
     Examples
     --------
@@ -318,9 +322,7 @@ def method_label(
     >>> method_label(nodes, "gated_isotonic", nodes)
     'gated_isotonic'
     """
-    is_preset = bool(preset) and all(
-        nodes.get(part) == preset_nodes.get(part) for part in ("parent", *AFTER)
-    )
+    is_preset = bool(preset) and _components(nodes) == _components(preset_nodes)
     usual = preset_nodes.get("calibration", AUTO) if is_preset else AUTO
     way = calibration_way(nodes)
     end = "" if way == calibration_way({**nodes, "calibration": usual}) else f"-{way}"
@@ -330,3 +332,34 @@ def method_label(
     names = [str((nodes.get(part) or {}).get("name", "none")) for part in AFTER]
     after = [name for name in names if name != "none"] or ["none"]
     return "-".join([str((nodes["parent"] or {}).get("name", "none")), *after]) + end
+
+
+def method_options(nodes: Mapping[str, Any], preset_nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options in which a method differs from its preset, by dotted key.
+
+    None of them is one whose components differ, which :func:`method_label` names.
+
+    Examples
+    --------
+    >>> from kdgraph.config import compose
+    >>> preset, changed = compose([]), compose(["parent.n_estimators=100", "calibrator.k=2"])
+    >>> method_options(changed.science(), preset.science())
+    {'parent.n_estimators': 100, 'calibrator.k': 2}
+    """
+    if _components(nodes) != _components(preset_nodes):
+        return {}
+    options: dict[str, Any] = {}
+    for part in ("parent", *AFTER):
+        node, usual = nodes.get(part) or {}, preset_nodes.get(part) or {}
+        options |= {
+            f"{part}.{key}": node.get(key)
+            for key in dict.fromkeys([*node, *usual])
+            if node.get(key) != usual.get(key)
+        }
+    return options
+
+
+def _components(nodes: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Return name and target of parent and what is fitted after it; "none" where nothing is."""
+    parts = [nodes.get(part) or {} for part in ("parent", *AFTER)]
+    return [(part.get("name", "none"), part.get("_target_")) for part in parts]

@@ -198,15 +198,16 @@ def _parent_name(run: SweepRun) -> str:
 def _method_name(run: SweepRun) -> str:
     """Return the name of the method with its swept settings.
 
-    With these, the name of the chosen method stays the same whatever their values, one of which may
-    be the preset's own; the record's name would change with them.
+    These have one form whatever their values, one of which may be the preset's own.
     """
     settings = _settings(run, "preprocess", *MODEL_COMPONENTS)
-    if not settings:
-        return method_name(run.record)
-    composed = "-".join([str(run.record["parent"]), *post_hoc_names(run.record)])
-    name = method_name({**run.record, "method": run.swept.get("method", composed)})
-    return " ".join([name, *settings])
+    swept = {key.lstrip("+") for key in run.swept}
+    options = {
+        key: value
+        for key, value in (run.record.get("method_options") or {}).items()
+        if key not in swept
+    }
+    return " ".join([method_name({**run.record, "method_options": options}), *settings])
 
 
 def _method_choices(run: SweepRun) -> Sequence[str]:

@@ -7,7 +7,7 @@ two settings with one name, each gets the keys of the config in which they diffe
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,6 +265,8 @@ class _Setting:
         Groups that make the setting.
     always : bool
         True if the differing keys belong to the name even where names differ.
+    named : collection of str
+        Keys that the name contains already.
     """
 
     name: str
@@ -272,6 +274,7 @@ class _Setting:
     context: Hashable
     config: Mapping[str, Any]
     always: bool = False
+    named: Collection[str] = ()
 
 
 def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
@@ -302,7 +305,11 @@ def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
         key = setting.name, setting.family, text
         if key not in full_names:
             is_ambiguous = (setting.family, setting.name) in ambiguous
-            named_keys = keys.get(setting.family, {}) if is_ambiguous else {}
+            named_keys = [
+                key
+                for key in (keys.get(setting.family, {}) if is_ambiguous else ())
+                if key not in setting.named
+            ]
             full_names[key] = " ".join([setting.name, *_key_values(setting.config, named_keys)])
     return [
         full_names[setting.name, setting.family, text]
@@ -310,7 +317,7 @@ def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
     ]
 
 
-def _key_values(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
+def _key_values(config: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
     values = {key: config_value({"config": config}, key) for key in keys}
     return [
         value if key == f"parent.{_ROWS}" else f"{key.removeprefix('dataset.')}={value_text(value)}"
@@ -352,8 +359,9 @@ def _nodes_of(record: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any
 def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     """Return the setting of a method.
 
-    The name of a preset stands for its settings, ``<parent>-<calibrator>`` does not. With the paper
-    protocol a method may have been fitted on OOD rows, so the choice of these is part of it.
+    The name of a preset, with the options that were changed, stands for its settings;
+    ``<parent>-<calibrator>`` does not. With the paper protocol a method may have been fitted on OOD
+    rows, so the choice of these is part of it.
     """
     family = (record["protocol"], *(component_name(record, part) for part in MODEL_COMPONENTS))
     is_composed = record["method"] == method_label(record["config"], None, {})
@@ -361,7 +369,14 @@ def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     config = _nodes_of(record, groups) | _outlier_group(record)
     if calibration_mode(record) == "cross_fit":
         config["calibration"] = {"cv": record["config"].get("cv")}
-    return _Setting(method_name(record), family, dataset, config, always=is_composed)
+    return _Setting(
+        method_name(record),
+        family,
+        dataset,
+        config,
+        always=is_composed,
+        named=record.get("method_options") or (),
+    )
 
 
 def _parent_setting(record: Mapping[str, Any], dataset: str) -> _Setting:

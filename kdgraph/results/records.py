@@ -133,16 +133,22 @@ def uses_paper_protocol(record: Mapping[str, Any]) -> bool:
 
 
 def method_name(record: Mapping[str, Any]) -> str:
-    """Return the method as tables name it.
+    """Return the method as tables name it, with the options that its preset does not have.
 
     Examples
     --------
     >>> method_name({"method": "pit-as_in_paper", "protocol": "paper"})
     'pit (paper protocol)'
+    >>> options = {"parent.n_estimators": 100}
+    >>> method_name({"method": "kdf", "method_options": options, "protocol": "held_out"})
+    'kdf (parent.n_estimators=100)'
     """
-    if not uses_paper_protocol(record):
-        return str(record["method"])
-    return f"{str(record['method']).removesuffix(METHOD_ENDS['paper'])} {PAPER_PROTOCOL}"
+    name, options = str(record["method"]), record.get("method_options") or {}
+    end = ""
+    if uses_paper_protocol(record):
+        name, end = name.removesuffix(METHOD_ENDS["paper"]), f" {PAPER_PROTOCOL}"
+    values = " ".join(f"{key}={value_text(value)}" for key, value in options.items())
+    return (f"{name} ({values})" if values else name) + end
 
 
 def calibration_mode(record: Mapping[str, Any]) -> str:

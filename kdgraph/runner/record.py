@@ -120,6 +120,7 @@ def make_record(
             "parent": config.parent["name"],
             **{group: node["name"] for group, node in config.after.items()},
             "method": config.method,
+            "method_options": config.method_options,
             "protocol": config.protocol,
             "seed": config.seed,
             "config": config.science(),

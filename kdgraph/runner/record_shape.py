@@ -312,5 +312,5 @@ _RECORD = _fields(
         "git": _or_null(_node),
         "host": _node,
     },
-    {OPTIONAL: _name, "store": _mapping_of(_name)},
+    {OPTIONAL: _name, "method_options": _node, "store": _mapping_of(_name)},
 )

@@ -268,7 +268,7 @@ def test_run_prints_a_plain_table_and_the_second_time_the_same(kdg):
     assert any(
         "confidence at radius 2" in line and line.endswith("prior 0.500") for line in metrics
     )
-    assert files.startswith("outputs/spiral/random_forest-kdf/") and files.endswith(
+    assert files.startswith("outputs/spiral/kdf/") and files.endswith(
         "   result.json   predictions.parquet"
     )
     code, again, _ = kdg("run", *TINY)
@@ -303,7 +303,7 @@ def test_a_sweep_ends_with_one_table(kdg):
     )
     assert [line.split()[0] for line in circle.splitlines()[2:]] == [
         "random_forest",
-        "random_forest-isotonic",
+        "isotonic",
     ]
     assert spiral.count("±") > 4 and out.endswith("8 runs in outputs\n")
 

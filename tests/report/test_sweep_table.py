@@ -218,21 +218,24 @@ def test_other_swept_settings_have_different_names():
         f"spiral dataset.n_train={n} · 3 seeds (0–2) · mean ± standard deviation · prior 0.500"
         for n in (10, 20)
     ]
-    assert text.count("\n  forest-kdf calibrator.alpha=0.1") == 2
+    assert text.count("\n  kdf calibrator.alpha=0.1") == 2
 
 
 def test_rows_that_a_setting_distinguishes_have_one_name():
-    """The preset's own value is one of those swept, so the labels of the runs differ."""
-    found = [("kdf", "0.005"), ("forest-kdf", "0.1")]
+    """The preset's own value is one of those swept, so one of the runs has changed options."""
+    options = {"0.005": {}, "0.1": {"calibrator.alpha": 0.1}}
     chosen = [
-        SweepRun(record(0, label), {"method": "kdf", "calibrator.alpha": alpha})
-        for label, alpha in found
+        SweepRun(record(0) | {"method_options": changed}, {"calibrator.alpha": alpha})
+        for alpha, changed in options.items()
     ]
-    assert [f"kdf calibrator.alpha={alpha}" in sweep_table(chosen) for _, alpha in found] == [
-        True,
-        True,
-    ]
-    assert "forest-kdf" not in sweep_table(chosen)
+    table = sweep_table(chosen)
+    assert all(f"\n  kdf calibrator.alpha={alpha}" in table for alpha in options)
+    assert "(calibrator" not in table
+
+
+def test_options_that_are_not_swept_follow_the_method():
+    changed = record(0) | {"method_options": {"parent.n_estimators": 7}}
+    assert "\n  kdf (parent.n_estimators=7)" in sweep_table([SweepRun(changed), SweepRun(changed)])
 
 
 def test_a_sweep_folds_to_the_width_of_the_terminal():

@@ -67,6 +67,20 @@ def test_a_composed_name_contains_its_settings_if_a_preset_has_the_same_componen
     ]  # alone it needs none
 
 
+def test_a_preset_with_other_options_keeps_its_name_beside_them(record, found) -> None:
+    changed = record("a", config={"calibrator.alpha": 1.0})
+    changed["method_options"] = {"calibrator.alpha": 1.0}
+    assert [run.method for run in name_runs(found([record("a"), changed]))] == [
+        "kdf",
+        "kdf (calibrator.alpha=1.0)",
+    ]
+    scaled = record("a", config={"calibrator.alpha": 1.0, "preprocess.scale": "none"})
+    scaled["method_options"] = {"calibrator.alpha": 1.0}
+    names = [run.method for run in name_runs(found([record("a"), changed, scaled]))]
+    assert len(set(names)) == 3 and all(name.count("alpha") <= 1 for name in names)
+    assert names[2].startswith("kdf (calibrator.alpha=1.0) preprocess")
+
+
 def test_detectors_and_recalibrators_are_parts_of_a_method(record, found) -> None:
     changed = {"detector.repeats": 5}
     tood = [

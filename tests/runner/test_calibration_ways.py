@@ -213,9 +213,9 @@ def test_labels_name_the_way_where_it_is_not_that_of_the_preset():
         ("method=kdf", "calibration=cross_fit"): "kdf-cross_fit",
         ("method=isotonic",): "isotonic",
         ("method=isotonic", "calibration=oob"): "isotonic-oob",
-        ("method=kdf", "calibrator.alpha=0.1"): "random_forest-kdf",
+        ("method=kdf", "calibrator.alpha=0.1"): "kdf",
         ("method=kdf", "parent=extra_trees"): "extra_trees-kdf",
-        ("method=kdf", "calibrator.variant=paper"): "random_forest-kdf",
+        ("method=kdf", "calibrator.variant=paper"): "kdf",
         ("method=random_forest",): "random_forest",
         ("method=random_forest", "calibration=held_out"): "random_forest-held_out",
     }
