@@ -48,7 +48,7 @@ def test_the_record_is_complete(small):
     config, record = small
     what = (
         "schema code run_id overrides experiment config_dir reads dataset parent calibrator gate detector recalibrator method"
-        " protocol seed config"
+        " method_options protocol seed config"
     )
     found = "metrics about_metrics ood_sets learnt files store"
     assert list(record) == [
