@@ -29,7 +29,7 @@ test: lint  ## install, check style and types, run the quick tests
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
 
-installs:  ## try the library alone, the wheel, and the lowest and newest requirements (6 minutes)
+installs:  ## try the library alone, the wheel, and the lowest and newest requirements
 	@$(PYTHON) scripts/check_installs.py library wheel floors newest
 
 bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)

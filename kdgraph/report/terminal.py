@@ -171,7 +171,7 @@ def print_missing_data(absent: Mapping[str, MissingData]) -> None:
     absent : mapping of str to MissingData
         Run id → data that are not available.
     """
-    from kdgraph.runner.availability import by_reason  # reads data, which a table needs not
+    from kdgraph.runner.availability import by_reason  # imports readers of data
 
     for reason, names in by_reason(absent.values()).items():
         line = f"not runnable: {', '.join(names)} ({reason})"
