@@ -49,7 +49,7 @@ NonNegative = Annotated[float, Range(0)]
 """A number from 0."""
 Fraction = Annotated[float, Range(0, 1, "right")]
 """A share in (0, 1]."""
-Share = Annotated[float, Range(0, 1, "both")]
+ClosedFraction = Annotated[float, Range(0, 1, "both")]
 """A share in [0, 1]."""
 OpenFraction = Annotated[float, Range(0, 1, "neither")]
 """A share in (0, 1)."""

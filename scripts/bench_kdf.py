@@ -25,10 +25,11 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph import KernelDensityForest
 from kdgraph.data.simulations import Spiral
 from kdgraph.density.posterior import EXPONENT_FACTOR_GRID
-from kdgraph.density.variants import VariantName
+from kdgraph.density.published import PaperForest
 
 CALIBRATION_PER_TRAIN = 0.43
-BARS: dict[VariantName, dict[int, float]] = {
+VERSIONS = {"kdgraph": KernelDensityForest, "paper": PaperForest}
+BARS: dict[str, dict[int, float]] = {
     "kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4},
     "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0},
 }
@@ -80,13 +81,13 @@ def blobs(n: int) -> tuple[np.ndarray, ...]:
 
 
 def against_forest(
-    name: str, data: tuple[np.ndarray, ...], forest, variant: VariantName, forest_seconds: float
+    name: str, data: tuple[np.ndarray, ...], forest, version: str, forest_seconds: float
 ) -> float:
-    """Print fit and predict times of one variant on a fitted ``forest`` as ratios to its own;
+    """Print fit and predict times of one version on a fitted ``forest`` as ratios to its own;
     returns the fit's seconds.
     """
     X, y, X_calibration, y_calibration, X_test, _ = data
-    kdf = KernelDensityForest(FrozenEstimator(forest), variant=variant, n_jobs=N_JOBS)
+    kdf = VERSIONS[version](FrozenEstimator(forest), n_jobs=N_JOBS)
     fit_seconds = seconds(
         lambda: kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration),
         _repeats(len(X)),
@@ -94,11 +95,11 @@ def against_forest(
     predict = seconds(lambda: kdf.predict_proba(X_test), 7) / seconds(
         lambda: forest.predict_proba(X_test), 7
     )
-    bar = BARS[variant].get(len(X)) if name == "spiral" else SEPARABLE_BAR
+    bar = BARS[version].get(len(X)) if name == "spiral" else SEPARABLE_BAR
     ratio = f"{fit_seconds / forest_seconds:5.2f}×{f' (bar {bar:.2f})' if bar else '':<12}"
     fit = f"forest {forest_seconds:6.2f} s   fit {fit_seconds:6.2f} s = {ratio}"
     print(
-        f"{name:>14} {len(X):>6} {variant:>8}   {fit}   predict 1,000 rows {predict:4.2f}× (bar"
+        f"{name:>14} {len(X):>6} {version:>8}   {fit}   predict 1,000 rows {predict:4.2f}× (bar"
         f" {PREDICT_BAR:.0f})",
         flush=True,
     )
@@ -141,30 +142,30 @@ def spirals(rows: list[int]) -> None:
     """The spiral at every size, with the exponent at which the fit's time grows from 4,000 rows
     on.
     """
-    times: dict[VariantName, dict[int, float]] = {variant: {} for variant in BARS}
+    times: dict[str, dict[int, float]] = {version: {} for version in BARS}
     for n in rows:
         data = spiral(n)
         forest = RandomForestClassifier(500, n_jobs=N_JOBS, random_state=0)
         forest_seconds = seconds(
             lambda forest=forest, data=data: forest.fit(*data[:2]), _repeats(n)
         )
-        for variant in BARS:
-            times[variant][n] = against_forest("spiral", data, forest, variant, forest_seconds)
+        for version in BARS:
+            times[version][n] = against_forest("spiral", data, forest, version, forest_seconds)
         if n == NAIVE_ROWS:
             naive = naive_seconds(data, forest)
             ratios = ", ".join(
-                f"{variant} is {naive / measured[n]:.0f} times as fast"
-                for variant, measured in times.items()
+                f"{version} is {naive / measured[n]:.0f} times as fast"
+                for version, measured in times.items()
             )
             print(
                 f"{'':>14} {n:>6}    naive   {naive:6.2f} s: {ratios} (bar {NAIVE_BAR})", flush=True
             )
-    for variant, measured in times.items():
+    for version, measured in times.items():
         large = {n: spent for n, spent in measured.items() if n >= NAIVE_ROWS}
         if len(large) > 1:
             exponent = np.polyfit(np.log(list(large)), np.log(list(large.values())), 1)[0]
             print(
-                f"{variant}: time grows as n^{exponent:.2f} from {min(large):,} to {max(large):,}"
+                f"{version}: time grows as n^{exponent:.2f} from {min(large):,} to {max(large):,}"
                 " rows"
             )
 
@@ -178,34 +179,34 @@ def separable(n: int) -> None:
     for name, kind in forests.items():
         forest = kind(500, n_jobs=N_JOBS, random_state=0)
         forest_seconds = seconds(lambda forest=forest: forest.fit(*data[:2]))
-        for variant in BARS:
-            against_forest(name, data, forest, variant, forest_seconds)
+        for version in BARS:
+            against_forest(name, data, forest, version, forest_seconds)
 
 
 def memory(rows: list[int]) -> None:
     """Peak memory of the fit above what the process held before, each in a process of its own, and
     how it grows.
     """
-    for variant in BARS:
+    for version in BARS:
         peaks = [
-            float(subprocess.check_output([sys.executable, __file__, "--peak", variant, str(n)]))
+            float(subprocess.check_output([sys.executable, __file__, "--peak", version, str(n)]))
             for n in rows
         ]
         exponent = np.polyfit(np.log(rows), np.log(peaks), 1)[0]
         found = ", ".join(f"{peak:.0f} MB at {n:,}" for n, peak in zip(rows, peaks, strict=True))
         print(
-            f"{variant}: peak memory of the fit {found} (bar {MEMORY_BAR_MB} MB at 50,000), grows"
+            f"{version}: peak memory of the fit {found} (bar {MEMORY_BAR_MB} MB at 50,000), grows"
             f" as n^{exponent:.2f}",
             flush=True,
         )
 
 
-def print_peak(variant: VariantName, n: int) -> None:
+def print_peak(version: str, n: int) -> None:
     """What :func:`memory` asks its processes for."""
     X, y, X_calibration, y_calibration, *_ = spiral(n)
     warm_up()
     forest = FrozenEstimator(RandomForestClassifier(500, n_jobs=N_JOBS, random_state=0).fit(X, y))
-    kdf = KernelDensityForest(forest, variant=variant, n_jobs=N_JOBS)
+    kdf = VERSIONS[version](forest, n_jobs=N_JOBS)
     print(peak_mb(lambda: kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)))
 
 
@@ -231,7 +232,7 @@ def main() -> None:
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak:
-        print_peak(cast("VariantName", arguments.peak[0]), int(arguments.peak[1]))
+        print_peak(cast("str", arguments.peak[0]), int(arguments.peak[1]))
         return
     warm_up()
     spirals(arguments.rows)

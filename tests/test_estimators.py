@@ -43,6 +43,7 @@ from kdgraph.calibration.top_label import (
     TemperatureScaling,
     VennAbers,
 )
+from kdgraph.density.published import Figure1Forest, Figure1Network, PaperForest, ReferenceForest
 from kdgraph.detection import GraphDensity, Mahalanobis, ScoreGate
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
@@ -107,12 +108,12 @@ class GroupWiseByPosition(GroupWise):
 
 PUBLISHED = [
     *(
-        KernelDensityForest(forest(20), variant=variant, random_state=0)
-        for variant in ("paper", "reference", "figure1")
+        version(forest(20), random_state=0)
+        for version in (PaperForest, ReferenceForest, Figure1Forest)
     ),
-    KernelDensityNetwork(network(), variant="figure1", random_state=0),
+    Figure1Network(network(), random_state=0),
 ]
-"""Variants that reproduce papers; each differs from the others by one function."""
+"""Published versions of the kernel density graph."""
 QUICK = {"sts": TemperatureScaling(None), "isotonic": IsotonicConfidence(None, pool=10.0)}
 """Candidates that are fitted in 10 ms, without the choice among pools of the default ones."""
 ESTIMATORS = [
@@ -252,13 +253,11 @@ def test_scikit_learn_checks_without_held_out_rows(estimator, check):
 @pytest.mark.slow
 @with_checks(
     PUBLISHED,
-    expected_failed_checks=lambda e: (
-        PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES
-    ),
+    expected_failed_checks=lambda e: PAPER if isinstance(e, PaperForest) else EXPECTED_FAILURES,
     already_checked=ESTIMATORS,
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
-def test_scikit_learn_checks_of_published_variants(estimator, check):
+def test_scikit_learn_checks_of_published_versions(estimator, check):
     check(estimator)
 
 

@@ -26,13 +26,8 @@ from experiments.common.markdown import head, line, number, signed
 from kdgraph.base import Rows
 from kdgraph.config import plan
 from kdgraph.data.splits import Splits
-from kdgraph.density.posterior import (
-    EXPONENT_FACTOR_GRID,
-    additive_smoothing,
-    clipped_nll,
-    search_query_posterior,
-    temper,
-)
+from kdgraph.density.likelihood import clipped_nll
+from kdgraph.density.posterior import PosteriorParameters, fit_posterior
 from kdgraph.runner import stages
 
 TABLES = (
@@ -93,7 +88,7 @@ def losses(
     leaves = np.concatenate([train.leaves, calibration.leaves])
     labels = reference.one_hot(n_classes)
     prior = train.rows.one_hot(n_classes).mean(axis=0)
-    exponents = EXPONENT_FACTOR_GRID * np.log(len(reference))
+    exponents = PosteriorParameters().exponents(len(reference))
 
     def masses(of: Sample, *, without_itself: bool) -> np.ndarray:
         K = similarity(of.leaves, leaves, weights)
@@ -105,20 +100,18 @@ def losses(
     calibration_masses = masses(calibration, without_itself=True)
     test_masses = masses(test, without_itself=False)
     result = {}
-    shares: dict[str, float | Literal["auto"]] = {"alone": 0.0, "mixed": "auto"}
-    for name, share in shares.items():
-        best = search_query_posterior(
-            lambda rows: calibration_masses[rows],
+    weights_of_parent: dict[str, float | Literal["auto"]] = {"alone": 0.0, "mixed": "auto"}
+    for name, weight in weights_of_parent.items():
+        best = fit_posterior(
+            lambda _: lambda rows: calibration_masses[rows],
             calibration.vote,
             calibration.rows,
             prior,
-            exponents=exponents,
-            vote_share=share,
+            PosteriorParameters(parent_weight=weight),
+            len(reference),
+            average=False,
         )
-        position = int(np.argmin(np.abs(exponents - best.exponent)))
-        smoothed = additive_smoothing(test_masses[:, :, position], best.pseudo_count, prior)
-        vote = temper(test.vote, best.vote_power)
-        proba = best.vote_share * vote + (1 - best.vote_share) * smoothed
+        proba = best.mix(test_masses[:, :, np.isin(exponents, best.exponents)], test.vote)
         result[name] = clipped_nll(proba, test.rows) / len(test.rows)
     return result
 

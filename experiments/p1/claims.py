@@ -30,7 +30,7 @@ from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame as numbers_of
 from experiments.p1.figures.tables import GROUPS, MEASURES, first_at_the_prior
 from kdgraph.data.simulations import GaussianXor
-from kdgraph.density import KernelDensityForest
+from kdgraph.density.published import Figure1Forest, PaperForest
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
 
@@ -447,10 +447,8 @@ def propositions(folder: Path) -> Iterator[Claim]:
     )
     rays = np.random.default_rng(2).normal(size=(100, 2))
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
-    for variant in ("paper", "figure1"):
-        kdf = KernelDensityForest(
-            RandomForestClassifier(50, random_state=0), variant=variant, random_state=0
-        ).fit(X, y)
+    for variant, version in (("paper", PaperForest), ("figure1", Figure1Forest)):
+        kdf = version(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y)
         off = {
             radius: float(np.abs(kdf.predict_proba(radius * rays) - kdf.prior_).max())
             for radius in (1.0, 1e2, 1e4, 1e6)

@@ -18,7 +18,7 @@ _TABLES = "experiment=paper/p1/cc18"
 _BOTH = ("calibrator.distance=geodesic,euclidean",)
 _GEODESIC = ("calibrator.distance=geodesic",)
 _EUCLIDEAN = ("calibrator.distance=euclidean",)
-_OURS = (_PLANE, "calibrator.variant=kdgraph", *_GEODESIC, "ood.unit=feature")
+_OURS = (_PLANE, "method=kdf,kdn", *_GEODESIC, "ood.unit=feature")
 _RADII = "200 rows at a radius, where the paper has 1,000"
 _TIMES = "KDF alone, 1,000 and 8,000 rows of the spiral, behind a forest that is fitted already"
 _FIVE = "seed=range(0,5)"
@@ -70,9 +70,8 @@ PAPER = Paper(
                             _PLANE,
                             "seed=0,1",
                             "dataset=spiral",
-                            "method=kdf",
+                            "method=paper/p1/kdf_august",
                             "dataset.n_train=1000",
-                            "calibrator.variant=figure1",
                             *more,
                         )
                         for more in (

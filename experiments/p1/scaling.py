@@ -25,6 +25,7 @@ from experiments.common.splits import half_width
 from kdgraph import KernelDensityForest, KernelDensityNetwork
 from kdgraph.config import compose
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral, Trunk
+from kdgraph.density.published import PaperNetwork
 from kdgraph.metrics import ece, error
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 from kdgraph.runner import stages
@@ -107,9 +108,7 @@ def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
                 architecture="lenet", max_epochs=5, device="cpu", random_state=seed
             ).fit(*rows)
             models = {
-                name: KernelDensityNetwork(
-                    FrozenEstimator(network), variant="paper", random_state=seed, **at
-                )
+                name: PaperNetwork(FrozenEstimator(network), random_state=seed, **at)
                 for name, at in places.items()
             }
             fits = {name: _fit(model, rows, held) for name, model in models.items()}

@@ -14,7 +14,7 @@ from experiments.common.settings import Setting, first_config, setting_of
 from kdgraph.config import RunConfig
 
 _SIMULATION = (
-    *("experiment=paper/p1/simulations", "calibrator.variant=figure1"),
+    "experiment=paper/p1/simulations",
     *("dataset.n_train=1000", "calibrator.distance=geodesic"),
 )
 _TABLE = ("experiment=paper/p1/cc18", "dataset=cc18/letter", "dataset.log_share=1")
@@ -61,10 +61,10 @@ _PLANAR: Mapping[str, Mapping[str, Setting]] = {
 
 def _of_simulations() -> Iterator[_Row]:
     for dataset, values in _PLANAR.items():
-        config = first_config(*_SIMULATION, "method=kdf", f"dataset={dataset}")
+        config = first_config(*_SIMULATION, "method=paper/p1/kdf_august", f"dataset={dataset}")
         for metric, value in _values(config, values):
             yield "Appendix C", dataset, metric, None, value
-    config = first_config(*_SIMULATION, "method=kdf", "dataset=spiral")
+    config = first_config(*_SIMULATION, "method=paper/p1/kdf_august", "dataset=spiral")
     far = {
         "training rows of the far field": setting_of("dataset", "n_train"),
         "rows at a radius": setting_of("ood", "n"),
@@ -127,12 +127,12 @@ def _of_parents() -> Iterator[_Row]:
         "max_depth": lambda config: config.parent["max_depth"] or float("inf"),
         "min_samples_leaf": setting_of("parent", "min_samples_leaf"),
     }
-    for metric, value in _values(simulated("method=kdf"), forest):
+    for metric, value in _values(simulated("method=paper/p1/kdf_august"), forest):
         yield "Table 2", None, metric, "RF and KDF", value
     network = {
         "number of hidden layers": lambda config: len(config.parent["hidden"]),
         "nodes per hidden layer": setting_of("parent", "hidden", 0),
         "learning rate": setting_of("parent", "learning_rate"),
     }
-    for metric, value in _values(simulated("method=kdn"), network):
+    for metric, value in _values(simulated("method=paper/p1/kdn_august"), network):
         yield "Table 3", None, metric, "RELU-net and KDN", value

@@ -16,6 +16,7 @@ import pandas as pd
 
 from experiments.common.markdown import head, line
 from experiments.common.runs import Record, runs_of
+from experiments.p1.versions import OWN, version_of
 
 SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
 TABLES = ["digits", "breast_cancer", "wine", "iris"]
@@ -34,16 +35,17 @@ ON_NETWORKS = {
     "kdn": "**KDN**",
 }
 DEFAULTS = {
-    "variant": "kdgraph",
+    "version": OWN,
     "floor": None,
-    "use_calibration_rows": True,
-    "vote_share": "auto",
-    "vote_power": "auto",
+    "parent_weight": "auto",
+    "parent_power": "auto",
     "alpha": 0.002,
-    "distance": None,
+    "distance": "scaled",
     "max_polytopes": "auto",
 }
 """The default of each setting that the ablations change."""
+PUBLISHED = {"distance": "geodesic", "max_polytopes": None}
+"""Other defaults of the published versions."""
 
 
 def on_forests(folder: Path) -> Iterator[Record]:
@@ -62,12 +64,16 @@ def on_forests(folder: Path) -> Iterator[Record]:
 def entries(records: Iterable[Record]) -> Iterator[Record]:
     """One row for each metric of each record; the parent is a method of its own."""
     for record in records:
-        calibrator = record["config"]["calibrator"]
+        version = version_of(record["config"]["calibrator"])
+        calibrator = {**record["config"]["calibrator"], "version": version}
+        defaults = DEFAULTS if version == OWN else {**DEFAULTS, **PUBLISHED}
         changed = {
             key: calibrator[key]
-            for key, default in DEFAULTS.items()
+            for key, default in defaults.items()
             if key in calibrator and calibrator[key] != default
         }
+        # A published version is a setting of its family.
+        name = record["calibrator"].removesuffix("" if version == OWN else f"_{version}")
         setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"
         n_train = record["config"]["dataset"]["n_train"]
         # A parent that is fitted on all rows is the method of that name.
@@ -81,11 +87,11 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
                 "method": (
                     "parent"
                     if entry["of"] == "parent"
-                    else record["calibrator"]
+                    else name
                     if record["gate"] == "none"
                     else record["method"]
                 ),
-                "calibrator": "parent" if entry["of"] == "parent" else record["calibrator"],
+                "calibrator": "parent" if entry["of"] == "parent" else name,
                 "setting": setting,
                 "seed": record["seed"],
                 "metric": entry["metric"],

@@ -11,8 +11,8 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph import KernelDensityForest
 from kdgraph.data.simulations import Spiral
+from kdgraph.density.published import PaperForest
 
 ROWS = 1000, 8000
 """Training rows whose times are compared; 30 % of all rows calibrate, beside them."""
@@ -54,7 +54,7 @@ def seconds(n: int, seed: int) -> float:
     forest = FrozenEstimator(RandomForestClassifier(TREES, random_state=seed).fit(X, y))
     times = []
     for _ in range(3):
-        model = KernelDensityForest(forest, variant="paper")
+        model = PaperForest(forest)
         start = time.process_time()
         model.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
         times.append(time.process_time() - start)

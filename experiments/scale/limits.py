@@ -1,7 +1,7 @@
 """What limits on the size of a kernel density graph cost, and what they save.
 
 ``python -m experiments.scale.limits`` fits kernel density forests with fewer and fewer Gaussians,
-and with fewer and fewer rows that lend their classes, behind one forest for each table and seed. It
+and with fewer and fewer rows whose classes are counted, behind one forest for each table and seed. It
 prints NLL and ECE of test rows; the share of them below the floor; AUROC and OCE on test rows with
 permuted columns, which are out of distribution by their combinations alone; and microseconds a row,
 in processor time on one core. Limits are chosen without any of these rows: they are printed to show
@@ -27,7 +27,7 @@ from experiments.common.markdown import head, line, number
 from experiments.common.seconds import processor_seconds
 from kdgraph import KernelDensityForest
 from kdgraph.config import plan
-from kdgraph.density import limits, nearest_mean
+from kdgraph.density import limits, nearest_mean, out_of_sample
 from kdgraph.metrics import auroc, ece
 from kdgraph.runner import stages
 
@@ -116,19 +116,19 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
     for most in (*MEETINGS, "default"):
         with ExitStack() as constants:
             if most != "default":
-                for name, value in {
-                    "MAX_MEETINGS_PER_TREE": np.inf if most is None else most,
-                    "MIN_LENDERS": 1,
-                    "MAX_NLL_LOSS": np.inf,
-                }.items():
-                    constants.enter_context(patch.object(limits, name, value))
+                for module, name, value in (
+                    (limits, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
+                    (limits, "MIN_CLASS_ROWS", 1),
+                    (out_of_sample, "MAX_NLL_LOSS", np.inf),
+                ):
+                    constants.enter_context(patch.object(module, name, value))
             model = fit()
         name = "all" if most is None else str(most).removesuffix(".0")
-        lenders = model.graph_.lenders
-        assert lenders is not None
-        used = len(lenders)
+        counts = model.graph_.counts
+        assert counts is not None and counts.class_rows is not None
+        used = len(counts.class_rows)
         yield {
-            **{"table": table, "seed": seed, "limit": "lenders", "value": name, "used": used},
+            **{"table": table, "seed": seed, "limit": "counted rows", "value": name, "used": used},
             **numbers(model, test, test_y, permuted),
         }
 

@@ -292,14 +292,9 @@ def calibration_way(nodes: Mapping[str, Any]) -> str:
     parent, calibrator, dataset = (
         nodes.get(group) or {} for group in ("parent", "calibrator", "dataset")
     )
-    is_own_kdf = (
-        str(calibrator.get("_target_")) == KERNEL_DENSITY_FOREST
-        and calibrator.get("variant") == "kdgraph"
-    )
+    is_kdf = str(calibrator.get("_target_")) == KERNEL_DENSITY_FOREST
     has_groups = dataset.get("split_groups") is not None
-    return (
-        "oob" if is_own_kdf and parent.get("bootstrap") is True and not has_groups else "held_out"
-    )
+    return "oob" if is_kdf and parent.get("bootstrap") is True and not has_groups else "held_out"
 
 
 def method_label(

@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Annotated, Literal
 
 from kdgraph.errors import DataError
-from kdgraph.parameters import Count, Fraction, Range, Share, annotations_of, check_value
+from kdgraph.parameters import ClosedFraction, Count, Fraction, Range, annotations_of, check_value
 
 RowCount = Annotated[int, Range(0)] | Fraction | None
 """Size of a role: an int is a number of rows, a float in (0, 1] a fraction, None the default."""
@@ -116,7 +116,7 @@ class SplitSizes:
     n_calibration: RowCount = None
     n_test: RowCount | Literal["rest"] = None
     n_learn: RowCount = None
-    log_share: Share | None = None
+    log_share: ClosedFraction | None = None
     max_learn: Count | None = None
     max_test: Count | None = None
 

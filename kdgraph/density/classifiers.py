@@ -1,14 +1,17 @@
 """Kernel density forests and kernel density networks (Dey et al. 2024, Sections 3.3 and 4).
 
-:class:`KernelDensityForest` and :class:`KernelDensityNetwork` differ in the partition of the parent
-only. :class:`KernelDensityClassifier` is their base class.
+:class:`KernelDensityForest` and :class:`KernelDensityNetwork` differ in their parents only:
+:class:`ForestParent` and :class:`NetworkParent`. :class:`GraphClassifier` predicts by a graph and a
+posterior, those of :mod:`kdgraph.density.published` as well, and :class:`KernelDensityClassifier`
+fits them.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -24,171 +27,54 @@ from kdgraph.base.training_rows import (
     user_stacklevel,
     was_fitted_on,
 )
-from kdgraph.density.averaging import AveragedPosterior
 from kdgraph.density.floor import (
     DensityFloorClassifier,
     blend_with_prior,
     conformal_log_floor,
-    paper_log_floor,
 )
-from kdgraph.density.graph import PolytopeDistance, iterate_blocks
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, iterate_blocks
+from kdgraph.density.limits import GraphLimits
 from kdgraph.density.out_of_sample import (
-    FoldGraphs,
-    OutOfBagGraph,
-    cross_fitted_posterior,
-    fit_cross_fitted,
-    fit_out_of_bag,
-    out_of_bag_posterior,
+    FoldRows,
+    HeldOutRows,
+    MassSource,
+    OutOfBagRows,
+    fit_graph,
+    fold_graphs,
+    search_rows,
 )
-from kdgraph.density.posterior import (
-    FOREST_SETTINGS,
-    NETWORK_SETTINGS,
-    NearestPosterior,
-    PublishedSettings,
-    SearchCriterion,
-)
-from kdgraph.density.variants import (
-    VARIANTS,
-    FittedVariant,
-    KernelDensityOptions,
-    VariantName,
-)
-from kdgraph.errors import ParameterError
+from kdgraph.density.posterior import PosteriorParameters
 from kdgraph.geometry import Partition, finite_space_of, partition_kind
-from kdgraph.parameters import CalibrationMode, Count, OpenFraction, Positive, Share
+from kdgraph.parameters import CalibrationMode, ClosedFraction, Count, OpenFraction, Positive
 
 
 @dataclass(eq=False, repr=False)
-class KernelDensityClassifier(DensityFloorClassifier):
-    """Base class of the kernel density forest and network (Dey et al. 2024, Eq. 4 to 15).
+class GraphClassifier(DensityFloorClassifier):
+    """Base class of classifiers that predict by a kernel density graph and a posterior.
 
-    Parameters and attributes are those of :class:`~kdgraph.density.KernelDensityForest`. A subclass
-    defines the default estimator and the options of its partition.
+    A subclass fits ``graph_``, ``posterior_`` and ``log_floor_``, and defines the parent. Where the
+    density is below the floor, the posterior is blended with the prior (Dey et al. 2024, Eq. 6, 7).
+
+    Parameters
+    ----------
+    estimator, alpha, calibration_size, n_jobs, random_state
+        As for :class:`~kdgraph.density.KernelDensityForest`.
     """
 
     estimator: Any = None
-    _: KW_ONLY
-    variant: VariantName = "kdgraph"
-    k: Positive | Literal["auto"] = "auto"
-    pseudo_count: Positive | Literal["auto"] = "auto"
-    vote_share: Share | Literal["auto"] = "auto"
-    vote_power: Positive | Literal["auto"] = "auto"
-    criterion: SearchCriterion = "nll"
-    scaling_share: Share | Literal["auto"] = "auto"
-    isotonic_share: Share | Literal["auto"] = "auto"
-    floor: float | Literal["auto", "paper"] | None = None
-    distance: PolytopeDistance | None = None
-    use_calibration_rows: bool = True
-    calibration: CalibrationMode | Literal["auto"] = "auto"
-    max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
-
-    published_settings: ClassVar[PublishedSettings] = FOREST_SETTINGS
 
     def _distance_estimator(self) -> Any:
         """Return the estimator in whose space distances are measured."""
         return finite_space_of(self._default_estimator())
 
-    def _partition(self) -> Partition:
-        """Return the partition of the fitted parent."""
-        return self._partition_of(self.estimator_)
-
-    def _options(self) -> KernelDensityOptions:
-        """Return the options of the variant."""
-        # They have the names of constructor parameters; only the published settings belong to the
-        # class.
-        return KernelDensityOptions(
-            **{field.name: getattr(self, field.name) for field in fields(KernelDensityOptions)}
-        )
-
     def _partition_options(self) -> dict[str, Any]:
         """Return the options of the partition, by name."""
         return {}
 
-    def _fold_graphs(self, rows: Rows, train: Rows | None = None) -> FoldGraphs:
-        """Return the graphs of the parents of the folds, from their source once they are made."""
-        options = self._partition_options()
-        return FoldGraphs(
-            lambda parent: self._partition_of(parent, **options),
-            rows if train is None else train,
-            unseen_rows(rows),
-            len(self.classes_),
-            self._options(),
-            tuple(options.items()),
-        )
-
-    def _fit_variant(self, train: Rows, calibration: Rows) -> FittedVariant:
-        """Fit graph and posterior in the way of the variant and of the calibration."""
-        common = (self.prior_, self._options())
-        if calibration.unseen is None:
-            return VARIANTS[self.variant](self._partition(), train, calibration, *common)
-        vote = calibration.predict(self.estimator_)
-        if isinstance(calibration.unseen.source, OutOfBag):
-            return fit_out_of_bag(self._partition(), train, calibration, vote, *common)
-        folds = self._fold_graphs(calibration, train)
-        return fit_cross_fitted(self._partition(), folds, train, calibration, vote, *common)
-
-    def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
-        """Return the source of the outputs that calibrate."""
-        if self.calibration == "auto":
-            return self._automatic_mode(has_calibration_rows, X)
-        if self.calibration != "held_out" and self.variant != "kdgraph":
-            raise ParameterError(
-                f"variant={self.variant!r} is calibrated on held-out rows, as in its publication;"
-                f" calibration={self.calibration!r} needs variant='kdgraph'"
-            )
-        return self.calibration
-
-    def _automatic_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
-        """Return "oob" for the training rows of a bagged forest, otherwise "held_out"."""
-        parent = self._default_estimator()
-        if self.variant != "kdgraph" or has_calibration_rows or not is_bagged(parent):
-            return "held_out"
-        # A frozen forest may be new to the rows; then some of them are held out.
-        is_frozen = isinstance(parent, FrozenEstimator)
-        return "held_out" if is_frozen and not was_fitted_on(parent, X) else "oob"
-
-    def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
-        try:
-            return super()._add_unseen_outputs(rows, parent, always=always)
-        except NoOutOfBagRows:
-            if self.calibration != "auto":
-                raise
-            # Behind a sampler or a target encoder, no row is known to be out of bag in a tree.
-            self.calibration_ = "cross_fit"
-            warnings.warn(
-                f"{type(self).__name__} cannot find out which of the {len(rows)} rows are out of"
-                f" bag in {type(last_step(parent)).__name__}, and fits it on folds besides, as"
-                " calibration='cross_fit' does",
-                stacklevel=user_stacklevel(),
-            )
-            return super()._add_unseen_outputs(rows, parent, always=always)
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Fit graph, posterior and floor."""
-        fitted = self._fit_variant(train, calibration)
-        self.graph_, self.posterior_ = fitted.graph, fitted.posterior
-        floor = fitted.log_floor if self.floor is None else self.floor
-        if floor == "paper":
-            floor = paper_log_floor(len(train))
-        self.log_floor_ = (
-            conformal_log_floor(fitted.held_out_log_density, self.alpha)
-            if floor in (None, "auto")
-            else float(floor)
-        )
-
-    def _predict_rows(self, rows: Rows) -> np.ndarray:
-        if rows.unseen is None:
-            return self.predict_proba(rows.X)
-        vote, graph = rows.predict(self.estimator_), self.graph_
-        assert not isinstance(self.posterior_, NearestPosterior)
-        if isinstance(graph, OutOfBagGraph):
-            posterior, log_density = out_of_bag_posterior(graph, self.posterior_, rows, vote)
-        else:
-            folds = self._fold_graphs(rows)
-            posterior, log_density = cross_fitted_posterior(
-                graph, folds, self.posterior_, rows, vote
-            )
-        return self._blend(posterior, log_density)
+    def _partition(self) -> Partition:
+        """Return the partition of the fitted parent."""
+        return self._partition_of(self.estimator_, **self._partition_options())
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
@@ -212,27 +98,195 @@ class KernelDensityClassifier(DensityFloorClassifier):
 
     def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
         """Return the posterior, blended with the prior below the floor, Float[n, K]."""
-        is_own = self.variant == "kdgraph"
-        return blend_with_prior(
-            posterior,
-            self.prior_,
-            log_density,
-            self.log_floor_,
-            self.min_weight if is_own else 0.0,
-            clipped=is_own,
-        )
+        raise NotImplementedError
 
     def _searched_parameters(self) -> dict[str, float]:
         """Return the parameters of the posterior, by name."""
-        if isinstance(self.posterior_, AveragedPosterior):
-            return self.posterior_.describe()
-        names = ("exponent", "pseudo_count", "vote_share", "vote_power")
-        return {
-            name: getattr(self.posterior_, name) for name in names if hasattr(self.posterior_, name)
-        }
+        return self.posterior_.describe()
 
 
-class KernelDensityForest(KernelDensityClassifier):
+@dataclass(eq=False, repr=False)
+class KernelDensityClassifier(GraphClassifier):
+    """Base class of the kernel density forest and network (Dey et al. 2024, Eq. 4 to 15).
+
+    Parameters and attributes are those of :class:`~kdgraph.density.KernelDensityForest`. A subclass
+    defines the parent.
+    """
+
+    _: KW_ONLY
+    k: Positive | Literal["auto"] = "auto"
+    pseudo_count: Positive | Literal["auto"] = "auto"
+    parent_weight: ClosedFraction | Literal["auto"] = "auto"
+    parent_power: Positive | Literal["auto"] = "auto"
+    alpha: OpenFraction | None = 0.002
+    min_weight: ClosedFraction = 1e-9
+    distance: PolytopeDistance = "scaled"
+    calibration: CalibrationMode | Literal["auto"] = "auto"
+    max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
+
+    def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
+        """Return the source of the outputs that calibrate, for "auto" by the parent.
+
+        It is "oob" for the training rows of a bagged forest, otherwise "held_out".
+        """
+        if self.calibration != "auto":
+            return self.calibration
+        parent = self._default_estimator()
+        if has_calibration_rows or not is_bagged(parent):
+            return "held_out"
+        # A frozen forest may be new to the rows; then some of them are held out.
+        is_frozen = isinstance(parent, FrozenEstimator)
+        return "held_out" if is_frozen and not was_fitted_on(parent, X) else "oob"
+
+    def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
+        try:
+            return super()._add_unseen_outputs(rows, parent, always=always)
+        except NoOutOfBagRows:
+            if self.calibration != "auto":
+                raise
+            # Behind a sampler or a target encoder, no row is known to be out of bag in a tree.
+            self.calibration_ = "cross_fit"
+            warnings.warn(
+                f"{type(self).__name__} cannot find out which of the {len(rows)} rows are out of"
+                f" bag in {type(last_step(parent)).__name__}, and fits it on folds besides, as"
+                " calibration='cross_fit' does",
+                stacklevel=user_stacklevel(),
+            )
+            return super()._add_unseen_outputs(rows, parent, always=always)
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        """Fit graph, posterior and floor."""
+        graph, source = self._graph_and_source(train, calibration)
+        parameters = PosteriorParameters(
+            self.k, self.pseudo_count, self.parent_weight, self.parent_power
+        )
+        self.graph_, self.posterior_ = fit_graph(
+            graph, source, self.prior_, parameters, raises=self.max_polytopes == "auto"
+        )
+        self.log_floor_ = (
+            -math.inf
+            if self.alpha is None
+            else conformal_log_floor(source.floor_log_density(self.graph_), self.alpha)
+        )
+
+    def _graph_and_source(
+        self, train: Rows, calibration: Rows
+    ) -> tuple[KernelDensityGraph, MassSource]:
+        """Return the graph, and the rows that are predicted without themselves."""
+        partition, distance = self._partition(), self.distance
+        if calibration.unseen is None:
+            return HeldOutRows.with_graph(
+                partition, train, calibration, len(self.prior_), distance, self.max_polytopes
+            )
+        parent_proba = calibration.predict(self.estimator_)
+        if isinstance(calibration.unseen.source, OutOfBag):
+            return OutOfBagRows.with_graph(
+                partition, train, calibration, parent_proba, distance, self.max_polytopes
+            )
+        graphs = self._fold_graphs(train, calibration)
+        source = FoldRows(graphs, *search_rows(calibration, parent_proba))
+        return self._graph_of(partition, train), source
+
+    def _fold_graphs(self, train: Rows, calibration: Rows) -> list[KernelDensityGraph]:
+        """Return the graphs of the parents of the folds, from their source once they are made."""
+        options = self._partition_options()
+        key = (self.distance, self.max_polytopes, len(self.classes_), *options.items())
+        return fold_graphs(
+            lambda parent, rows: self._graph_of(self._partition_of(parent, **options), rows),
+            train,
+            unseen_rows(calibration).source,
+            key,
+        )
+
+    def _graph_of(self, partition: Partition, rows: Rows) -> KernelDensityGraph:
+        """Return the graph of ``rows``."""
+        return KernelDensityGraph(
+            partition,
+            partition.locate(rows.X),
+            rows.one_hot(len(self.classes_)),
+            shrunk_variances,
+            distance=self.distance,
+            limits=GraphLimits.of(self.max_polytopes),
+            leave_one_out=self.distance == "scaled",
+        )
+
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        if rows.unseen is None:
+            return self.predict_proba(rows.X)
+        parent_proba, graph = rows.predict(self.estimator_), self.graph_
+        source = (
+            OutOfBagRows(graph.partition, rows, parent_proba)
+            if isinstance(rows.unseen.source, OutOfBag)
+            else FoldRows(self._fold_graphs(rows, rows), rows, parent_proba)
+        )
+        masses = source.masses_at(graph, self.posterior_.exponents)(slice(None))
+        return self._blend(self.posterior_.mix(masses, parent_proba), source.log_density(graph))
+
+    def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """Return the posterior, blended with the prior below the floor, Float[n, K]."""
+        return blend_with_prior(
+            posterior, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
+        )
+
+
+# The two parents are mixed into classifiers of different fits, whose parameters they do not repeat.
+if TYPE_CHECKING:
+    _OfClassifier = GraphClassifier
+else:
+    _OfClassifier = object
+
+
+class ForestParent(_OfClassifier):
+    """Parent of a kernel density forest: trees, by default the forest of Table 2."""
+
+    def _default_estimator(self) -> Any:
+        """Return the parent, or the forest of Table 2."""
+        if self.estimator is not None:
+            return self.estimator
+        return RandomForestClassifier(500, n_jobs=self.n_jobs)
+
+
+@dataclass(eq=False, repr=False)
+class NetworkParent(_OfClassifier):
+    """Parent of a kernel density network: a network, by default that of Table 3.
+
+    Parameters
+    ----------
+    output_bits, layers, embedding
+        As for :class:`~kdgraph.density.KernelDensityNetwork`.
+    """
+
+    _: KW_ONLY
+    output_bits: bool = True
+    layers: Literal["head", "all"] = "all"
+    embedding: Literal["auto", "head", "last", "input"] = "auto"
+    required_partition: ClassVar = "network"
+
+    def _default_estimator(self) -> Any:
+        """Return the parent, or the network of Table 3."""
+        if self.estimator is not None:
+            return self.estimator
+        from kdgraph.parents.networks import MultilayerPerceptron
+
+        return MultilayerPerceptron(n_jobs=self.n_jobs)
+
+    def _check_parent(self) -> Any:
+        """Return the parent, and raise an error if it is not a network."""
+        parent = super()._check_parent()
+        if partition_kind(parent) in ("forest", "boosted"):
+            name = type(unwrap_frozen(parent)).__name__
+            raise TypeError(
+                f"{type(self).__name__} needs a network, got {name}, which consists of trees; use"
+                " KernelDensityForest instead"
+            )
+        return parent
+
+    def _partition_options(self) -> dict[str, Any]:
+        """Return the options of the partition, by name."""
+        return {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
+
+
+class KernelDensityForest(ForestParent, KernelDensityClassifier):
     """Forest whose probabilities are calibrated and fall back to the prior far from the data.
 
     Every polytope of the forest that training rows populate has a Gaussian. The posterior of a row
@@ -249,52 +303,38 @@ class KernelDensityForest(KernelDensityClassifier):
         A forest, a tree or boosted trees, or a pipeline that ends in them. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for a random forest of 500 fully
         grown trees (Table 2).
-    variant : {"kdgraph", "paper", "reference", "figure1"}, default="kdgraph"
-        "kdgraph": see Notes. "paper": Eq. 4 to 15 and Table 2 as printed. "reference": the
-        implementation that produced the in-distribution columns of Figures 2 and 5 to 8.
-        "figure1": the implementation that produced Figure 1.
     k : float or "auto", default="auto"
-        Factor of log n in the exponent of Eq. 15 (the whole exponent in "reference" and "figure1").
-        "auto" for a search, or an average over a grid, on rows that the parent was not fitted on.
-    pseudo_count, vote_share, vote_power : float or "auto", default="auto"
-        Pseudo-count a, weight v and power β of the vote, see Notes; "kdgraph" only. "auto" as for
+        Factor of log n in the exponent of Eq. 15. "auto" for a search, or an average over a grid,
+        on rows that the parent was not fitted on.
+    pseudo_count, parent_weight, parent_power : float or "auto", default="auto"
+        Pseudo-count a, weight v and power β of the parent's probabilities, see Notes. "auto" as for
         ``k``.
-    criterion : {"nll", "ece"}, default="nll"
-        Criterion that the search minimises. With "ece" there is no average over a grid.
-    scaling_share, isotonic_share : float or "auto", default="auto"
-        Shares of matrix scalings and of isotonic maps in the posterior where no row is held out,
-        see Notes. "auto" for the average over a grid.
-    floor : float, "auto", "paper" or None, default=None
-        Density floor of Eq. 6. "auto": fitted to held-out log densities. "paper": b = exp(-1e-7).
-        A number: the log floor. None: what the variant prescribes ("auto" for "kdgraph").
-    alpha : float, default=0.002
-        Expected fraction of in-distribution rows below an "auto" floor.
+    alpha : float or None, default=0.002
+        Expected fraction of in-distribution rows below the density floor (Eq. 6). None for no
+        floor: the posterior holds at every density.
     min_weight : float, default=1e-9
-        Minimum weight of the posterior in "kdgraph", which keeps its argmax among equal priors.
-    distance : {"geodesic", "euclidean", "scaled", "whitened"} or None, default=None
-        Distance by which the nearest polytope is found. "geodesic": Eq. 17. "euclidean": Euclidean
-        distance to its mean. "scaled": the same with every feature in units of the spacing between
-        polytopes. "whitened": the same along axes that respect correlations between features. None:
-        "scaled" in "kdgraph" and "geodesic" in the other variants.
-    use_calibration_rows : bool, default=True
-        Add the class masses of the held-out rows; "kdgraph" only.
+        Minimum weight of the posterior, which keeps its argmax among equal priors.
+    distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
+        Distance by which the nearest polytope is found. "scaled": Euclidean distance to its mean,
+        with every feature in units of the spacing between polytopes. "geodesic": Eq. 17.
+        "euclidean": plain Euclidean distance. "whitened": as "scaled", along axes that respect
+        correlations between features.
     calibration : {"auto", "oob", "cross_fit", "held_out"}, default="auto"
         Rows and outputs that choose the parameters and the floor. "oob": all rows, by the trees in
         which each is out of bag; the forest needs ``bootstrap=True``. "cross_fit": all rows, by
         parents that are fitted on the other folds. "held_out": rows that are held out, or passed to
         ``fit`` as ``X_calibration``. "auto": "oob" for the training rows of a forest with
         ``bootstrap=True``, also of a frozen one, if no calibration rows are passed, and "held_out"
-        otherwise. Published variants hold rows out.
+        otherwise.
     cv : int, cross-validator or iterable, default=5
         Folds of "cross_fit".
     max_polytopes : int, float, "auto" or None, default="auto"
         "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
         count the classes of a random sample of the rows, so that predictions take a time that does
         not grow with the training rows. The sample is doubled, up to 32,768 rows, while that lowers
-        the NLL of rows that are predicted without themselves by more than .001. Only "kdgraph" does
-        so. A number, or a fraction of the training rows: merge neighbouring polytopes down to it;
-        where no row is held out, Gaussians are merged, and the classes of so many rows are counted.
-        None for no limit.
+        the NLL of rows that are predicted without themselves by more than .001. A number, or a
+        fraction of the training rows: merge neighbouring polytopes down to it; where no row is held
+        out, Gaussians are merged, and the classes of so many rows are counted. None for no limit.
     calibration_size : float, default=0.3
         Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
         estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
@@ -314,17 +354,19 @@ class KernelDensityForest(KernelDensityClassifier):
         Class fractions of the training rows.
     graph_ : KernelDensityGraph
         Graph of the populated polytopes.
-    posterior_ : AveragedPosterior, QueryPosterior or NearestPosterior
+    posterior_ : QueryPosterior
         Posterior inside the training distribution, with its parameters.
     log_floor_ : float
-        Log density floor.
+        Log density floor, -inf if there is none.
 
     Notes
     -----
-    The "kdgraph" variant is original to kdgraph. Let K be the fraction of trees in which two rows
-    share a leaf (Eq. 14). The posterior of one set of parameters is
+    The posterior and its fit are original to kdgraph; :mod:`kdgraph.density.published` has those of
+    the paper, and :mod:`kdgraph.density.equations` each equation as array code. Let K be the
+    fraction of trees in which two rows share a leaf (Eq. 14), and q the parent's probabilities. The
+    posterior of one set of parameters is
 
-        p_y(x) = v·vote_y(x)^β/Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y)
+        p_y(x) = v·q_y(x)^β/Σ_k q_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y)
         / (Σ_i K(x, x_i)^(k log n) + a)
 
     *Out of bag*, the sum is over all training rows, and a tree counts for the pair of x and x_i
@@ -332,11 +374,11 @@ class KernelDensityForest(KernelDensityClassifier):
     own denominator. So no label has shaped a leaf in which it is counted. Every candidate (k, a, v,
     β) of a grid predicts each training row without it, and the posterior is the average of all
     candidates with weights proportional to exp(-Σ NLL). It is mixed with structured matrix scalings
-    of the vote and of itself (Berta et al. 2025), and the mixture with isotonic maps of itself, one
-    for each class. Their shares are averaged over grids in the same way, with cross-fitted maps.
+    of q and of itself (Berta et al. 2025), and the mixture with isotonic maps of itself, one for
+    each class. Their weights are averaged over grids in the same way, with cross-fitted maps.
     *By cross-fitting*, the sums are those of the parents of the folds. *On held-out rows*, the sum
     is over training and held-out rows, and (k, a, v) minimise the leave-one-out NLL of the held-out
-    rows; β is 1 or the inverse temperature with which the vote alone minimises it.
+    rows; β is 1 or the inverse temperature with which q alone minimises it.
 
     The probabilities are
 
@@ -350,8 +392,7 @@ class KernelDensityForest(KernelDensityClassifier):
     so that an expected fraction of at most max(α, 1/(n + 1)) of in-distribution rows changes (see
     :class:`~kdgraph.density.DensityGate` for what this takes). Units of features cancel out, unless
     the rows show that a feature hardly varies in training, such as a border pixel. As the distance
-    of x to the data grows, f → 0 and g → P (Proposition 2). At the floor of "paper", the prior has
-    nearly all weight for most in-distribution rows too, and the forest's accuracy is lost.
+    of x to the data grows, f → 0 and g → P (Proposition 2).
 
     Equal rows: a row whose twin is in bag is not new to the tree. That is right if new rows have
     such twins as often as training rows do, as in tables of few distinct values; copies of rows
@@ -373,17 +414,9 @@ class KernelDensityForest(KernelDensityClassifier):
     array([0.5, 0.5])
     """
 
-    def _default_estimator(self) -> Any:
-        """Return the parent, or the forest of Table 2."""
-        return (
-            RandomForestClassifier(500, n_jobs=self.n_jobs)
-            if self.estimator is None
-            else self.estimator
-        )
-
 
 @dataclass(eq=False, repr=False)
-class KernelDensityNetwork(KernelDensityClassifier):
+class KernelDensityNetwork(NetworkParent, KernelDensityClassifier):
     """ReLU network whose probabilities are calibrated and fall back to the prior far from the data.
 
     It is a :class:`~kdgraph.density.KernelDensityForest` with the partition of a network instead of
@@ -397,10 +430,7 @@ class KernelDensityNetwork(KernelDensityClassifier):
         torch module as ``module_``, or a pipeline that ends in one. It is cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for four layers of 1,000 units
         (Table 3).
-    variant, k, pseudo_count, vote_share, vote_power, criterion, scaling_share, isotonic_share
-        As for :class:`~kdgraph.density.KernelDensityForest`, with the published settings for
-        networks in "reference" and "figure1".
-    floor, alpha, min_weight, distance, use_calibration_rows, max_polytopes
+    k, pseudo_count, parent_weight, parent_power, alpha, min_weight, distance, max_polytopes
         As for :class:`~kdgraph.density.KernelDensityForest`.
     calibration, cv, calibration_size, n_jobs, random_state
         As for :class:`~kdgraph.density.KernelDensityForest`. A network has no out-of-bag rows, so
@@ -443,37 +473,3 @@ class KernelDensityNetwork(KernelDensityClassifier):
     >>> kdn.predict_proba([[0.5, 1.0], [50.0, 50.0]]).round(2)[1]
     array([0.5, 0.5])
     """
-
-    output_bits: bool = True
-    layers: Literal["head", "all"] = "all"
-    embedding: Literal["auto", "head", "last", "input"] = "auto"
-
-    published_settings: ClassVar[PublishedSettings] = NETWORK_SETTINGS
-    required_partition: ClassVar = "network"
-
-    def _default_estimator(self) -> Any:
-        """Return the parent, or the network of Table 3."""
-        if self.estimator is not None:
-            return self.estimator
-        from kdgraph.parents.networks import MultilayerPerceptron
-
-        return MultilayerPerceptron(n_jobs=self.n_jobs)
-
-    def _check_parent(self) -> Any:
-        """Return the parent, and raise an error if it is not a network."""
-        parent = super()._check_parent()
-        if partition_kind(parent) in ("forest", "boosted"):
-            name = type(unwrap_frozen(parent)).__name__
-            raise TypeError(
-                f"KernelDensityNetwork needs a network, got {name}, which consists of trees; use"
-                " KernelDensityForest instead"
-            )
-        return parent
-
-    def _partition(self) -> Partition:
-        """Return the partition of the fitted network."""
-        return self._partition_of(self.estimator_, **self._partition_options())
-
-    def _partition_options(self) -> dict[str, Any]:
-        """Return the options of the partition, by name."""
-        return {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}

@@ -20,7 +20,6 @@ from scipy.special import expit
 
 from kdgraph.base import PostHocClassifier
 from kdgraph.geometry import NoPartitionError, Partition, check_has_partition, partition_of
-from kdgraph.parameters import OpenFraction, Share
 
 
 def blend_with_prior(
@@ -193,6 +192,8 @@ def _extrapolate_below(log_density: np.ndarray) -> float:
 def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
     """Return log floor - log density, Float[n]; infinite where the density is 0, at any floor.
 
+    Without a floor, which is then -inf, it is the negative log density.
+
     Parameters
     ----------
     log_density : Float[n]
@@ -205,36 +206,9 @@ def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
     Float[n]
         Out-of-distribution scores, above 0 below the floor.
     """
+    zero = 0.0 if math.isinf(log_floor) else log_floor
     with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(log_density), math.inf, log_floor - log_density)
-
-
-def paper_log_floor(n: int) -> float:
-    """Return log(b / log n) with b = exp(-1e-7) for n training rows (Eq. 6 and Table 2).
-
-    This floor is so high that it exceeds in-distribution densities too.
-    """
-    return -1e-7 - math.log(math.log(n))
-
-
-def figure1_log_floor(n: int, d: int, multiplier: float = 1e9) -> float:
-    """Return the floor of the paper's Figure 1: log(multiplier) - 10^√d - log10 n.
-
-    Parameters
-    ----------
-    n : int
-        Number of training rows.
-    d : int
-        Number of features.
-    multiplier : float, default=1e9
-        Factor of the density floor.
-
-    Returns
-    -------
-    float
-        Log density floor.
-    """
-    return math.log(multiplier) - 10 ** math.sqrt(d) - math.log10(n)
+        return np.where(np.isneginf(log_density), math.inf, zero - log_density)
 
 
 @contextmanager
@@ -258,11 +232,6 @@ class DensityFloorClassifier(PostHocClassifier):
 
     Parameters
     ----------
-    alpha : float, default=0.002
-        Expected fraction of in-distribution rows below a floor that is fitted to rows that the
-        density does not contain.
-    min_weight : float, default=1e-9
-        Minimum weight of the posterior, which keeps its argmax among equal priors.
     n_jobs : int, default=None
         Number of threads. Results do not depend on it.
     estimator, calibration_size, random_state
@@ -277,8 +246,6 @@ class DensityFloorClassifier(PostHocClassifier):
     """
 
     _: KW_ONLY
-    alpha: OpenFraction = 0.002
-    min_weight: Share = 1e-9
     n_jobs: int | None = None
 
     def _partition_estimator(self) -> Any:
@@ -376,7 +343,7 @@ class DensityFloorClassifier(PostHocClassifier):
         -------
         dict
             Number of polytopes, fraction of those with one row, number of Gaussians, distance to
-            the nearest polytope, values chosen by a search, and log floor.
+            the nearest polytope, values chosen by a search, and log floor, if there is one.
         """
         polytopes = self.graph_.polytopes
         summary = {
@@ -385,7 +352,8 @@ class DensityFloorClassifier(PostHocClassifier):
             "n_gaussians": len(self.graph_.gaussians.means),
             "distance": self.graph_.distance,
         }
-        return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}
+        floor = {"log_floor": self.log_floor_} if math.isfinite(self.log_floor_) else {}
+        return {**summary, **self._searched_parameters(), **floor}
 
     def _searched_parameters(self) -> dict[str, float]:
         """Return the values chosen by a search on held-out rows, by name."""

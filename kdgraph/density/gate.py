@@ -32,7 +32,7 @@ from kdgraph.density.graph import (
 from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of, forest_partition_of
-from kdgraph.parameters import Count, OpenFraction
+from kdgraph.parameters import ClosedFraction, Count, OpenFraction
 from kdgraph.parents.row_encoder import behind_row_encoder, needs_row_encoder
 
 
@@ -137,6 +137,8 @@ class DensityGate(DensityFloorClassifier):
 
     _: KW_ONLY
     partition: Any = None
+    alpha: OpenFraction = 0.002
+    min_weight: ClosedFraction = 1e-9
     distance: PolytopeDistance = "scaled"
     max_mean_shift: OpenFraction | None = None
     max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
@@ -259,9 +261,9 @@ class DensityGate(DensityFloorClassifier):
         partition = self.graph_.partition
         forest = forest_partition_of(partition)
         if forest is not None and forest.model is last_step(self.estimator_):
-            # The vote of the leaves has the same bits, in half of the time, also for rows beyond
+            # The mean of the leaves has the same bits, in half of the time, also for rows beyond
             # single precision.
-            return partition.vote(partition.locate(X))
+            return partition.parent_proba(partition.locate(X))
         return self.estimator_.predict_proba(X)
 
     def _blend(self, proba: np.ndarray, log_density: np.ndarray) -> np.ndarray:

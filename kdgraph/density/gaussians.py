@@ -21,7 +21,6 @@ from kdgraph.density.nearest_mean import NearestMean, clip_coordinates
 from kdgraph.density.spacing import (
     CONSTANT_TOLERANCE,
     MIN_STEP_FRACTION,
-    VARIANCE_LAMBDA,
     spacing_between,
     subsample,
 )
@@ -282,19 +281,6 @@ def shrunk_variances(moments: PolytopeMoments) -> np.ndarray:
     floor then does not correspond to a single distance.
     """
     return moments.shrink_variances(moments.spacing)
-
-
-def printed_variances(moments: PolytopeMoments) -> np.ndarray:
-    """Return the variances of Eq. 10 as printed, Float[p, d], with λ divided by the size."""
-    return moments.variance + VARIANCE_LAMBDA / moments.sizes[:, None]
-
-
-def published_variances(moments: PolytopeMoments) -> np.ndarray:
-    """Return the variances of Eq. 10 in the published implementation, Float[p, d].
-
-    It adds λ to the square of every row, so that λ does not vanish as a polytope fills.
-    """
-    return moments.variance + VARIANCE_LAMBDA
 
 
 @dataclass(frozen=True)

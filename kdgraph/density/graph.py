@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from kdgraph.base import select_rows
+from kdgraph.density.class_counts import ClassCounts, PolytopeCounts
 from kdgraph.density.gaussians import (
     NearestMean,
     PolytopeGaussians,
@@ -29,11 +29,8 @@ from kdgraph.density.limits import NO_LIMITS, GraphLimits, merge_polytopes
 from kdgraph.geometry import (
     Locations,
     Partition,
-    Polytopes,
     polytopes_of,
-    take_rows,
 )
-from kdgraph.geometry.partition import PolytopeIndex
 
 PolytopeDistance = Literal["geodesic", "euclidean", "scaled", "whitened"]
 """Distance by which the nearest polytope is found. "geodesic": Eq. 17. "euclidean": Euclidean
@@ -90,7 +87,7 @@ class KernelDensityGraph:
     distance : {"geodesic", "euclidean", "scaled", "whitened"}, default="geodesic"
         Distance by which the nearest polytope is found, see :data:`PolytopeDistance`.
     limits : GraphLimits, default=NO_LIMITS
-        Maximum numbers of polytopes, Gaussians and rows that lend their classes.
+        Maximum numbers of polytopes, Gaussians and rows whose classes are counted.
     held_out : Float[m, d], default=None
         Points that choose the shrinkage of the spacing between polytopes, see
         :class:`~kdgraph.density.gaussians.PolytopeMoments`.
@@ -102,8 +99,8 @@ class KernelDensityGraph:
     ----------
     polytopes : Polytopes
         The populated polytopes.
-    lenders : Int[l] or None
-        Positions of the rows whose classes are counted, increasing; None if those of all are.
+    counts : ClassCounts or None
+        Class masses around codes; None for a graph of the density alone, by distances to means.
     gaussians : PolytopeGaussians
         Their Gaussians.
     whitening : Whitening or None
@@ -195,50 +192,27 @@ class KernelDensityGraph:
             assert self._nearest_mean is not None
             self.floor_log_density = left_out.log_density(self._nearest_mean)
         # Distances to means need nothing of the rows.
-        self.lenders = None
+        self.counts: ClassCounts | None = None
         if labels is None and distance != "geodesic":
             return
-        if labels is None:
-            labels = np.ones((len(locations), 1))
+        class_rows = None
         if distance != "geodesic":
-            self.lenders = limits.choose_lenders(partition, locations.codes)
-        self._count_classes(locations.codes, labels, all_polytopes)
+            class_rows = limits.choose_class_rows(partition, locations.codes)
+        self.counts = PolytopeCounts(
+            partition,
+            locations.codes,
+            np.ones((len(locations), 1)) if labels is None else labels,
+            all_polytopes,
+            len(self.polytopes),
+            class_rows,
+        )
 
-    def _count_classes(
-        self, codes: np.ndarray, labels: np.ndarray, all_polytopes: Polytopes
-    ) -> None:
-        """Count the classes of the lenders, of codes Int[n, …] and labels Float[n, K]."""
-        self._n_rows, self._n_anchors = len(codes), len(self.polytopes)
-        self._codes = codes
-        if self.lenders is not None:
-            self._codes, labels = take_rows(codes, self.lenders), labels[self.lenders]
-            all_polytopes = polytopes_of(self._codes)
-            self._n_anchors = len(all_polytopes)
-        self._all_polytopes = all_polytopes
-        self._class_masses = all_polytopes.sum_by_polytope(labels)
-
-    def with_lenders(
-        self, lenders: np.ndarray, locations: Locations, labels: np.ndarray
-    ) -> KernelDensityGraph:
-        """Return the graph with other rows whose classes are counted.
-
-        Parameters
-        ----------
-        lenders : Int[l]
-            Positions of the rows, increasing.
-        locations : Locations
-            Positions of the n rows of this graph on the partition.
-        labels : Float[n, K]
-            Weight of each row in the column of its class.
-        """
-        graph = copy(self)  # without the index, as in a pickle
-        graph.lenders = lenders
-        graph._count_classes(locations.codes, labels, self._all_polytopes)
+    def with_counts(self, counts: ClassCounts) -> KernelDensityGraph:
+        """Return the graph with other counts of classes."""
+        graph = copy(self)
+        graph.counts = counts
         return graph
 
-    # The index is built at the first query that needs it: a density by distances to means needs
-    # none. It is left out of pickles, because it follows from the rest and takes half of the size
-    # of a forest's graph on disk.
     @property
     def distance(self) -> PolytopeDistance:
         """Distance by which the nearest polytope is found."""
@@ -247,29 +221,6 @@ class KernelDensityGraph:
         if self.whitening is not None:
             return "whitened"
         return "euclidean" if self.spacing is None else "scaled"
-
-    @cached_property
-    def _index(self) -> PolytopeIndex:
-        """Index of all polytopes, of which the populated ones are the anchors."""
-        return self._make_index()
-
-    def _make_index(self) -> PolytopeIndex:
-        """Return the index, which :attr:`_index` keeps."""
-        return self.partition.index(
-            self._codes,
-            self._class_masses,
-            rows=self._all_polytopes.representatives,
-            n_anchors=self._n_anchors,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without the index."""
-        return {name: value for name, value in self.__dict__.items() if name != "_index"}
-
-    @property
-    def codes(self) -> np.ndarray:
-        """Codes of the populated polytopes, Int[p, …]."""
-        return take_rows(self._codes, self.polytopes.representatives)
 
     def query(self, locations: Locations, exponents: np.ndarray) -> QueryResult:
         """Return the class masses around rows, and their nearest polytopes.
@@ -289,7 +240,10 @@ class KernelDensityGraph:
         points = self.to_coordinates(locations.points)
         masses, polytope = np.empty((len(locations), 0, 0)), np.empty(0, dtype=np.intp)
         if self._nearest_mean is None or len(exponents):
-            masses, polytope = self.query_codes(locations.codes, exponents)
+            assert self.counts is not None
+            masses, polytope = self.counts.query(
+                locations.codes, exponents, with_nearest=self._nearest_mean is None
+            )
         if self._nearest_mean is not None:
             polytope = self._nearest_mean(points)
         return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
@@ -361,59 +315,6 @@ class KernelDensityGraph:
         """Return log densities, Float[n], by volume of the embedding in any coordinates."""
         log_density = self.gaussians.log_density(points, polytope)
         return log_density if self.whitening is None else log_density + self.whitening.log_volume
-
-    def query_codes(
-        self, codes: np.ndarray, exponents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the class masses around codes, and their nearest polytopes by K.
-
-        Parameters
-        ----------
-        codes : Int[n, …]
-            Codes r of queries.
-        exponents : Float[k]
-            Powers of the similarity.
-
-        Returns
-        -------
-        masses : Float[n, K, k]
-            Σ_s K(r, s)^exponent · (class mass of s) for each code and exponent (Eq. 11, 15).
-        nearest : Int[n]
-            Populated polytope with the largest K, -1 if K is 0 for all.
-        """
-        return self._index.query(codes, exponents)
-
-    def own_similarity(self, rows: slice) -> np.ndarray:
-        """Return K, Float[n], between each of ``rows`` and the code at which its class counts.
-
-        It is 1 unless polytopes were merged, and 0 for rows whose classes do not count.
-        """
-        if self.lenders is not None:
-            positions = np.arange(*rows.indices(self._n_rows))
-            return np.isin(positions, self.lenders).astype(np.float64)
-        codes, representatives = (
-            self._codes[rows],
-            self._all_polytopes.representatives[self._all_polytopes.polytope_of_row[rows]],
-        )
-        return self.partition.paired_similarity(codes, take_rows(self._codes, representatives))
-
-    def weighted_sums(self, values: np.ndarray, exponent: float) -> np.ndarray:
-        """Return Σ_s K(r, s)^exponent · values_s over populated polytopes s, for each of them.
-
-        Parameters
-        ----------
-        values : Float[p, v]
-            Values of each populated polytope.
-        exponent : float
-            Power of the similarity.
-
-        Returns
-        -------
-        Float[p, v]
-            Sums for each populated polytope r.
-        """
-        index = self.partition.index(self._codes, values, rows=self.polytopes.representatives)
-        return index.query(self.codes, np.array([exponent]))[0][:, :, 0]
 
 
 def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:

@@ -3,15 +3,14 @@
 Without limits a graph has a Gaussian for each polytope and counts the class of each training row,
 so that predictions take time and memory that grow with the training rows.
 :func:`merge_polytopes` merges neighbouring polytopes (named as future work by Dey et al. 2024,
-Section 6), and :func:`choose_lenders` draws the rows whose classes are counted.
+Section 6), and :func:`choose_class_rows` draws the rows whose classes are counted.
 :class:`GraphLimits` has the limits of one graph. The rules are original to kdgraph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -27,33 +26,14 @@ MaxPolytopes = int | float | Literal["auto"] | None
 MAX_GAUSSIANS = 65_536
 """Maximum number of Gaussians of an "auto" limit."""
 MAX_MEETINGS_PER_TREE = 3.0
-"""Lenders that a row meets in its leaf of a tree, on average, at an "auto" limit."""
-MIN_LENDERS = 16_384
-"""Number of lenders below which an "auto" limit does not go."""
-MAX_RAISED_LENDERS = 32_768
-"""Number of lenders up to which an "auto" limit is raised where that pays."""
-MAX_NLL_LOSS = 0.001
-"""Nats of mean NLL by which a posterior may be better with twice as many lenders; if it is better
-by more, an "auto" limit is raised to them.
-"""
+"""Counted rows that a row meets in its leaf of a tree, on average, at an "auto" limit."""
+MIN_CLASS_ROWS = 16_384
+"""Number of counted rows below which an "auto" limit does not go."""
 
 # Iterations of k-means, and rows for each of its clusters. More of them improve the clusters little
 # for their time.
 _KMEANS_ITERATIONS = 5
 _ROWS_PER_CLUSTER = 8
-
-
-class HasLenders(Protocol):
-    """A graph that counts the classes of some rows."""
-
-    @property
-    def lenders(self) -> np.ndarray | None:
-        """Positions of these rows, Int[l]; None for all rows."""
-        ...
-
-
-Graph = TypeVar("Graph", bound=HasLenders)
-Posterior = TypeVar("Posterior")
 
 
 @dataclass(frozen=True)
@@ -67,39 +47,40 @@ class GraphLimits:
         training rows. Neighbouring polytopes are merged.
     max_gaussians : int, float or None, default=None
         Maximum number of Gaussians alone, likewise.
-    lenders : int, float, "auto" or None, default=None
+    class_rows : int, float, "auto" or None, default=None
         Maximum number of rows whose classes are counted, or below 1 fraction of the training rows.
         "auto": such that a row meets :data:`MAX_MEETINGS_PER_TREE` of them in a tree, but no fewer
-        than :data:`MIN_LENDERS`; a fit may raise it (:func:`raise_lenders`). None for all rows.
+        than :data:`MIN_CLASS_ROWS`; a fit may raise it
+        (:func:`~kdgraph.density.out_of_sample.fit_graph`). None for all rows.
     """
 
     max_polytopes: int | float | None = None
     max_gaussians: int | float | None = None
-    lenders: MaxPolytopes = None
+    class_rows: MaxPolytopes = None
 
     @classmethod
     def of(cls, max_polytopes: MaxPolytopes, *, by_row: bool = False) -> GraphLimits:
         """Return the limits that ``max_polytopes``, the parameter of estimators, stands for.
 
-        "auto" limits Gaussians and lenders, a number merges polytopes, and None is no limit. With
-        ``by_row`` class masses belong to rows, not to polytopes, so that a number limits Gaussians
-        and lenders too.
+        "auto" limits Gaussians and counted rows, a number merges polytopes, and None is no limit.
+        With ``by_row`` class masses belong to rows, not to polytopes, so that a number limits
+        Gaussians and counted rows too.
         """
         if max_polytopes == "auto":
-            return cls(max_gaussians=MAX_GAUSSIANS, lenders="auto")
+            return cls(max_gaussians=MAX_GAUSSIANS, class_rows="auto")
         if by_row:
-            return cls(max_gaussians=max_polytopes, lenders=max_polytopes)
+            return cls(max_gaussians=max_polytopes, class_rows=max_polytopes)
         return cls(max_polytopes=max_polytopes)
 
-    def choose_lenders(
-        self, partition: Partition, codes: np.ndarray, is_lending: np.ndarray | None = None
+    def choose_class_rows(
+        self, partition: Partition, codes: np.ndarray, is_counted: np.ndarray | None = None
     ) -> np.ndarray | None:
-        """Return the rows whose classes are counted, see :func:`choose_lenders`; None for all."""
-        if self.lenders is None:
+        """Return the rows whose classes are counted, Int[l]; None for all rows."""
+        if self.class_rows is None:
             return None
-        if self.lenders != "auto":
-            return draw_rows(len(codes), resolve_limit(self.lenders, len(codes)))
-        return choose_lenders(partition, codes, is_lending)
+        if self.class_rows != "auto":
+            return draw_rows(len(codes), resolve_limit(self.class_rows, len(codes)))
+        return choose_class_rows(partition, codes, is_counted)
 
 
 NO_LIMITS = GraphLimits()
@@ -173,8 +154,8 @@ def _cluster_centres(points: np.ndarray, count: int) -> np.ndarray:
         )
 
 
-def choose_lenders(
-    partition: Partition, codes: np.ndarray, is_lending: np.ndarray | None = None
+def choose_class_rows(
+    partition: Partition, codes: np.ndarray, is_counted: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Draw the rows whose classes are counted, so that a query meets a bounded number of them.
 
@@ -184,7 +165,7 @@ def choose_lenders(
         Partition of trees; rows of any other are all counted.
     codes : Int[n, T]
         Codes of the rows.
-    is_lending : Bool[n, T], default=None
+    is_counted : Bool[n, T], default=None
         True where the class of a row counts in a tree. None for all trees.
 
     Returns
@@ -194,81 +175,29 @@ def choose_lenders(
 
     Notes
     -----
-    Original to kdgraph. A sum of kernels visits each lender in the leaf of each tree, and what it
-    costs are these visits, not the number of rows: fully grown trees have leaves of a few rows
+    Original to kdgraph. A sum of kernels visits each counted row in the leaf of each tree, and what
+    it costs are these visits, not the number of rows: fully grown trees have leaves of a few rows
     however many rows there are. Large leaves do not need all of theirs. On 100,000 rows of twenty
     features, and trees of at least five rows a leaf, the NLL was .2741 with 3 of them in a leaf
     instead of .2731 with all, and a prediction took 22 instead of 55 µs. Up to
-    :data:`MIN_LENDERS` rows are counted in any case, because the fewer rows there are, the more
+    :data:`MIN_CLASS_ROWS` rows are counted in any case, because the fewer rows there are, the more
     each of them matters.
     """
     trees = tree_partition_of(partition)
-    if trees is None or len(codes) <= MIN_LENDERS:
+    if trees is None or len(codes) <= MIN_CLASS_ROWS:
         return None
     meetings = 0
     for t, n_nodes in enumerate(np.diff(trees.leaf_starts)):
         nodes = codes[:, t]
         rows = np.bincount(nodes, minlength=n_nodes)
-        lending = nodes if is_lending is None else nodes[is_lending[:, t]]
-        meetings += int(rows @ np.bincount(lending, minlength=n_nodes))
+        counted = nodes if is_counted is None else nodes[is_counted[:, t]]
+        meetings += int(rows @ np.bincount(counted, minlength=n_nodes))
     share = MAX_MEETINGS_PER_TREE * trees.n_trees * len(codes) / max(meetings, 1)
     return (
-        None if share >= 1 else draw_rows(len(codes), max(MIN_LENDERS, round(share * len(codes))))
+        None
+        if share >= 1
+        else draw_rows(len(codes), max(MIN_CLASS_ROWS, round(share * len(codes))))
     )
-
-
-def raise_lenders(
-    graph: Graph,
-    n_rows: int,
-    *,
-    search: Callable[[Graph], Posterior],
-    nll: Callable[[Graph, Posterior], float],
-    with_lenders: Callable[[np.ndarray], Graph],
-) -> tuple[Graph, Posterior]:
-    """Double the rows whose classes are counted while that pays, up to a bound.
-
-    Parameters
-    ----------
-    graph : Graph
-        Graph with the lenders of :func:`choose_lenders`.
-    n_rows : int
-        Number of rows that could lend.
-    search : callable
-        Function of a graph that returns a posterior.
-    nll : callable
-        Function of a graph and a posterior that returns the mean NLL of rows that are each
-        predicted without themselves.
-    with_lenders : callable
-        Function of the positions of rows that returns the graph with these lenders.
-
-    Returns
-    -------
-    graph : Graph
-        The first graph for which twice as many lenders, with the same parameters of the posterior,
-        lower the NLL by no more than :data:`MAX_NLL_LOSS`, or one with all rows as lenders, or with
-        :data:`MAX_RAISED_LENDERS`.
-    posterior : Posterior
-        Its posterior.
-
-    Notes
-    -----
-    Original to kdgraph. The number of lenders that a row meets bounds the time of a prediction, but
-    not the error. In the small leaves of fully grown forests a few of them cost less than .001 of
-    NLL on most tables, but on a table of electricity prices with 31,718 rows half of the rows cost
-    .003. In the large leaves of boosted trees every row counts: of 100,000 simulated rows, all cost
-    eight times the time of 16,384, and lower the NLL from .321 to .312. So the time has a bound
-    too.
-    """
-    most = min(n_rows, MAX_RAISED_LENDERS)
-    posterior = search(graph)
-    while (lenders := graph.lenders) is not None and len(lenders) < most:
-        # The posterior is searched again only where it pays, because the search takes most of the
-        # time.
-        larger = with_lenders(draw_rows(n_rows, min(2 * len(lenders), most)))
-        if nll(larger, posterior) >= nll(graph, posterior) - MAX_NLL_LOSS:
-            break
-        graph, posterior = larger, search(larger)
-    return graph, posterior
 
 
 def resolve_limit(limit: int | float | None, n_train: int) -> int | None:

@@ -162,7 +162,7 @@ class ForestScores:
 
     def score(self, locations: Locations) -> np.ndarray:
         """Return the scores of new rows, Float[m, 4], with columns :data:`SCORE_NAMES`."""
-        proba = self.partition.vote(locations)
+        proba = self.partition.parent_proba(locations)
         return np.column_stack(
             [
                 -apply_in_blocks(self.graph.log_density, locations.points),

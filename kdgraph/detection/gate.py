@@ -23,7 +23,7 @@ from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
 from kdgraph.detection.sets import SetDetector
 from kdgraph.geometry.kinds import NoPartitionError
-from kdgraph.parameters import OpenFraction, RequiredPartition, Share
+from kdgraph.parameters import ClosedFraction, OpenFraction, RequiredPartition
 from kdgraph.parents.row_encoder import behind_row_encoder, needs_row_encoder
 
 
@@ -114,7 +114,7 @@ class ScoreGate(PostHocClassifier):
     _: KW_ONLY
     detector: Any = None
     alpha: OpenFraction = 0.01
-    min_weight: Share = 1e-9
+    min_weight: ClosedFraction = 1e-9
     n_jobs: int | None = None
 
     @property

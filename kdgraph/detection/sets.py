@@ -22,7 +22,7 @@ from kdgraph.base import Rows, select_rows
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.partitions import PartitionDetector, TrainingLabels
 from kdgraph.metrics.set_tests import SHARES, Statistic, power_curve, set_p_values
-from kdgraph.parameters import Count, OpenFraction, Range, Share, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, OpenFraction, Range, check_parameters
 
 ScoreLevel = Literal["instance", "set"]
 """Level of a score.
@@ -428,7 +428,11 @@ class SetTest(BaseEstimator):
         return self.p_value(X) <= self.false_alarm
 
     def power(
-        self, X_ood: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
+        self,
+        X_ood: Any,
+        shares: Sequence[ClosedFraction] = SHARES,
+        set_size: int = 50,
+        n_sets: int = 200,
     ) -> dict[str, np.ndarray]:
         """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 

@@ -68,7 +68,7 @@ class FittedPartition(PipelinePartition):
         predicts = with_proba and hasattr(self._parent, "predict_proba")
         return replace(located, proba=self._parent.predict_proba(X) if predicts else None)
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the probabilities of the parent, Float[n, K], which rows are located with.
 
         Raises

@@ -411,7 +411,7 @@ class ActivationPartition:
             similarity *= 1.0 - np.bitwise_count(a[:, words] ^ b[:, words]).sum(axis=1) / width
         return similarity
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the network's probabilities, Float[n, K], as computed by :meth:`locate`."""
         assert locations.proba is not None
         return locations.proba

@@ -79,7 +79,7 @@ class BoostedPartition(TreePartition):
     >>> X = np.arange(100.0)[:, None]
     >>> model = HistGradientBoostingClassifier(max_iter=3).fit(X, X[:, 0] > 49)
     >>> partition = partition_of(model)
-    >>> partition.encode(X).shape, partition.vote(partition.locate(X[:1])).shape
+    >>> partition.encode(X).shape, partition.parent_proba(partition.locate(X[:1])).shape
     ((100, 3), (1, 2))
     """
 
@@ -136,13 +136,13 @@ class BoostedPartition(TreePartition):
         X : Float[n, d] or DataFrame
             Rows in the form that the model accepts.
         with_proba : bool, default=True
-            False: leave out the probabilities, which only :meth:`vote` needs.
+            False: leave out the probabilities, which only :meth:`parent_proba` needs.
         """
         predicts = with_proba and hasattr(self.model, "predict_proba")
         proba = self.model.predict_proba(X) if predicts else None
         return Locations(self.embed(X), self.encode(X), proba)
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the model's own ``predict_proba``, Float[n, K], which rows are located with.
 
         Raises

@@ -32,7 +32,7 @@ class TreePartition:
     """Base class of the partitions by the leaves of several trees.
 
     Two rows are as similar as the fraction of trees that put them into the same leaf. A subclass
-    implements :meth:`encode`, :meth:`vote` and :meth:`node_parents`.
+    implements :meth:`encode`, :meth:`parent_proba` and :meth:`node_parents`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class TreePartition:
         """Return K, Float[n], of each code in ``a`` and the code at the same position in ``b``."""
         return (a == b).sum(axis=1) / self.n_trees
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the ensemble's own ``predict_proba``, Float[n, K]."""
         raise NotImplementedError
 
@@ -261,7 +261,7 @@ class ForestPartition(TreePartition):
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_packed_trees"}
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the forest's own ``predict_proba``, Float[n, K], computed from codes."""
         # Trees are added in order, so that the result does not depend on the number of threads.
         codes = locations.codes

@@ -372,9 +372,9 @@ class PipelinePartition:
         """Return the similarity, Float[n], of codes at the same position in ``a`` and ``b``."""
         return self.inner.paired_similarity(a, b)
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the class probabilities of the last step, Float[n, K]."""
-        return self.inner.vote(locations)
+        return self.inner.parent_proba(locations)
 
     def index(
         self,

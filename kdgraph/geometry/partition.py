@@ -248,7 +248,7 @@ class Partition(Protocol):
     def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points and codes together.
 
-        Without ``with_proba`` nothing is predicted that only :meth:`vote` needs.
+        Without ``with_proba`` nothing is predicted that only :meth:`parent_proba` needs.
         """
         ...
 
@@ -260,7 +260,7 @@ class Partition(Protocol):
         """Return K, Float[n], of each code in ``a`` and the code at the same position in ``b``."""
         ...
 
-    def vote(self, locations: Locations) -> np.ndarray:
+    def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the class probabilities of the parent, Float[n, K]."""
         ...
 

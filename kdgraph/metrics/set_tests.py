@@ -14,7 +14,7 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 from kdgraph.metrics.registry import table
-from kdgraph.parameters import Count, OpenFraction, Range, Seed, Share, check_value
+from kdgraph.parameters import ClosedFraction, Count, OpenFraction, Range, Seed, check_value
 
 Statistic = Literal["mean", "max", "ks"]
 """Test statistic. "mean": the mean score of a set. "max": the largest score, for sets with few OOD
@@ -94,7 +94,7 @@ def power_curve(
     ood_score: np.ndarray,
     id_score: np.ndarray,
     *,
-    shares: Sequence[Share] = SHARES,
+    shares: Sequence[ClosedFraction] = SHARES,
     set_size: int = 50,
     n_sets: int = 200,
     statistic: Statistic = "mean",
@@ -179,7 +179,7 @@ def contamination(
     ood_score: np.ndarray,
     id_score: np.ndarray,
     *,
-    shares: Sequence[Share] = SHARES,
+    shares: Sequence[ClosedFraction] = SHARES,
     set_sizes: Sequence[SetSize] = (10, 50),
     n_sets: Count = 200,
     statistic: Statistic = "mean",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CODE_SCHEMA = {
     "fit": 5,
     "cross_fit": 1,
-    "calibrate": 14,
+    "calibrate": 15,
     "parent_outputs": 3,
     "space": 3,
     "evaluate": 12,

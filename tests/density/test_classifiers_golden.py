@@ -12,6 +12,14 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import KernelDensityForest
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 # error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows reach 1; classes are equally
 # frequent)
@@ -38,7 +46,7 @@ def test_golden_numbers(variant):
         draw_spiral(130, 1),
         draw_spiral(500, 2),
     )
-    kdf = KernelDensityForest(RandomForestClassifier(80, random_state=0), variant=variant)
+    kdf = FORESTS[variant](RandomForestClassifier(80, random_state=0))
     kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     circle_angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     ring = 1.5 * np.column_stack([np.cos(circle_angle), np.sin(circle_angle)])

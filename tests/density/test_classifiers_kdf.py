@@ -18,7 +18,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.errors import ParameterError
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 VARIANTS = ["kdgraph", "paper", "reference", "figure1"]
 
@@ -40,9 +48,7 @@ def blob_rows(three_blobs):
 @pytest.fixture(scope="module")
 def fitted_variants(spiral_rows):
     return {
-        variant: KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
-            *spiral_rows
-        )
+        variant: FORESTS[variant](make_forest(), random_state=0).fit(*spiral_rows)
         for variant in VARIANTS
     }
 
@@ -64,9 +70,9 @@ def test_label_values_change_no_probability(
         X, y = blob_rows
         labels, expected = (
             np.array(sorted(names))[y],
-            KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y),
+            FORESTS[variant](make_forest(), random_state=0).fit(X, y),
         )
-    kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, labels)
+    kdf = FORESTS[variant](make_forest(), random_state=0).fit(X, labels)
     assert kdf.classes_.tolist() == sorted(set(labels.tolist()))
     assert np.array_equal(kdf.predict_proba(X), expected.predict_proba(X))
     assert np.array_equal(kdf.predict(X), kdf.classes_[expected.predict(X)])
@@ -87,9 +93,7 @@ def test_accuracy_is_close_to_the_forest(spiral_rows, blob_rows, fitted_variants
 def test_seed_fixes_results_and_threads_do_not_change_them(spiral_rows, variant):
     X, y = spiral_rows
     runs = [
-        KernelDensityForest(
-            RandomForestClassifier(12), variant=variant, random_state=seed, n_jobs=n_jobs
-        ).fit(X, y)
+        FORESTS[variant](RandomForestClassifier(12), random_state=seed, n_jobs=n_jobs).fit(X, y)
         for seed, n_jobs in ((3, None), (3, None), (3, 1), (3, 2), (4, None))
     ]
     queries = np.vstack([X, 2 * X])
@@ -157,12 +161,10 @@ def test_held_out_rows_are_stratified_and_unseen_by_the_forest(blob_rows):
 def test_weights_reach_forest_prior_and_masses(blob_rows, variant):
     X, y = blob_rows
     weight = np.where(y == 2, 5.0, 1.0)
-    plain = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
-    weighted = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
-        X, y, sample_weight=weight
-    )
+    plain = FORESTS[variant](make_forest(), random_state=0).fit(X, y)
+    weighted = FORESTS[variant](make_forest(), random_state=0).fit(X, y, sample_weight=weight)
     assert weighted.prior_[2] == pytest.approx(5 * plain.prior_[2] / (1 + 4 * plain.prior_[2]))
-    same_seed = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
+    same_seed = FORESTS[variant](make_forest(), random_state=0).fit(
         X, y, sample_weight=np.ones(240)
     )
     assert np.array_equal(same_seed.predict_proba(X), plain.predict_proba(X))
@@ -178,15 +180,14 @@ def test_class_weights_of_the_parent_are_respected(blob_rows):
     balanced = make_forest(class_weight="balanced", min_samples_leaf=5)
     kdf = KernelDensityForest(
         balanced,
-        vote_share=1.0,
-        vote_power=1.0,
-        scaling_share=0.0,
-        isotonic_share=0.0,
+        parent_weight=1.0,
+        parent_power=1.0,
+        calibration="held_out",  # without maps
         random_state=0,
     ).fit(X, y)
     locations = kdf.graph_.partition.locate(X)
     np.testing.assert_array_equal(
-        kdf.graph_.partition.vote(locations), kdf.estimator_.predict_proba(X)
+        kdf.graph_.partition.parent_proba(locations), kdf.estimator_.predict_proba(X)
     )
     weight = np.exp(np.minimum(kdf.graph_.log_density(X) - kdf.log_floor_, 0))[:, None]
     np.testing.assert_allclose(
@@ -216,7 +217,7 @@ def test_constant_features_give_finite_probabilities(
     spiral_rows, fitted_variants, variant, constant
 ):
     X, y = spiral_rows
-    kdf = KernelDensityForest(make_forest(max_features=None), variant=variant, random_state=0).fit(
+    kdf = FORESTS[variant](make_forest(max_features=None), random_state=0).fit(
         np.column_stack([X, np.full(240, constant)]), y
     )
     proba = kdf.predict_proba(np.column_stack([X, np.full(240, constant)]))
@@ -231,7 +232,7 @@ def test_constant_features_give_finite_probabilities(
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_one_polytope_predicts_the_prior(spiral_rows, variant):
     X, y = np.zeros((100, 2)), spiral_rows[1][:100]
-    kdf = KernelDensityForest(make_forest(max_depth=1), variant=variant, random_state=0).fit(X, y)
+    kdf = FORESTS[variant](make_forest(max_depth=1), random_state=0).fit(X, y)
     assert kdf.describe()["n_polytopes"] == 1
     np.testing.assert_allclose(
         kdf.predict_proba([[0, 0], [1, 1]]), [kdf.prior_, kdf.prior_], atol=0.1
@@ -241,7 +242,7 @@ def test_one_polytope_predicts_the_prior(spiral_rows, variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_duplicated_rows_give_finite_probabilities(spiral_rows, variant):
     X, y = np.repeat(spiral_rows[0], 2, axis=0), np.repeat(spiral_rows[1], 2)
-    kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
+    kdf = FORESTS[variant](make_forest(), random_state=0).fit(X, y)
     proba = kdf.predict_proba(X)
     assert np.isfinite(proba).all()
     assert kdf.describe()["singleton_fraction"] < 1
@@ -286,7 +287,7 @@ def test_works_in_pipelines_grid_search_and_clone(spiral_rows):
         cv=2,
     )
     assert search.fit(X, y).best_params_.keys() == {"alpha", "estimator__min_samples_leaf"}
-    copy = clone(KernelDensityForest(make_forest(), k=0.5, variant="paper"))
+    copy = clone(PaperForest(make_forest(), k=0.5))
     assert copy.get_params()["k"] == 0.5
     assert copy.get_params()["estimator__n_estimators"] == 12
 
@@ -331,11 +332,12 @@ def test_describe_lists_fitted_values(fitted_variants):
             *(
                 [
                     "n_exponents",
-                    "vote_share",
-                    "vote_power",
-                    "vote_scaling_share",
-                    "posterior_scaling_share",
-                    "isotonic_share",
+                    "pseudo_count",
+                    "parent_weight",
+                    "parent_power",
+                    "parent_scaling_fraction",
+                    "posterior_scaling_fraction",
+                    "isotonic_fraction",
                 ]
                 if variant == "kdgraph"
                 else []
@@ -345,7 +347,7 @@ def test_describe_lists_fitted_values(fitted_variants):
         assert list(summary) == names
         assert summary["n_polytopes"] == len(kdf.graph_.polytopes)
         if variant != "kdgraph":  # whose graph keeps the codes of out-of-bag trees only
-            assert summary["n_polytopes"] == len(np.unique(kdf.graph_.codes, axis=0))
+            assert summary["n_polytopes"] == len(np.unique(kdf.graph_.counts.codes, axis=0))
         assert summary["singleton_fraction"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
         assert summary.pop("distance") == ("scaled" if variant == "kdgraph" else "geodesic")
@@ -359,9 +361,8 @@ def test_fixed_hyperparameters_are_used(spiral_rows):
         make_forest(),
         k=0.5,
         pseudo_count=0.25,
-        vote_share=0.125,
-        vote_power=3,
-        floor=-7,
+        parent_weight=0.125,
+        parent_power=3,
         calibration="held_out",
         random_state=0,
     ).fit(*spiral_rows)
@@ -369,42 +370,26 @@ def test_fixed_hyperparameters_are_used(spiral_rows):
     assert summary["exponent"] == pytest.approx(
         0.5 * np.log(168)
     )  # of the 240 rows 30 % are held out
-    assert [
-        summary[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")
-    ] == [
-        0.25,
-        0.125,
-        3,
-        -7,
-    ]
+    names = ("pseudo_count", "parent_weight", "parent_power")
+    assert [summary[name] for name in names] == [0.25, 0.125, 3]
+    assert PaperForest(make_forest(), floor=-7).fit(*spiral_rows).log_floor_ == -7
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": -0.2}, "alpha must be in (0, 1), got -0.2"),
-        ({"alpha": 1}, "alpha must be in (0, 1), got 1"),
-        ({"alpha": "small"}, "alpha must be a number in (0, 1), got 'small'"),
-        (
-            {"variant": "papers"},
-            "variant must be one of kdgraph, paper, reference, figure1, got 'papers'",
-        ),
+        ({"alpha": -0.2}, "alpha must be in (0, 1) or null, got -0.2"),
+        ({"alpha": 1}, "alpha must be in (0, 1) or null, got 1"),
+        ({"alpha": "small"}, "alpha must be a number in (0, 1) or null, got 'small'"),
         ({"k": 0}, "k must be in (0, inf) or one of auto, got 0"),
         ({"k": "best"}, "k must be a number in (0, inf) or one of auto, got 'best'"),
         ({"pseudo_count": 0.0}, "pseudo_count must be in (0, inf) or one of auto, got 0.0"),
-        ({"vote_share": 1.5}, "vote_share must be in [0, 1] or one of auto, got 1.5"),
-        ({"criterion": "brier"}, "criterion must be one of nll, ece, got 'brier'"),
-        ({"floor": "low"}, "floor must be a number or one of auto, paper or null, got 'low'"),
-        ({"floor": float("nan")}, "floor must be a number or one of auto, paper or null, got nan"),
+        ({"parent_weight": 1.5}, "parent_weight must be in [0, 1] or one of auto, got 1.5"),
         ({"min_weight": 1.1}, "min_weight must be in [0, 1], got 1.1"),
         (
             {"distance": "manhattan"},
-            (
-                "distance must be one of geodesic, euclidean, scaled, whitened or null, got"
-                " 'manhattan'"
-            ),
+            ("distance must be one of geodesic, euclidean, scaled, whitened, got 'manhattan'"),
         ),
-        ({"use_calibration_rows": 1}, "use_calibration_rows must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),
     ],
@@ -413,6 +398,12 @@ def test_invalid_parameters_raise(spiral_rows, options, message):
     with pytest.raises(ParameterError) as caught:
         KernelDensityForest(make_forest(), **options).fit(*spiral_rows)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("floor", ["low", float("nan")])
+def test_invalid_floors_raise(spiral_rows, floor):
+    with pytest.raises(ParameterError, match="floor must be a number or one of auto or null, got"):
+        PaperForest(make_forest(), floor=floor).fit(*spiral_rows)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import cdist
-from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -14,7 +13,16 @@ from torch import nn
 
 from kdgraph import DensityGate, KernelDensityNetwork
 from kdgraph.calibration import ScoreMap
+from kdgraph.density import equations
+from kdgraph.density.published import Figure1Network, PaperNetwork, ReferenceNetwork
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron, TorchClassifier
+
+NETWORKS = {
+    "kdgraph": KernelDensityNetwork,
+    "paper": PaperNetwork,
+    "reference": ReferenceNetwork,
+    "figure1": Figure1Network,
+}
 
 SMALL = {"hidden": (40, 40), "learning_rate": 3e-3, "max_epochs": 40, "random_state": 0}
 
@@ -63,13 +71,14 @@ def test_probabilities_match_the_formula(blob_rows, three_blobs, output_bits):
     )
     test = three_blobs(70, 7)[0]
     rows, labels = np.concatenate([X, X_calibration]), np.concatenate([y, y_calibration])
-    p = kdn.posterior_
-    masses = similarity(kdn, test, rows) ** p.exponent @ np.eye(3)[labels]
-    smoothed = (masses + p.pseudo_count * kdn.prior_) / (
-        masses.sum(axis=1, keepdims=True) + p.pseudo_count
+    found = kdn.describe()
+    masses = similarity(kdn, test, rows) ** found["exponent"] @ np.eye(3)[labels]
+    posterior = equations.query_posterior(
+        masses,
+        kdn.estimator_.predict_proba(test),
+        kdn.prior_,
+        *(found[name] for name in ("pseudo_count", "parent_weight", "parent_power")),
     )
-    vote = softmax(p.vote_power * np.log(kdn.estimator_.predict_proba(test)), axis=1)
-    posterior = p.vote_share * vote + (1 - p.vote_share) * smoothed
     density = kdn.graph_.log_density(test)
     weight = np.maximum(np.exp(np.minimum(density - kdn.log_floor_, 0)), kdn.min_weight)[:, None]
     expected = weight * posterior + (1 - weight) * kdn.prior_
@@ -82,9 +91,7 @@ def test_probabilities_match_the_formula(blob_rows, three_blobs, output_bits):
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
 def test_probabilities_tend_to_the_prior_far_from_the_data(blob_rows, variant, distance):
     X, y = blob_rows
-    kdn = KernelDensityNetwork(
-        make_network(), variant=variant, distance=distance, random_state=0
-    ).fit(X, y)
+    kdn = NETWORKS[variant](make_network(), distance=distance, random_state=0).fit(X, y)
     directions = np.random.default_rng(6).normal(size=(60, 4))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     for radius in (100.0, 1e4, 1e30):
@@ -97,13 +104,11 @@ def test_probabilities_tend_to_the_prior_far_from_the_data(blob_rows, variant, d
 
 
 def test_published_variants_use_the_settings_for_networks(blob_rows):
-    kdn = KernelDensityNetwork(make_network(), variant="reference", random_state=0).fit(*blob_rows)
+    kdn = ReferenceNetwork(make_network(), random_state=0).fit(*blob_rows)
     exponent = kdn.posterior_.exponent  # 1, 3, … 19, and from the best of these in steps of .2
     assert 1 <= exponent < 21 and round(5 * exponent) == pytest.approx(5 * exponent, abs=1e-9)
     assert kdn.describe()["distance"] == "geodesic"
-    figure1 = KernelDensityNetwork(make_network(), variant="figure1", random_state=0).fit(
-        *blob_rows
-    )
+    figure1 = Figure1Network(make_network(), random_state=0).fit(*blob_rows)
     assert figure1.posterior_.exponent == pytest.approx(np.log2(210))  # 70 % of 300 rows train
 
 
@@ -232,7 +237,7 @@ def test_golden_numbers(variant):
         draw_spiral_arms(500, 2),
     )
     frozen = FrozenEstimator(TorchClassifier(module=make_random_features(), max_epochs=0).fit(X, y))
-    kdn = KernelDensityNetwork(frozen, variant=variant).fit(
+    kdn = NETWORKS[variant](frozen).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
     circle_angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)

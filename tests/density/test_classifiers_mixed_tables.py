@@ -20,8 +20,16 @@ from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import ScoreMap, Uncalibrated
 from kdgraph.data.dataset import Dataset
 from kdgraph.density import graph
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.parents import Preprocess
 from kdgraph.parents.networks import MultilayerPerceptron
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 NAN, CATEGORIES = np.nan, (None, None, ("blue", "green", "red", "violet"))
 
@@ -164,7 +172,7 @@ def test_published_variants_support_mixed_tables(variant):
     parent = Preprocess().wrap(
         PARENTS["forest"], Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
     )
-    kdf = KernelDensityForest(parent, variant=variant, random_state=0).fit(X, Y)
+    kdf = FORESTS[variant](parent, random_state=0).fit(X, Y)
     check_rows_sum_to_one(kdf.predict_proba(np.concatenate([TEST_X, [[1e30, NAN, 3]]])))
 
 
@@ -192,7 +200,7 @@ FOREST, NETWORK = (
 )
 ON_FRAMES = [
     KernelDensityForest(FOREST, random_state=0),
-    KernelDensityForest(FOREST, variant="paper", random_state=0),
+    PaperForest(FOREST, random_state=0),
     KernelDensityNetwork(NETWORK, random_state=0),
     DensityGate(FOREST, random_state=0),
     DensityGate(ScoreMap(FOREST, random_state=0), random_state=0),
@@ -207,7 +215,7 @@ ON_FRAMES = [
 @pytest.mark.parametrize(
     "model",
     ON_FRAMES,
-    ids=lambda m: f"{type(m).__name__}-{getattr(m, 'variant', getattr(m, 'method', ''))}",
+    ids=lambda m: f"{type(m).__name__}-{getattr(m, 'method', '')}",
 )
 def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):
     model = clone(model).fit(
@@ -228,7 +236,7 @@ def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.predict_proba(frame[:0])
     assert clone(model).fit(to_frame(X), Y).score(frame, TEST_Y) > (
-        0.75 if getattr(model, "variant", "") != "paper" else 0.6
+        0.6 if isinstance(model, PaperForest) else 0.75
     )
 
 

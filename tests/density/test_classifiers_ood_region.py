@@ -12,6 +12,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from kdgraph import DensityGate, KernelDensityForest
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 RADII = [100.0, 1e3, 1e6, 1e30]  # the rows reach 1 (spiral) and about 6 (blobs)
 OUTERMOST = [
@@ -52,9 +60,8 @@ def test_variants_with_an_effective_floor_tend_to_the_prior(
     rows_and_directions, variant, remaining_weight, distance
 ):
     X, y, directions = rows_and_directions
-    kdf = KernelDensityForest(
+    kdf = FORESTS[variant](
         RandomForestClassifier(20, random_state=0),
-        variant=variant,
         distance=distance,
         random_state=0,
     ).fit(X, y)
@@ -82,15 +89,13 @@ def test_confidence_decreases_with_distance(rows_and_directions):
 def test_reference_floor_has_no_effect(rows_and_directions):
     X, y, directions = rows_and_directions
     forest = RandomForestClassifier(20, random_state=0)
-    reference = KernelDensityForest(forest, variant="reference", random_state=0).fit(X, y)
+    reference = ReferenceForest(forest, random_state=0).fit(X, y)
     outer_proba = [reference.predict_proba(radius * directions) for radius in RADII]
     assert np.array_equal(
         outer_proba[-2], outer_proba[-1]
     )  # the nearest polytope is the same from 1e6 to 1e30
     assert outer_proba[-1].max(axis=1).mean() > reference.prior_.max() + 0.2
-    with_floor = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(
-        X, y
-    )
+    with_floor = ReferenceForest(forest, floor="auto", random_state=0).fit(X, y)
     assert (
         max_distance_to_prior(with_floor, directions, RADII[2:]).max() <= 1e-12
     )  # widths differ by 10^4, so that smaller radii are not enough

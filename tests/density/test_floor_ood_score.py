@@ -10,6 +10,14 @@ from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.density.floor import density_ood_score
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +48,9 @@ def test_positive_score_means_a_density_below_the_floor(gate):
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
 def test_scores_of_all_variants_do_not_depend_on_other_rows(spiral_rows, variant):
-    kdf = KernelDensityForest(
-        RandomForestClassifier(8, random_state=0), variant=variant, random_state=0
-    ).fit(*spiral_rows)
+    kdf = FORESTS[variant](RandomForestClassifier(8, random_state=0), random_state=0).fit(
+        *spiral_rows
+    )
     X = np.concatenate([spiral_rows[0][:30], 5 + spiral_rows[0][:30]])
     score = kdf.ood_score(X)
     assert score.shape == (60,) and not np.isnan(score).any()

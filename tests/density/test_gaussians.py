@@ -13,15 +13,14 @@ from scipy.stats import multivariate_normal
 from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.density.gaussians import (
-    VARIANCE_LAMBDA,
     PolytopeGaussians,
     polytope_moments,
-    printed_variances,
-    published_variances,
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.nearest_mean import NearestMean
+from kdgraph.density.published import printed_variances, published_variances
+from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.geometry import partition_of, polytopes_of
 
 RULES = [shrunk_variances, printed_variances, published_variances]

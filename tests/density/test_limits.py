@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
-from kdgraph.density import limits
-from kdgraph.density import posterior as search
-from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.limits import GraphLimits, choose_lenders, merge_polytopes
+from kdgraph.base import Rows
+from kdgraph.density import limits, out_of_sample
+from kdgraph.density.limits import GraphLimits, choose_class_rows, draw_rows, merge_polytopes
+from kdgraph.density.out_of_sample import HeldOutRows, fit_graph
+from kdgraph.density.posterior import PosteriorParameters
+from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import polytopes_of
+
+FORESTS = {
+    "kdgraph": KernelDensityForest,
+    "paper": PaperForest,
+    "reference": ReferenceForest,
+    "figure1": Figure1Forest,
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,41 +93,43 @@ def test_merging_supports_constant_features(located_problem):
 
 def test_limits_stand_for_the_parameter_of_estimators():
     assert GraphLimits.of(None) == GraphLimits.of(None, by_row=True) == GraphLimits()
-    assert GraphLimits.of("auto") == GraphLimits(max_gaussians=limits.MAX_GAUSSIANS, lenders="auto")
+    assert GraphLimits.of("auto") == GraphLimits(
+        max_gaussians=limits.MAX_GAUSSIANS, class_rows="auto"
+    )
     assert GraphLimits.of(0.1) == GraphLimits(max_polytopes=0.1)
-    assert GraphLimits.of(30, by_row=True) == GraphLimits(max_gaussians=30, lenders=30)
+    assert GraphLimits.of(30, by_row=True) == GraphLimits(max_gaussians=30, class_rows=30)
 
 
-def meetings(codes: np.ndarray, lenders: np.ndarray) -> float:
-    """Return the mean number of lenders that a row has in its leaf of a tree, from all pairs."""
-    return float((codes[:, None] == codes[lenders][None]).mean(axis=2).sum(axis=1).mean())
+def meetings(codes: np.ndarray, class_rows: np.ndarray) -> float:
+    """Return the mean number of counted rows that a row has in its leaf of a tree, from all pairs."""
+    return float((codes[:, None] == codes[class_rows][None]).mean(axis=2).sum(axis=1).mean())
 
 
-def test_a_row_meets_a_bounded_number_of_lenders(located_problem, problem, monkeypatch):
+def test_a_row_meets_a_bounded_number_of_counted_rows(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
     everyone = np.arange(len(codes))
-    monkeypatch.setattr(limits, "MIN_LENDERS", 10)
+    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 10)
     allowed = 0.4 * meetings(codes, everyone)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", allowed)
-    lenders = choose_lenders(problem.partition, codes)
-    assert (np.diff(lenders) > 0).all() and len(lenders) == round(0.4 * len(codes))
+    class_rows = choose_class_rows(problem.partition, codes)
+    assert (np.diff(class_rows) > 0).all() and len(class_rows) == round(0.4 * len(codes))
     # A random sample: a fifth for the rows that happen to be in it.
-    assert 0.8 * allowed < meetings(codes, lenders) < 1.2 * allowed
+    assert 0.8 * allowed < meetings(codes, class_rows) < 1.2 * allowed
     # Where a third of the rows count in no tree, more of the others fit: 1.5 times as many, if
     # leaves have equal sizes.
-    is_lending = np.ones(codes.shape, dtype=bool)
-    is_lending[::3] = False
-    assert len(choose_lenders(problem.partition, codes, is_lending)) > 1.15 * len(lenders)
+    is_counted = np.ones(codes.shape, dtype=bool)
+    is_counted[::3] = False
+    assert len(choose_class_rows(problem.partition, codes, is_counted)) > 1.15 * len(class_rows)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
-    assert len(choose_lenders(problem.partition, codes)) == 10
+    assert len(choose_class_rows(problem.partition, codes)) == 10
 
 
 def test_small_leaves_and_few_rows_need_no_limit(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
-    assert choose_lenders(problem.partition, codes) is None  # fewer rows than MIN_LENDERS
-    monkeypatch.setattr(limits, "MIN_LENDERS", 10)
+    assert choose_class_rows(problem.partition, codes) is None  # fewer rows than MIN_CLASS_ROWS
+    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 10)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 1e9)
-    assert choose_lenders(problem.partition, codes) is None
+    assert choose_class_rows(problem.partition, codes) is None
 
 
 def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem, monkeypatch):
@@ -133,12 +143,12 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
 
     unlimited = fit(max_polytopes=None)
     monkeypatch.setattr(limits, "MAX_GAUSSIANS", n // 4)
-    monkeypatch.setattr(limits, "MIN_LENDERS", n // 2)
+    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", n // 2)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
-    monkeypatch.setattr(limits, "MAX_NLL_LOSS", np.inf)
+    monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
     limited = fit()
     assert len(limited.graph_.gaussians.means) == n // 4
-    assert len(limited.graph_.lenders) == n // 2
+    assert len(limited.graph_.counts.class_rows) == n // 2
     test = problem.test.X
     change = np.abs(limited.predict_proba(test) - unlimited.predict_proba(test)).sum(axis=1) / 2
     assert 0 < change.mean() < 0.1
@@ -147,60 +157,59 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
     )
 
 
-@dataclass
-class CountedGraph:
-    """A graph of which only the lenders are known."""
+class RowsOfLoss:
+    """Rows whose NLL depends on the number of counted rows alone."""
 
-    lenders: np.ndarray | None
+    averages, n_train, n_countable = False, 10, 1000
+    rows, parent_proba = (
+        Rows.unweighted(np.zeros((4, 1)), np.zeros(4, dtype=int)),
+        np.eye(2)[[1] * 4],
+    )
+
+    def __init__(self, losses):
+        self.losses, self.fitted = losses, []
+
+    def masses_at(self, graph, exponents):
+        n_rows = len(graph.counts.class_rows)
+        if len(exponents) > 1:
+            self.fitted.append(n_rows)
+        p = np.exp(-self.losses(n_rows))
+        masses = np.tile(1e9 * np.array([p, 1 - p])[:, None], (4, 1, len(exponents)))
+        return lambda chunk: masses[chunk]
+
+    def with_class_rows(self, graph, class_rows):
+        return SimpleNamespace(counts=SimpleNamespace(class_rows=class_rows))
+
+    def fit(self, class_rows):
+        """Return the number of counted rows after the fit."""
+        graph = self.with_class_rows(None, class_rows)
+        parameters = PosteriorParameters(parent_weight=0.0)
+        fitted, _ = fit_graph(graph, self, np.full(2, 0.5), parameters, raises=True)
+        assert fitted is graph or class_rows is not None
+        return None if class_rows is None else len(fitted.counts.class_rows)
 
 
 @pytest.mark.parametrize(
-    ("losses", "n_lenders"),
+    ("losses", "n_rows"),
     [
         ({100: 0.5, 200: 0.4992, 400: 0.1}, 100),
         ({100: 0.5, 200: 0.4, 400: 0.3995}, 200),
         ({100: 0.5, 200: 0.4, 400: 0.398, 800: 0.39, 1000: 0.38}, 1000),
     ],
 )
-def test_lenders_are_doubled_until_the_nll_falls_by_a_thousandth_at_most(losses, n_lenders):
-    searched = []
-
-    def search(graph: CountedGraph) -> int:
-        searched.append(len(graph.lenders))
-        return len(graph.lenders)
-
-    graph, posterior = limits.raise_lenders(
-        CountedGraph(np.arange(100)),
-        1000,
-        search=search,
-        nll=lambda graph, posterior: losses[len(graph.lenders)],
-        with_lenders=CountedGraph,
-    )
-    assert len(graph.lenders) == posterior == n_lenders
-    assert searched == [n for n in losses if n <= n_lenders]
+def test_counted_rows_are_doubled_until_the_nll_falls_by_a_thousandth_at_most(losses, n_rows):
+    source = RowsOfLoss(losses.get)
+    assert source.fit(np.arange(100)) == n_rows
+    assert source.fitted == [n for n in losses if n <= n_rows]
 
 
-def test_lenders_are_not_doubled_beyond_a_bound(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_RAISED_LENDERS", 300)
+def test_counted_rows_are_not_doubled_beyond_a_bound(monkeypatch):
+    monkeypatch.setattr(out_of_sample, "MAX_CLASS_ROWS", 300)
     for n_first, n_last in [(100, 300), (300, 300), (400, 400)]:
-        graph, _ = limits.raise_lenders(
-            CountedGraph(np.arange(n_first)),
-            1000,
-            search=lambda graph: None,
-            nll=lambda graph, posterior: -len(graph.lenders),
-            with_lenders=CountedGraph,
-        )
-        assert len(graph.lenders) == n_last
+        assert RowsOfLoss(lambda n: 1.0 - 0.002 * n).fit(np.arange(n_first)) == n_last
 
 
-def test_a_graph_without_a_limit_keeps_all_rows():
-    graph = CountedGraph(None)
-    assert limits.raise_lenders(
-        graph, 10, search=lambda graph: "p", nll=None, with_lenders=None
-    ) == (graph, "p")
-
-
-@pytest.mark.parametrize("way", ["oob", "held out", "held out, training rows alone"])
+@pytest.mark.parametrize("way", ["oob", "held out"])
 def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
     way, problem, monkeypatch
 ):
@@ -208,20 +217,17 @@ def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
     parent = FrozenEstimator(problem.forest)
     rows = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
     settings = {} if way == "oob" else rows
-    use_calibration_rows = way == "held out"
 
     def fit(max_polytopes):
-        model = KernelDensityForest(
-            parent, max_polytopes=max_polytopes, use_calibration_rows=use_calibration_rows
-        )
+        model = KernelDensityForest(parent, max_polytopes=max_polytopes)
         return model.fit(problem.train.X, problem.train.y, **settings)
 
     unlimited = fit(None)
-    monkeypatch.setattr(limits, "MIN_LENDERS", 30)
+    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 30)
     monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
-    monkeypatch.setattr(limits, "MAX_NLL_LOSS", np.inf)
-    assert len(fit("auto").graph_.lenders) == 30
-    monkeypatch.setattr(limits, "MAX_NLL_LOSS", -np.inf)
+    monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
+    assert len(fit("auto").graph_.counts.class_rows) == 30
+    monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", -np.inf)
     raised = fit("auto")
     test = problem.test.X
     # Classes are counted by row instead of by polytope, in another order of the sums.
@@ -230,48 +236,26 @@ def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
     )
 
 
-def graph_with_held_out_rows(problem, graph_limits: GraphLimits):
-    """Return a graph that has the class masses of held-out rows, all locations and all labels."""
-    locations = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
-    k = len(problem.prior)
-    labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
-    graph = KernelDensityGraph(
-        problem.partition,
-        locations,
-        labels,
-        shrunk_variances,
-        n_train=len(problem.train),
-        distance="scaled",
-        limits=graph_limits,
-    )
-    return graph, locations, labels
-
-
-def test_own_masses_of_held_out_rows_are_removed_where_they_lend(problem):
+def test_own_masses_of_held_out_rows_are_removed_where_they_count(problem):
     n, k = len(problem.train), len(problem.prior)
-    graph, locations, labels = graph_with_held_out_rows(problem, GraphLimits(lenders=0.5))
-    masses, _ = search.masses_without_own(
-        graph,
-        locations[n:],
-        problem.held_out,
-        np.array([0.7]),
-        graph.own_similarity(slice(n, None)),
-        k,
+    graph, source = HeldOutRows.with_graph(
+        problem.partition, problem.train, problem.held_out, k, "scaled", None
     )
-    held_out = np.arange(n, len(locations))
-    similarity = problem.partition.similarity(
-        locations.codes[held_out], locations.codes[graph.lenders]
-    )
-    similarity[held_out[:, None] == graph.lenders[None]] = 0
+    rows = problem.train + problem.held_out
+    codes, class_rows = problem.partition.encode(rows.X), draw_rows(len(rows), len(rows) // 2)
+    masses = source.masses_at(source.with_class_rows(graph, class_rows), np.array([0.7]))
+    similarity = problem.partition.similarity(codes[n:], codes[class_rows])
+    similarity[np.arange(n, len(rows))[:, None] == class_rows] = 0
+    expected = similarity**0.7 @ rows.one_hot(k)[class_rows]
     # Sums of at most 200 terms of at most 1, added in another order.
-    np.testing.assert_allclose(masses[:, :, 0], similarity**0.7 @ labels[graph.lenders], atol=1e-10)
+    np.testing.assert_allclose(masses(slice(None))[:, :, 0], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
 @pytest.mark.parametrize("limit", [25, 0.05])
 def test_merged_forest_keeps_probabilities_and_prior_limit(problem, variant, limit):
     settings = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
-    kdf = KernelDensityForest(FrozenEstimator(problem.forest), variant=variant, max_polytopes=limit)
+    kdf = FORESTS[variant](FrozenEstimator(problem.forest), max_polytopes=limit)
     kdf.fit(problem.train.X, problem.train.y, **settings)
     assert kdf.describe()["n_polytopes"] == (
         limit if limit >= 1 else round(limit * len(problem.train))
@@ -289,11 +273,12 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
     matrix.
     """
     n, k = len(problem.train), len(problem.prior)
-    graph, locations, labels = graph_with_held_out_rows(problem, GraphLimits(max_polytopes=12))
-    own_similarity = graph.own_similarity(slice(n, None))
-    masses, _ = search.masses_without_own(
-        graph, locations[n:], problem.held_out, np.array([0.7, 3.0]), own_similarity, k
+    graph, source = HeldOutRows.with_graph(
+        problem.partition, problem.train, problem.held_out, k, "scaled", 12
     )
+    masses = source.masses_at(graph, np.array([0.7, 3.0]))(slice(None))
+    rows = problem.train + problem.held_out
+    locations, labels = problem.partition.locate(rows.X), rows.one_hot(k)
     merged = merge_polytopes(polytopes_of(locations.codes), locations.points, n, 12)
     holders = locations.codes[merged.representatives]
     for j, exponent in enumerate((0.7, 3.0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_moons
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.isotonic import IsotonicRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -19,16 +19,19 @@ from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.calibration import MatrixScaling
-from kdgraph.density.averaging import average_posteriors
+from kdgraph.density import equations
+from kdgraph.density.class_counts import OutOfBagCounts
 from kdgraph.density.gaussians import (
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.limits import GraphLimits
+from kdgraph.density.limits import draw_rows
 from kdgraph.density.maps import IsotonicMaps, PosteriorMaps, fit_posterior_maps
-from kdgraph.density.out_of_sample import OutOfBagGraph
-from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID
-from kdgraph.errors import ParameterError
+from kdgraph.density.posterior import (
+    EXPONENT_FACTOR_GRID,
+    PSEUDO_COUNT_GRID,
+)
+from kdgraph.density.published import ReferenceForest
 from kdgraph.geometry import partition_of
 from kdgraph.parents import PrecomputedScores
 from kdgraph.parents.networks import MultilayerPerceptron
@@ -50,93 +53,69 @@ def kdf() -> KernelDensityForest:
 def out_of_bag_similarity(model) -> tuple[np.ndarray, np.ndarray]:
     """Return K of all training rows, and of test rows and training rows, from dense arrays."""
     parent = model.estimator_
-    is_out = OutOfBag(parent, X).is_out
-    codes, test_codes = parent.apply(X), parent.apply(TEST)
-    both = is_out[:, None] & is_out[None]
-    training = ((codes[:, None] == codes[None]) & both).sum(axis=2) / np.maximum(
-        both.sum(axis=2), 1
-    )
-    np.fill_diagonal(training, 0)
-    new = ((test_codes[:, None] == codes[None]) & is_out[None]).sum(axis=2) / is_out.sum(axis=1)
-    return training, new
+    is_out, codes = OutOfBag(parent, X).is_out, parent.apply(X)
+    training = equations.out_of_bag_kernel(codes, codes, is_out, np.arange(len(X)))
+    return training, equations.out_of_bag_kernel(parent.apply(TEST), codes, is_out)
 
 
 def class_masses(similarity: np.ndarray, exponent: float) -> np.ndarray:
     return np.where(similarity > 0, similarity**exponent, 0) @ np.eye(2)[Y]
 
 
-def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates():
-    kdf = KernelDensityForest(forest(), scaling_share=0.0, random_state=0).fit(X, Y)
+def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates(kdf):
     similarity, new_similarity = out_of_bag_similarity(kdf)
     parent, prior = kdf.estimator_, np.bincount(Y) / len(Y)
-    vote = forest(oob_score=True).fit(X, Y).oob_decision_function_
-    powers = np.geomspace(0.1, 10, 41)
-
-    def temper(p, power):
-        return softmax(power * np.log(np.maximum(p, 1e-300)), axis=1)
+    own_proba = forest(oob_score=True).fit(X, Y).oob_decision_function_
+    new_proba = parent.predict_proba(TEST)
 
     def nll(p):
         return -np.log(np.maximum(p[np.arange(len(Y)), Y], 1e-6)).sum()
 
-    def smooth(masses, a):
-        return (masses + a * prior) / (masses.sum(axis=1, keepdims=True) + a)
+    def candidate(masses, proba, *values):
+        return equations.query_posterior(masses, proba, prior, *values)
 
-    best_power = powers[np.argmin([nll(temper(vote, power)) for power in powers])]
-    scores, own, new = [], [], []
-    new_vote = parent.predict_proba(TEST)
+    none = np.zeros((len(Y), 2))
+    powers = np.geomspace(0.1, 10, 41)
+    best_power = min(powers, key=lambda power: nll(candidate(none, own_proba, 1.0, 1.0, power)))
+    scores, new = [], []
     for factor in EXPONENT_FACTOR_GRID[::2]:
-        exponent = factor * np.log(len(Y))
+        exponent = equations.exponent(factor, len(Y))
         masses, new_masses = (class_masses(K, exponent) for K in (similarity, new_similarity))
         for a in PSEUDO_COUNT_GRID[::2]:
             for power in (1.0, best_power):
                 for v in np.linspace(0, 1, 21):
-                    p = v * temper(vote, power) + (1 - v) * smooth(masses, a)
-                    scores.append(nll(p))
-                    own.append(p)
-                    new.append(v * temper(new_vote, power) + (1 - v) * smooth(new_masses, a))
+                    scores.append(nll(candidate(masses, own_proba, a, v, power)))
+                    new.append(candidate(new_masses, new_proba, a, v, power))
     weights = np.exp(np.min(scores) - np.array(scores))
     weights[weights < 1e-3] = 0
-    weights /= weights.sum()
-    average, own_average = (np.tensordot(weights, np.array(p), 1) for p in (new, own))
+    average = np.tensordot(weights / weights.sum(), np.array(new), 1)
+    without_maps = replace(kdf.posterior_, maps=PosteriorMaps())
+    query_result = kdf.graph_.query(kdf.graph_.partition.locate(TEST), without_maps.exponents)
+    found, log_density = without_maps(query_result, kdf.graph_)
+    # Powers and sums are rounded differently.
+    np.testing.assert_allclose(found, average, atol=1e-8)
 
-    # The maps of all rows, with the share that the fit has chosen by folds.
-    maps = [
-        IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(own_average[:, k], k == Y)
-        for k in range(2)
-    ]
-    mapped = np.column_stack([maps[k].predict(average[:, k]) for k in range(2)])
-    share = kdf.posterior_.maps.isotonic_share
-    assert 0 < share < 1
-    posterior = (1 - share) * average + share * mapped / mapped.sum(axis=1, keepdims=True)
-    above = kdf.log_density(TEST) - kdf.log_floor_
+    mapped = kdf.posterior_.maps(found, new_proba)
+    above = log_density - kdf.log_floor_
     weight = np.maximum(np.exp(np.minimum(above, 0)), 1e-9)[:, None]
-    # Powers and sums are rounded differently; isotonic knots are equal to 1e-12.
     np.testing.assert_allclose(
-        kdf.predict_proba(TEST), weight * posterior + (1 - weight) * prior, atol=1e-8
+        kdf.predict_proba(TEST), weight * mapped + (1 - weight) * prior, atol=1e-12
     )
 
 
-def test_isotonic_share_is_chosen_by_maps_of_other_folds():
+def test_isotonic_fraction_is_chosen_by_maps_of_other_folds():
     rng = np.random.default_rng(0)
-    vote = rng.dirichlet([1, 1], 3000)
-    # The vote is calibrated in the first problem, and far too confident in the second.
-    calibrated = (rng.random(3000) < vote[:, 1]).astype(int)
-    noisy = (rng.random(3000) < 0.5 + 0.2 * (vote[:, 1] > 0.9)).astype(int)
-
-    def fit(y):
-        return average_posteriors(
-            lambda chunk: np.zeros((len(vote[chunk]), 2, 1)),
-            vote,
-            Rows(vote, y, np.ones(3000)),
-            np.full(2, 0.5),
-            exponents=np.array([1.0]),
-            vote_share=1.0,
-            scaling_share=0.0,
-            random_state=0,
-        )
-
-    shares = [fit(y).maps.isotonic_share for y in (calibrated, noisy)]
-    assert shares[0] < 0.5 < shares[1]
+    proba = rng.dirichlet([1, 1], 3000)
+    # The probabilities are calibrated in the first problem. In the second the class depends on them
+    # by two steps, which an increasing map has and no scaling.
+    calibrated = (rng.random(3000) < proba[:, 1]).astype(int)
+    steps = 0.05 + 0.45 * (proba[:, 1] > 0.3) + 0.45 * (proba[:, 1] > 0.9)
+    stepped = (rng.random(3000) < steps).astype(int)
+    fractions = [
+        fit_posterior_maps(proba, proba, Rows.unweighted(proba, y)).isotonic_fraction
+        for y in (calibrated, stepped)
+    ]
+    assert fractions[0] < 0.5 < 0.8 < fractions[1]
 
 
 def test_isotonic_maps_leave_rows_of_zeros_unchanged():
@@ -146,57 +125,52 @@ def test_isotonic_maps_leave_rows_of_zeros_unchanged():
     np.testing.assert_array_equal(PosteriorMaps()(proba, proba), proba)
 
 
-def test_scalings_are_those_of_the_calibrator_and_mixed_by_their_shares():
+def test_scalings_are_those_of_the_calibrator_and_mixed_by_their_fractions():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(600, 3))
     change = np.array([[1.0, 0.8, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
     truth, posterior = softmax(logits @ change, axis=1), softmax(0.5 * logits, axis=1)
     y = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
-    vote, rows = softmax(2 * logits, axis=1), Rows.unweighted(logits, y)
-    maps = fit_posterior_maps(posterior, vote, rows, isotonic_share=0.0, random_state=0)
-    assert maps.vote_share + maps.posterior_share > 0.5 and maps.isotonic is None
+    proba, rows = softmax(2 * logits, axis=1), Rows.unweighted(logits, y)
+    maps = fit_posterior_maps(posterior, proba, rows)
+    assert maps.parent_fraction + maps.posterior_fraction > 0.5
     label = np.arange(9) % 3
-    expected = (1 - maps.vote_share - maps.posterior_share) * posterior
-    for share, proba in ((maps.vote_share, vote), (maps.posterior_share, posterior)):
+    expected = (1 - maps.parent_fraction - maps.posterior_fraction) * posterior
+    for fraction, each in ((maps.parent_fraction, proba), (maps.posterior_fraction, posterior)):
         scores = PrecomputedScores().fit(np.eye(3)[label], label)
         scaling = MatrixScaling(FrozenEstimator(scores)).fit(
-            np.eye(3)[label], label, X_calibration=proba, y_calibration=y
+            np.eye(3)[label], label, X_calibration=each, y_calibration=y
         )
-        expected += share * scaling.predict_proba(proba)
-    np.testing.assert_allclose(maps(posterior, vote), expected, atol=1e-9)
-    half = fit_posterior_maps(posterior, vote, rows, scaling_share=0.5, isotonic_share=0.0)
-    assert half.vote_share + half.posterior_share == pytest.approx(0.5)
+        expected += fraction * scaling.predict_proba(each)
+    np.testing.assert_allclose(replace(maps, isotonic=None)(posterior, proba), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("y", [[0, 0, 0, 1], [0, 1], [0, 0, 1, 1]])
 def test_a_few_rows_have_maps_only_if_each_fold_leaves_two_classes(y):
     y, proba = np.array(y), np.full((len(y), 2), 0.5)
-    maps = fit_posterior_maps(proba, proba, Rows.unweighted(proba, y), random_state=0)
+    maps = fit_posterior_maps(proba, proba, Rows.unweighted(proba, y))
     assert (maps.isotonic is None) == (min(np.bincount(y)) < 2)
     assert np.isfinite(maps(proba, proba)).all()
 
 
 def test_fixed_parameters_are_used_as_they_are():
-    model = KernelDensityForest(
-        forest(),
-        k=0.7,
-        pseudo_count=0.2,
-        vote_share=0.25,
-        vote_power=1.5,
-        scaling_share=0.0,
-        isotonic_share=0.0,
-        floor=-1e300,
-    ).fit(X, Y)
+    fixed = {"k": 0.7, "pseudo_count": 0.2, "parent_weight": 0.25, "parent_power": 1.5}
+    model = KernelDensityForest(forest(), **fixed, alpha=None).fit(X, Y)
     _, similarity = out_of_bag_similarity(model)
     masses, prior = class_masses(similarity, 0.7 * np.log(250)), np.bincount(Y) / len(Y)
-    smooth = (masses + 0.2 * prior) / (masses.sum(axis=1, keepdims=True) + 0.2)
-    vote = softmax(1.5 * np.log(np.maximum(model.estimator_.predict_proba(TEST), 1e-300)), axis=1)
-    np.testing.assert_allclose(model.predict_proba(TEST), 0.25 * vote + 0.75 * smooth, atol=1e-12)
+    parent_proba = model.estimator_.predict_proba(TEST)
+    posterior = equations.query_posterior(masses, parent_proba, prior, 0.2, 0.25, 1.5)
+    expected = model.posterior_.maps(posterior, parent_proba)
+    np.testing.assert_allclose(model.predict_proba(TEST), expected, atol=1e-12)
 
 
-def test_ece_criterion_chooses_one_candidate():
-    model = KernelDensityForest(forest(), criterion="ece").fit(X, Y)
-    assert set(model.describe()) >= {"exponent", "pseudo_count", "vote_share", "vote_power"}
+def test_without_alpha_there_is_no_floor():
+    model = KernelDensityForest(forest(), alpha=None, random_state=0).fit(X, Y)
+    far = np.array([[30.0, 40.0], [60.0, 80.0]])
+    assert "log_floor" not in model.describe()
+    assert np.abs(model.predict_proba(far) - model.prior_).max() > 0.1
+    np.testing.assert_array_equal(model.ood_score(far), -model.log_density(far))
+    assert model.ood_score(far)[1] > model.ood_score(far)[0] > model.ood_score(TEST).max()
 
 
 @pytest.mark.parametrize("distance", ["scaled", "whitened", "euclidean", "geodesic"])
@@ -253,18 +227,11 @@ def test_automatic_calibration_follows_the_parent_and_the_rows():
     assert KernelDensityForest(fitted).fit(X, Y, **held_out).calibration_ == "held_out"
     extra_trees = ExtraTreesClassifier(20, random_state=0)
     assert KernelDensityForest(extra_trees).fit(X, Y).calibration_ == "held_out"
-    paper = KernelDensityForest(forest(), variant="reference", random_state=0)
+    paper = ReferenceForest(forest(), random_state=0)
     assert paper.fit(X, Y).calibration_ == "held_out"
     with pytest.warns(UserWarning, match="takes the 200 rows of fit for rows that the frozen"):
         new = KernelDensityForest(fitted, random_state=0).fit(TEST, TEST_Y)
     assert new.calibration_ == "held_out"
-
-
-@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
-def test_published_variants_hold_rows_out(calibration):
-    model = KernelDensityForest(forest(), variant="paper", calibration=calibration)
-    with pytest.raises(ParameterError, match="variant='paper' is calibrated on held-out rows"):
-        model.fit(X, Y)
 
 
 def test_a_frozen_forest_is_not_calibrated_on_memorised_rows():
@@ -304,37 +271,28 @@ def test_equal_rows_few_trees_and_rare_classes_are_handled():
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-def test_a_number_of_polytopes_limits_gaussians_and_lenders():
+def test_a_number_of_polytopes_limits_gaussians_and_counted_rows():
     limited = KernelDensityForest(forest(), max_polytopes=20, random_state=0).fit(X, Y)
     graph = limited.graph_
-    assert len(graph.gaussians.means) == len(graph.lenders) == 20
-    assert (np.diff(graph.lenders) > 0).all()
-    masses, _ = graph.query_codes(graph.partition.encode(TEST), np.array([1e-9]))
-    # At an exponent near 0 each lender that shares a leaf counts as 1.
+    assert len(graph.gaussians.means) == len(graph.counts.class_rows) == 20
+    assert (np.diff(graph.counts.class_rows) > 0).all()
+    # At an exponent near 0 each counted row that shares a leaf counts as 1.
+    masses = graph.query(graph.partition.locate(TEST), np.array([1e-9])).masses
     assert masses.sum(axis=1).max() <= 20 + 1e-6
 
 
-def test_lenders_are_compared_with_training_rows_without_themselves():
+def test_counted_rows_are_compared_with_training_rows_without_themselves():
     fitted = forest().fit(X, Y)
     partition, is_out = partition_of(fitted), OutOfBag(fitted, X).is_out
-    codes = partition.encode(X)
-    graph = OutOfBagGraph(
-        partition,
-        partition.locate(X),
-        Rows.unweighted(X, Y),
-        is_out,
-        2,
-        limits=GraphLimits(lenders=0.3),
-        distance="scaled",
+    codes, class_rows = partition.encode(X), draw_rows(len(X), 75)
+    counts = OutOfBagCounts(
+        partition, codes, Rows.unweighted(X, Y), is_out, 2, np.arange(len(X)), class_rows
     )
     rows = np.arange(0, len(X), 7)
-    masses = graph.query_training(codes[rows], is_out, rows, np.array([2.0]))[:, :, 0]
-    both = is_out[rows][:, None] & is_out[graph.lenders][None]
-    equal = ((codes[rows][:, None] == codes[graph.lenders][None]) & both).sum(axis=2)
-    similarity = (equal / np.maximum(both.sum(axis=2), 1)) ** 2
-    similarity[rows[:, None] == graph.lenders[None]] = 0
+    masses = counts.query_training(codes[rows], is_out[rows], rows, np.array([2.0]))[:, :, 0]
+    similarity = equations.out_of_bag_kernel(codes[rows], codes, is_out, rows)[:, class_rows] ** 2
     # Sums of up to 75 terms of at most 1, added in another order.
-    np.testing.assert_allclose(masses, similarity @ np.eye(2)[Y[graph.lenders]], atol=1e-12)
+    np.testing.assert_allclose(masses, similarity @ np.eye(2)[Y[class_rows]], atol=1e-12)
 
 
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])

@@ -1,10 +1,9 @@
-"""The searches against plain loops over every candidate."""
+"""The fit of the posterior against plain loops over every candidate."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,64 +11,57 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from kdgraph.base import Rows
-from kdgraph.density import KernelDensityGraph
-from kdgraph.density import posterior as search
-from kdgraph.density.gaussians import printed_variances, shrunk_variances
+from kdgraph.density import equations
+from kdgraph.density import posterior as fit
+from kdgraph.density.likelihood import clipped_nll, grid_nll
+from kdgraph.density.out_of_sample import HeldOutRows
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
+    PARENT_POWER_GRID,
+    PARENT_WEIGHT_GRID,
     PSEUDO_COUNT_GRID,
-    VOTE_POWER_GRID,
-    VOTE_SHARE_GRID,
-    NearestPosterior,
+    PosteriorParameters,
     QueryPosterior,
     additive_smoothing,
-    clipped_nll,
-    fit_vote_power,
-    masses_without_own,
-    search_nearest_posterior,
-    search_query_posterior,
+    fit_parent_power,
+    fit_posterior,
 )
-from kdgraph.metrics import ece
 
-EXPONENTS = np.array([0.1, 1.0, 4.0, 20.0])
+NAMES = ("exponent", "pseudo_count", "parent_weight", "parent_power")
 
 
-def graph_with_held_out(problem, held_out):
-    all_rows = problem.train + held_out
-    locations = problem.partition.locate(all_rows.X)
-    graph = KernelDensityGraph(
-        problem.partition,
-        locations,
-        all_rows.one_hot(len(problem.prior)),
-        shrunk_variances,
-        n_train=len(problem.train),
+def fit_to_held_out(problem, rows, **fixed):
+    """Return graph, source and best candidate of held-out rows."""
+    n_classes = len(problem.prior)
+    graph, source = HeldOutRows.with_graph(
+        problem.partition, problem.train, rows, n_classes, "geodesic", None
     )
-    return graph, locations[len(problem.train) :]
+    posterior = fit_posterior(
+        lambda exponents: source.masses_at(graph, exponents),
+        source.parent_proba,
+        rows,
+        problem.prior,
+        PosteriorParameters(**fixed),
+        len(problem.train),
+        average=False,
+    )
+    return graph, source, posterior
 
 
-def search_on(graph, locations, rows, prior, *, own_similarity, exponents, **options):
-    """Search on held-out rows, as the variant of this package does."""
-
-    def masses_of(chunk):
-        own = None if own_similarity is None else own_similarity[chunk]
-        return masses_without_own(graph, locations[chunk], rows[chunk], exponents, own, len(prior))[
-            0
-        ]
-
-    vote = graph.partition.vote(locations)
-    return search_query_posterior(masses_of, vote, rows, prior, exponents=exponents, **options)
+def search(problem, rows, **fixed) -> list[float]:
+    """Return the parameters of the best candidate."""
+    found = fit_to_held_out(problem, rows, **fixed)[2].describe()
+    return [found[name] for name in NAMES]
 
 
 def leave_one_out(problem, held_out, exponent):
     """Return the masses at each held-out row without that row, Float[m, K]."""
     all_rows = problem.train + held_out
     codes, labels = problem.partition.encode(all_rows.X), all_rows.one_hot(len(problem.prior))
-    n, masses = len(problem.train), []
-    for i in range(len(held_out)):
-        other_rows = np.delete(np.arange(len(all_rows)), n + i)
-        share = (codes[n + i] == codes[other_rows]).mean(axis=1)
-        masses.append(share**exponent @ labels[other_rows])
-    return np.array(masses)
+    n = len(problem.train)
+    kernel = equations.forest_similarity(codes[n:], codes) ** exponent
+    kernel[np.arange(len(held_out)), n + np.arange(len(held_out))] = 0
+    return kernel @ labels
 
 
 def test_search_grids_cover_documented_ranges():
@@ -77,7 +69,7 @@ def test_search_grids_cover_documented_ranges():
         pytest.approx(0.02),
         pytest.approx(20),
     )
-    assert (VOTE_SHARE_GRID[0], VOTE_SHARE_GRID[-1]) == (0, 1)
+    assert (PARENT_WEIGHT_GRID[0], PARENT_WEIGHT_GRID[-1]) == (0, 1)
     assert (PSEUDO_COUNT_GRID > 0).all()
 
 
@@ -91,11 +83,6 @@ def test_clipped_nll_matches_log_loss(problem):
     assert clipped_nll(certain, problem.held_out) == pytest.approx(-len(certain) * math.log(1e-6))
 
 
-def unit_similarity(problem) -> np.ndarray:
-    """K of each held-out row with itself."""
-    return np.ones(len(problem.held_out))
-
-
 @pytest.mark.parametrize("n_rows", [1, 7, 512, 700])
 @pytest.mark.parametrize("weights", ["equal", "unequal"])
 def test_grid_of_candidates_has_the_nll_of_each(n_rows, weights):
@@ -106,7 +93,7 @@ def test_grid_of_candidates_has_the_nll_of_each(n_rows, weights):
     weight = np.full(n_rows, 1.5) if weights == "equal" else rng.uniform(0, 2, n_rows)
     rows = Rows(rng.normal(size=(n_rows, 2)), rng.integers(3, size=n_rows), weight)
     pseudo_counts, shares = np.array([1e-9, 0.1, 2.0]), np.array([0.0, 0.4, 1.0])
-    scores = search.grid_nll(masses, vote, rows, prior, pseudo_counts, shares)
+    scores = grid_nll(masses, vote, rows, prior, pseudo_counts, shares)
     expected = np.empty((4, 3, 3))
     for k, a, v in np.ndindex(expected.shape):
         smoothed = additive_smoothing(masses[:, :, k], pseudo_counts[a], prior)
@@ -115,31 +102,16 @@ def test_grid_of_candidates_has_the_nll_of_each(n_rows, weights):
 
 
 @pytest.mark.parametrize("rows", ["held_out", "weighted"])
-def test_search_leaves_out_the_own_mass_of_held_out_rows(problem, rows, monkeypatch):
-    held_out, recorded_masses = getattr(problem, rows), []
-    monkeypatch.setattr(
-        search,
-        "_grid_scores",
-        lambda masses, *other_rows: (
-            recorded_masses.append(masses) or np.zeros((len(EXPONENTS), 1, 1))
-        ),
-    )
-    graph, locations = graph_with_held_out(problem, held_out)
-    own_proba = graph.own_similarity(slice(len(problem.train), None))
-    search_on(
-        graph,
-        locations,
-        held_out,
-        problem.prior,
-        own_similarity=own_proba,
-        exponents=EXPONENTS,
-        pseudo_count=1.0,
-        vote_share=0.0,
-    )
-    for j, exponent in enumerate(EXPONENTS):
-        np.testing.assert_allclose(
-            recorded_masses[0][:, :, j], leave_one_out(problem, held_out, exponent), atol=1e-12
-        )  # masses up to 200
+def test_held_out_rows_are_predicted_without_their_own_mass(problem, rows):
+    held_out = getattr(problem, rows)
+    graph, source, _ = fit_to_held_out(problem, held_out)
+    exponents = np.array([0.1, 1.0, 4.0, 20.0])
+    masses = source.masses_at(graph, exponents)
+    for j, exponent in enumerate(exponents):
+        expected = leave_one_out(problem, held_out, exponent)
+        # Masses up to 200.
+        np.testing.assert_allclose(masses(slice(None))[:, :, j], expected, atol=1e-12)
+        np.testing.assert_allclose(masses(slice(3, None, 5))[:, :, j], expected[3::5], atol=1e-12)
 
 
 def dense_best_power(vote, rows) -> float:
@@ -149,99 +121,56 @@ def dense_best_power(vote, rows) -> float:
         proba = softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1)
         return -np.log(np.maximum(proba[np.arange(len(rows)), rows.y], 1e-6)) @ rows.weight
 
-    return min(VOTE_POWER_GRID, key=loss)
+    return min(PARENT_POWER_GRID, key=loss)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("criterion", ["nll", "ece"])
-def test_search_returns_the_best_candidate(problem, criterion):
+def test_search_returns_the_best_candidate(problem):
     held_out = problem.weighted
-    graph, locations = graph_with_held_out(problem, held_out)
-    vote = problem.forest.predict_proba(held_out.X)
+    parent_proba = problem.forest.predict_proba(held_out.X)
     best, lowest = None, math.inf
-    masses_at = {exponent: leave_one_out(problem, held_out, exponent) for exponent in EXPONENTS}
+    exponents = [equations.exponent(k, len(problem.train)) for k in EXPONENT_FACTOR_GRID]
+    masses_at = {exponent: leave_one_out(problem, held_out, exponent) for exponent in exponents}
     for power, exponent, a, v in itertools.product(
-        (1.0, dense_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNT_GRID, VOTE_SHARE_GRID
+        (1.0, dense_best_power(parent_proba, held_out)),
+        exponents,
+        PSEUDO_COUNT_GRID,
+        PARENT_WEIGHT_GRID,
     ):
-        masses = masses_at[exponent]
-        smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
-        proba = v * softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1) + (1 - v) * smoothed
-        own_proba = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)
-        score = (
-            -np.log(own_proba) @ held_out.weight
-            if criterion == "nll"
-            else len(held_out) * ece(held_out.y, proba)
+        proba = equations.query_posterior(
+            masses_at[exponent], parent_proba, problem.prior, a, v, power
         )
+        own_proba = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)
+        score = -np.log(own_proba) @ held_out.weight
         if score < lowest - 1e-9:
             best, lowest = (exponent, a, v, power), score
-    fitted_posterior = search_on(
-        graph,
-        locations,
-        held_out,
-        problem.prior,
-        own_similarity=unit_similarity(problem),
-        exponents=EXPONENTS,
-        criterion=criterion,
-    )
-    assert (
-        fitted_posterior.exponent,
-        fitted_posterior.pseudo_count,
-        fitted_posterior.vote_share,
-        fitted_posterior.vote_power,
-    ) == best
+    assert search(problem, held_out) == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 13])
-def test_search_does_not_depend_on_chunk_size(problem, monkeypatch, chunk):
-    graph, locations = graph_with_held_out(problem, problem.held_out)
-    expected = search_on(
-        graph,
-        locations,
-        problem.held_out,
-        problem.prior,
-        own_similarity=unit_similarity(problem),
-        exponents=EXPONENTS,
-    )
-    monkeypatch.setattr(search, "_CHUNK_ROWS", chunk)
-    fitted_posterior = search_on(
-        graph,
-        locations,
-        problem.held_out,
-        problem.prior,
-        own_similarity=unit_similarity(problem),
-        exponents=EXPONENTS,
-    )
-    for name in ("exponent", "pseudo_count", "vote_share", "vote_power"):
-        assert getattr(fitted_posterior, name) == getattr(expected, name)
+def test_fit_does_not_depend_on_chunk_size(problem, monkeypatch, chunk):
+    expected = search(problem, problem.held_out)
+    monkeypatch.setattr(fit, "_CHUNK_ROWS", chunk)
+    assert search(problem, problem.held_out) == expected
 
 
 def test_fixed_values_are_not_searched(problem):
-    graph, locations = graph_with_held_out(problem, problem.held_out)
-    fitted_posterior = search_on(
-        graph,
-        locations,
-        problem.held_out,
-        problem.prior,
-        own_similarity=unit_similarity(problem),
-        exponents=np.array([2.5]),
-        pseudo_count=0.7,
-        vote_share=0.3,
-        vote_power=1.7,
-    )
-    assert (
-        fitted_posterior.exponent,
-        fitted_posterior.pseudo_count,
-        fitted_posterior.vote_share,
-        fitted_posterior.vote_power,
-    ) == (
-        2.5,
-        0.7,
-        0.3,
-        1.7,
-    )
+    fixed = {"k": 0.5, "pseudo_count": 0.7, "parent_weight": 0.3, "parent_power": 1.7}
+    expected = [equations.exponent(0.5, len(problem.train)), 0.7, 0.3, 1.7]
+    assert search(problem, problem.held_out, **fixed) == pytest.approx(expected, rel=1e-12)
 
 
-def test_vote_power_is_below_one_for_overconfident_votes():
+def test_parent_alone_needs_no_class_masses(problem):
+    graph, _, posterior = fit_to_held_out(
+        problem, problem.held_out, parent_weight=1.0, parent_power=1.0
+    )
+    assert len(posterior.exponents) == 0
+    locations = problem.partition.locate(problem.test.X)
+    found, _ = posterior(graph.query(locations, posterior.exponents), graph)
+    np.testing.assert_array_equal(found, problem.partition.parent_proba(locations))
+
+
+def test_power_is_below_one_for_an_overconfident_parent():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(4000, 3))
     truth = softmax(logits, axis=1)
@@ -251,57 +180,9 @@ def test_vote_power_is_below_one_for_overconfident_votes():
         0.5,
         2.0,
     ):  # the grid's neighbours are 12 % apart; 4,000 rows find the temperature to a few percent
-        assert fit_vote_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(
+        assert fit_parent_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(
             inverse, rel=0.13
         )
-
-
-def test_nearest_posterior_search_runs_its_passes(problem):
-    graph = KernelDensityGraph(
-        problem.partition,
-        problem.partition.locate(problem.train.X),
-        problem.train.one_hot(len(problem.prior)),
-        printed_variances,
-    )
-    evaluated = []
-
-    def objective(proba, rows):
-        evaluated.append(proba)
-        return [3.0, 1.0, 2.0, 1.0, 0.5][len(evaluated) - 1]
-
-    stages = [lambda _: np.array([1.0, 2.0, 3.0]), lambda k: k + np.array([0.0, 0.25])]
-    fitted_posterior, log_density = search_nearest_posterior(
-        graph,
-        problem.partition.locate(problem.held_out.X),
-        problem.held_out,
-        problem.prior,
-        stages,
-        objective,
-    )
-    assert len(evaluated) == 5
-    assert (
-        fitted_posterior.exponent == 2.25
-    )  # 2 is the first of the best; in the second pass, which starts there, 2.25 is better
-    assert log_density.shape == (len(problem.held_out),)
-
-
-def test_first_of_equally_good_exponents_is_chosen(problem):
-    graph = KernelDensityGraph(
-        problem.partition,
-        problem.partition.locate(problem.train.X),
-        problem.train.one_hot(len(problem.prior)),
-        printed_variances,
-    )
-    locations = problem.partition.locate(problem.held_out.X)
-    fitted_posterior, _ = search_nearest_posterior(
-        graph,
-        locations,
-        problem.held_out,
-        problem.prior,
-        [lambda _: np.array([1.0, 2.0]), lambda k: np.array([k + 1])],
-        lambda *_: 1.0,
-    )
-    assert fitted_posterior.exponent == 1.0
 
 
 def test_additive_smoothing_adds_prior_pseudo_counts():
@@ -311,44 +192,25 @@ def test_additive_smoothing_adds_prior_pseudo_counts():
     )
 
 
-def test_nearest_posterior_is_bayes_rule():
-    masses = np.array([[4.0, 1.0], [0.0, 3.0], [2.0, 2.0]])  # n_ry; n_y = 6, 6
-    prior = np.array([0.25, 0.75])
-    fitted_posterior = NearestPosterior.from_masses(1.0, masses, prior)
-    joint = masses / 6 * prior
-    query_result = SimpleNamespace(
-        polytope=np.array([0, 1, 2, 0]), log_density=np.array([0.0, -3.0, 1.0, -1e6])
+def test_query_posterior_mixes_masses_and_parent(problem):
+    graph = fit_to_held_out(problem, problem.held_out)[0]
+    posterior = QueryPosterior(
+        np.array([2.0]),
+        np.array([0.5]),
+        np.array([[0.75]]),
+        np.array([1.5]),
+        np.array([0.25]),
+        problem.prior,
     )
-    posterior, log_density = fitted_posterior(query_result, None)
-    np.testing.assert_allclose(
-        posterior, (joint / joint.sum(axis=1, keepdims=True))[query_result.polytope], atol=1e-15
+    query_result = graph.query(problem.partition.locate(problem.held_out.X), posterior.exponents)
+    found, log_density = posterior(query_result, graph)
+    expected = equations.query_posterior(
+        query_result.masses[:, :, 0],
+        problem.forest.predict_proba(problem.held_out.X),
+        problem.prior,
+        0.5,
+        0.25,
+        1.5,
     )
-    np.testing.assert_allclose(
-        log_density,
-        query_result.log_density + np.log(joint.sum(axis=1))[query_result.polytope],
-        rtol=1e-14,
-    )
-
-
-def test_class_without_mass_has_probability_zero():
-    fitted_posterior = NearestPosterior.from_masses(
-        1.0, np.array([[4.0, 0.0], [2.0, 0.0]]), np.array([1.0, 0.0])
-    )
-    posterior, _ = fitted_posterior(
-        SimpleNamespace(polytope=np.array([0, -1]), log_density=np.array([0.0, -np.inf])), None
-    )
-    assert posterior.tolist() == [[1, 0], [1, 0]]
-
-
-def test_query_posterior_mixes_masses_and_vote(problem):
-    graph, locations = graph_with_held_out(problem, problem.held_out)
-    fitted_posterior = QueryPosterior(2.0, 0.5, 0.25, 1.5, problem.prior)
-    query_result = graph.query(locations, fitted_posterior.exponents)
-    posterior, log_density = fitted_posterior(query_result, graph)
-    vote = problem.forest.predict_proba(problem.held_out.X) ** 1.5
-    vote /= vote.sum(axis=1, keepdims=True)
-    expected = 0.25 * vote + 0.75 * additive_smoothing(
-        query_result.masses[:, :, 0], 0.5, problem.prior
-    )
-    np.testing.assert_allclose(posterior, expected, atol=1e-14)
+    np.testing.assert_allclose(found, expected, atol=1e-14)
     assert log_density is query_result.log_density

@@ -188,7 +188,7 @@ def test_dropout_and_batch_norm_run_in_eval_mode():
     assert partition.widths.tolist() == [30, 3]
     # All layers are dense, so the Gaussians are in the input space.
     assert np.array_equal(locations.points, X)
-    assert np.array_equal(partition.vote(locations), network.predict_proba(X))
+    assert np.array_equal(partition.parent_proba(locations), network.predict_proba(X))
 
 
 def test_functional_and_in_place_relus_of_dense_head_are_recorded():

@@ -187,7 +187,7 @@ def test_vote_is_the_prediction_of_the_library(name):
     model = classifier(name).fit(X, y)
     partition = partition_of(model)
     locations = partition.locate(X)
-    np.testing.assert_array_equal(partition.vote(locations), model.predict_proba(X))
+    np.testing.assert_array_equal(partition.parent_proba(locations), model.predict_proba(X))
     np.testing.assert_array_equal((locations[:10] + locations[10:]).proba, model.predict_proba(X))
 
 
@@ -218,7 +218,7 @@ def test_vote_of_a_regressor_is_refused():
     ):
         partition = partition_of(model.fit(X, y))
         with pytest.raises(TypeError, match="predicts no probabilities"):
-            partition.vote(partition.locate(X))
+            partition.parent_proba(partition.locate(X))
 
 
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm", "catboost"])
@@ -320,7 +320,9 @@ def test_a_pipeline_has_the_trees_of_its_last_step(name):
     assert isinstance(trees, BoostedPartition)
     assert forest_partition_of(partition) is None
     np.testing.assert_array_equal(partition.encode(X), trees.encode(pipeline[0].transform(X)))
-    np.testing.assert_array_equal(partition.vote(partition.locate(X)), pipeline.predict_proba(X))
+    np.testing.assert_array_equal(
+        partition.parent_proba(partition.locate(X)), pipeline.predict_proba(X)
+    )
 
 
 @pytest.mark.parametrize("name", NATIVE_MISSING)
@@ -328,7 +330,7 @@ def test_one_row_and_one_tree_keep_their_axes(name):
     X, y = table(2, missing=True)
     partition = partition_of(classifier(name, 1).fit(X, y))
     assert partition.encode(X[:1]).shape == (1, 1)
-    assert partition.vote(partition.locate(X[:1])).shape == (1, 2)
+    assert partition.parent_proba(partition.locate(X[:1])).shape == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["hist_gradient_boosting", "lightgbm", "xgboost"])
@@ -383,7 +385,7 @@ def test_binary_probabilities_follow_from_raw_predictions():
     for name in LIBRARIES:
         model = classifier(name).fit(X, y)
         partition = partition_of(model)
-        vote = partition.vote(partition.locate(X))
+        vote = partition.parent_proba(partition.locate(X))
         raw = raw_predictions(model, X)[:, 0]
         np.testing.assert_allclose(logit(vote[:, 1]), raw, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(vote[:, 1], expit(raw), atol=1e-6)
@@ -391,5 +393,5 @@ def test_binary_probabilities_follow_from_raw_predictions():
     for name in LIBRARIES:
         model = classifier(name).fit(X, y)
         partition = partition_of(model)
-        vote = partition.vote(partition.locate(X))
+        vote = partition.parent_proba(partition.locate(X))
         np.testing.assert_allclose(vote, softmax(raw_predictions(model, X), axis=1), atol=1e-6)

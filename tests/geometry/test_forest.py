@@ -77,7 +77,7 @@ def test_codes_from_processes_are_those_of_threads(fitted_forest, queries, monke
 def test_votes_equal_predict_proba_to_the_last_bit(fitted_forest, queries):
     partition = ForestPartition(fitted_forest)
     assert np.array_equal(
-        partition.vote(partition.locate(queries)), fitted_forest.predict_proba(queries)
+        partition.parent_proba(partition.locate(queries)), fitted_forest.predict_proba(queries)
     )
 
 
@@ -208,7 +208,7 @@ def test_pipeline_partition_applies_transformers_first(blobs, queries):
     assert np.array_equal(partition.encode(queries), place.codes)
     assert np.array_equal(place.points, scaled)
     assert np.array_equal(partition.embed(queries), scaled)
-    assert np.array_equal(partition.vote(place), pipeline.predict_proba(queries))
+    assert np.array_equal(partition.parent_proba(place), pipeline.predict_proba(queries))
     assert np.array_equal(
         partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3)
     )

@@ -40,7 +40,7 @@ def test_sparse_output_becomes_dense_and_frames_become_arrays():
         [0, 0, 1, 1, 0],
     ]
     assert np.array_equal(
-        partition_of(sparse_pipeline).vote(locations), sparse_pipeline.predict_proba(frame)
+        partition_of(sparse_pipeline).parent_proba(locations), sparse_pipeline.predict_proba(frame)
     )
     pandas_pipeline = make_pipeline(
         SimpleImputer().set_output(transform="pandas"), RandomForestClassifier(5, random_state=0)

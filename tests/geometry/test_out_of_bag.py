@@ -96,7 +96,7 @@ def test_rows_in_bag_everywhere_have_no_mass(problem):
     index = OutOfBagIndex(masked, y, np.ones(300), 3, problem.index._leaf_starts)
     assert not index.query_training(masked[:250], np.arange(250), EXPONENTS).any()
     masses, _ = index.query(problem.new_codes, np.array([1e-9]))
-    # At an exponent near 0 each lender counts as 1, and only the last 50 rows lend.
+    # At an exponent near 0 each counted row adds 1, and only the last 50 rows are counted.
     assert masses.sum(axis=1).max() <= 50
 
 

@@ -215,7 +215,7 @@ def test_labels_name_the_way_where_it_is_not_that_of_the_preset():
         ("method=isotonic", "calibration=oob"): "isotonic-oob",
         ("method=kdf", "calibrator.alpha=0.1"): "kdf",
         ("method=kdf", "parent=extra_trees"): "extra_trees-kdf",
-        ("method=kdf", "calibrator.variant=paper"): "kdf",
+        ("method=kdf", "calibrator=kdf_paper"): "random_forest-kdf_paper",
         ("method=random_forest",): "random_forest",
         ("method=random_forest", "calibration=held_out"): "random_forest-held_out",
     }

@@ -213,20 +213,15 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 def method_of(record: Record) -> str:
     """Return the name of the calibrator, with ``gated_`` before it if there is a gate.
 
-    A kernel density method whose variant or distance is not that of its preset has it in its name.
-    The distance is the one that was used, which the record holds.
+    A kernel density method whose distance is not that of its preset has it in its name. The distance is the one that was used, which the record holds.
     """
     # Candidates of the choice among calibrators depend on the parent; the choice is one method.
     calibrator = record["calibrator"].removesuffix("_on_network")
     config = record["config"]["calibrator"]
     family, _, preset = calibrator.partition("_")
     if family in ("kdf", "kdn"):
-        named = preset if preset in ("reference", "paper", "figure1") else "kdgraph"
-        variant = config.get("variant", named)
-        if variant != named:
-            calibrator = f"{family}_{variant}"
         fitted = record["learnt"].get("calibrator") or {}
-        usual = "scaled" if variant == "kdgraph" else "geodesic"
+        usual = "geodesic" if preset in ("reference", "paper", "figure1") else "scaled"
         distance = fitted.get("distance") or config.get("distance") or usual
         if distance != usual and preset != "whitened":
             calibrator = f"{calibrator}_{distance}"

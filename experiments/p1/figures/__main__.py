@@ -26,6 +26,7 @@ from experiments.common.runs import Record, expected, runs_of
 from experiments.p1.figures import floors, posteriors
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
+from experiments.p1.versions import version_of
 from kdgraph.config import compose
 from kdgraph.data.simulations.shapes import ShapeCanvas
 from kdgraph.figures import (
@@ -180,7 +181,7 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
                 r
                 for r in records
                 if r["dataset"]["name"] == dataset
-                and r["config"]["calibrator"]["variant"] == variant
+                and version_of(r["config"]["calibrator"]) == variant
             ]
             if of_this:
                 data[label], maps[label] = _maps(of_this, outputs)
@@ -232,13 +233,12 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
     and confidence with that of far rows.
     """
     if variant == "kdgraph":
-        ours = (
+        return frame(
             r
             for r in records
-            if (r["config"]["calibrator"]["variant"], r["config"]["ood"]["unit"])
+            if (version_of(r["config"]["calibrator"]), r["config"]["ood"]["unit"])
             == (variant, "max_norm")
         )
-        return frame(r for r in ours if r["config"]["calibrator"]["floor"] is None)
     near, far = (
         frame(r for r in records if has(r["config"])) for has in (floors.is_near, floors.is_far)
     )

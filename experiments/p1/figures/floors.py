@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kdgraph.density.floor import figure1_log_floor
+from experiments.p1.versions import version_of
+from kdgraph.density.published import figure1_log_floor
 
 NEAR = {
     ("gaussian_xor", "kdf"): 1e8,
@@ -19,7 +20,7 @@ NEAR = {
 }
 """Simulation and method → the multiplier of their notebooks for error and Hellinger distance."""
 USUAL = 1e9
-"""That of all others, and of ``variant=figure1`` where nothing is said."""
+"""That of all others, and of the version where nothing is said."""
 FAR = 1e3
 """That of all in the panels of confidence against radius."""
 FREE = ("calibrator.floor", "ood.unit")
@@ -54,8 +55,7 @@ def sweeps(
     return [
         (
             "experiment=paper/p1/simulations",
-            "calibrator.variant=figure1",
-            f"method={method}",
+            f"method=paper/p1/{method}_august",
             f"dataset={','.join(datasets)}",
             f"dataset.n_train={n_train}",
             f"calibrator.floor={floor}",
@@ -79,9 +79,10 @@ def is_far(config: Mapping[str, Any]) -> bool:
 
 def _has(config: Mapping[str, Any], far: bool) -> bool:
     dataset, calibrator = config["dataset"], config["calibrator"]
-    if calibrator.get("variant") != "figure1":
+    if version_of(calibrator) != "figure1":
         return False
-    wanted = log_floor(dataset["name"], calibrator["name"], dataset["n_train"], far)
+    method = calibrator["name"].removesuffix("_figure1")
+    wanted = log_floor(dataset["name"], method, dataset["n_train"], far)
     return (
         calibrator["floor"] == wanted
         if calibrator["floor"] is not None

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.runs import Record
+from experiments.p1.versions import version_of
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
@@ -49,7 +50,7 @@ def _row(record: Record, entry: Record) -> dict[str, Any]:
         "n_train": record["dataset"]["n_train"],
         "n_dims": record["dataset"]["n_features"],
         "parent": record["parent"],
-        "variant": "" if of_parent else calibrator.get("variant"),
+        "variant": "" if of_parent else version_of(calibrator),
         "model": "parent" if of_parent else calibrator.get("distance") or "default",
         "seed": record["seed"],
         "metric": entry["metric"],

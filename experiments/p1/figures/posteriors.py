@@ -20,6 +20,7 @@ from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
+from experiments.p1.versions import version_of
 
 REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
@@ -83,7 +84,7 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
             "parent": record["parent"],
             "seed": record["seed"],
         }
-        shared |= {"variant": record["config"]["calibrator"]["variant"]}
+        shared |= {"variant": version_of(record["config"]["calibrator"])}
         for part, (at, exact) in places.items():
             off = (
                 float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model)

@@ -14,6 +14,7 @@ from experiments.common.published import cell, read_published
 from experiments.common.runs import runs_of
 from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame
+from experiments.p1.versions import OWN, version_of
 
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
 """Parent of a run → what ``published.csv`` calls it and the method on it."""
@@ -61,7 +62,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = (
-        "Of each cell: published / `variant=figure1` / `variant=kdgraph`; of a parent: published /"
+        "Of each cell: published / `kdf_august`, `kdn_august` / `kdf`, `kdn`; of a parent: published /"
         " ours. – is not published or not run."
     )
     return "\n".join([*lines, "", note])
@@ -128,12 +129,7 @@ def measured(folder: Path) -> pd.DataFrame:
     those of the features themselves, ours too. A run with another floor is left out.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
-    ours = [
-        r
-        for r in records
-        if r["config"]["calibrator"].get("variant") == "kdgraph"
-        and r["config"]["calibrator"]["floor"] is None
-    ]
+    ours = [r for r in records if version_of(r["config"]["calibrator"]) == OWN]
     near = frame([*ours, *(r for r in records if floors.is_near(r["config"]))])
     far = frame(
         [

@@ -32,7 +32,7 @@ from kdgraph.data.dataset import (
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
-from kdgraph.parameters import Count, Share, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, check_parameters
 
 
 def cycle_columns(
@@ -497,7 +497,7 @@ class Contaminated:
     def __init__(
         self,
         outliers: OodSource,
-        shares: Sequence[Share] = CONTAMINATION_SHARES,
+        shares: Sequence[ClosedFraction] = CONTAMINATION_SHARES,
         n: Count = 1000,
     ) -> None:
         self.outliers = outliers

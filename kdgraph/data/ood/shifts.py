@@ -18,7 +18,7 @@ from kdgraph.data.ood.synthetic import set_generator
 from kdgraph.data.simulations.plane import balanced_labels
 from kdgraph.data.simulations.shapes import PixelIntensity, ShapeCanvas, half_axes
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range, check_parameters
 
 
 class PermutedColumns:
@@ -206,7 +206,7 @@ class ShapeShifts:
             239,
             255,
         ),
-        epsilons: Sequence[Share] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+        epsilons: Sequence[ClosedFraction] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
         axes: Sequence[_HalfAxis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
         n: Count = 200,
         radius: Positive = 10.0,

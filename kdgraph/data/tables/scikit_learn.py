@@ -12,7 +12,7 @@ import numpy as np
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range, check_parameters
 
 _REGRESSION_LOADERS = {"diabetes"}
 """Loaders whose target is a number."""
@@ -146,7 +146,7 @@ class SyntheticClassification(_SklearnGenerator):
         n_classes: Annotated[int, Range(2)] = 2,
         n_clusters: Count = 2,
         separation: Positive = 1.0,
-        flip: Share = 0.05,
+        flip: ClosedFraction = 0.05,
         draw: RandomState = 0,
         name: str = "made_classification",
     ) -> None:

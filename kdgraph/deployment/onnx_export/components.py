@@ -20,7 +20,8 @@ from kdgraph.calibration import (
     Uncalibrated,
 )
 from kdgraph.calibration.matrix_scaling import LogLinearCalibrator
-from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
+from kdgraph.density import DensityGate
+from kdgraph.density.classifiers import GraphClassifier
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.deployment.onnx_export.graph import (
     OnnxGraph,
@@ -127,9 +128,8 @@ def _(model: LogLinearCalibrator, graph: OnnxGraph) -> str:
     return graph.softmax(graph.add("Add", product, graph.constant(map_.intercept)))
 
 
-@add_proba.register(KernelDensityForest)
-@add_proba.register(KernelDensityNetwork)
-def _(model: Any, graph: OnnxGraph) -> str:
+@add_proba.register
+def _(model: GraphClassifier, graph: OnnxGraph) -> str:
     return refuse_export(model, "it compares a row with all training rows by their leaves or units")
 
 

@@ -27,7 +27,7 @@ from kdgraph.data.dataset import (
 )
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Count, NonNegative, Share, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, NonNegative, check_parameters
 
 OutlierSampler = Callable[[int, np.random.Generator], np.ndarray]
 """Function (n, generator) → Float32[n, …] that draws outliers of the shape of the training rows."""
@@ -124,7 +124,7 @@ class NoiseOutliers(OutlierSource):
     """
 
     margin: NonNegative = 0.0
-    smoothed_fraction: Share = 0.5
+    smoothed_fraction: ClosedFraction = 0.5
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """Return a function that draws noise for training rows Float32[n, …]."""
@@ -166,7 +166,7 @@ class PermutedOutliers(OutlierSource):
     [5.0, 7.0]
     """
 
-    smoothed_fraction: Share = 0.0
+    smoothed_fraction: ClosedFraction = 0.0
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """Return a function that draws permuted training rows (of Float32[n, …]).

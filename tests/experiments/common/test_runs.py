@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.common.runs import expected, runs_of, swept_numbers
+from experiments.p1.versions import version_of
 from kdgraph.config import Origin, plan
 from tests.experiments.p1_runs import SIMULATIONS, write
 
@@ -20,7 +21,12 @@ def test_runs_of_an_experiment_are_those_that_it_sweeps(tmp_path, configs) -> No
     assert len(configs) == 16
     found = runs_of(SIMULATIONS, tmp_path)
     assert {
-        (r["parent"], r["seed"], *map(r["config"]["calibrator"].get, ("variant", "distance")))
+        (
+            r["parent"],
+            r["seed"],
+            version_of(r["config"]["calibrator"]),
+            r["config"]["calibrator"]["distance"],
+        )
         for r in found
     } == {
         (parent, seed, variant, distance)
@@ -64,7 +70,6 @@ def test_what_is_swept_and_is_no_group() -> None:
     assert set(swept_numbers(SIMULATIONS)) == {
         "seed",
         "dataset.n_train",
-        "calibrator.variant",
         "calibrator.distance",
     }
 

@@ -18,6 +18,7 @@ from experiments.p1.figures.tables import (
     figure1_table,
     first_at_the_prior,
 )
+from experiments.p1.versions import version_of
 from tests.experiments.p1_runs import record_of
 
 
@@ -33,7 +34,7 @@ def test_a_parent_fitted_to_more_rows_is_not_that_of_fewer(configs) -> None:
     """Out of bag the forest is fitted to the calibration rows too."""
     records = [record_of(config, 0.1) for config in configs]
     for record in records:
-        if record["config"]["calibrator"]["variant"] == "kdgraph":
+        if version_of(record["config"]["calibrator"]) == "kdgraph":
             record["dataset"]["n_train"] = 1430
             record["metrics"][0]["value"] = 0.2
     parents = frame(records).query("metric == 'error' and model == 'parent'")
@@ -45,7 +46,7 @@ def test_a_parent_fitted_to_more_rows_is_not_that_of_fewer(configs) -> None:
 
 def test_the_table_has_published_theirs_and_ours(configs) -> None:
     errors = {"figure1": 0.2, "kdgraph": 0.1}
-    plane = frame(record_of(c, errors[c.calibrator["variant"]] + 0.02 * c.seed) for c in configs)
+    plane = frame(record_of(c, errors[version_of(c.calibrator)] + 0.02 * c.seed) for c in configs)
     published = read_published(HERE)
     table = figure1_table(plane, published)
     (line,) = [line for line in table.splitlines() if line.startswith("| spiral | kdf geodesic")]

@@ -41,7 +41,6 @@ def of_spiral(*words: str) -> list:
     shared = [
         "dataset=spiral",
         "dataset.n_train=1000",
-        "method=kdf",
         "calibrator.distance=geodesic",
         "seed=0,1",
     ]
@@ -51,14 +50,14 @@ def of_spiral(*words: str) -> list:
 def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands_beside(
     tmp_path,
 ) -> None:
-    near = of_spiral("calibrator.variant=figure1")
+    near = of_spiral("method=paper/p1/kdf_august")
     far = of_spiral(
-        "calibrator.variant=figure1",
+        "method=paper/p1/kdf_august",
         f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, far=True)}",
         "ood.unit=feature",
     )
-    ours = of_spiral("calibrator.variant=kdgraph", "ood.unit=feature")
-    other = of_spiral("calibrator.variant=figure1", "calibrator.floor=-1")
+    ours = of_spiral("method=kdf", "ood.unit=feature")
+    other = of_spiral("method=paper/p1/kdf_august", "calibrator.floor=-1")
     for configs, error in ((near, 0.2), (far, 0.7), (ours, 0.1), (other, 0.9)):
         for config in configs:
             write(tmp_path, config, error + 0.02 * config.seed)
@@ -75,7 +74,7 @@ def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands
 
 
 def test_far_rows_need_the_floor_and_the_radii_of_their_panels(tmp_path) -> None:
-    for config in of_spiral("calibrator.variant=figure1"):
+    for config in of_spiral("method=paper/p1/kdf_august"):
         write(tmp_path, config, 0.2)
     measured = tables.measured(tmp_path)
     assert set(measured.metric) == {"error"} and tables.measured(tmp_path / "empty").empty

@@ -221,19 +221,15 @@ def test_the_confidence_of_test_rows_is_at_radius_0_and_of_the_far_runs(record) 
     assert not near.metric.str.startswith("mmc").any()
 
 
-def test_a_method_is_named_by_the_variant_and_the_distance_that_were_used(record) -> None:
-    def name(method: str, variant: str, config: str | None, fitted: str | None = None) -> str:
+def test_a_method_is_named_by_the_distance_that_was_used(record) -> None:
+    def name(method: str, config: str | None, fitted: str | None = None) -> str:
         run = record("a", method, distance=config)
-        run["config"]["calibrator"]["variant"] = variant
         run["learnt"]["calibrator"] = {} if fitted is None else {"distance": fitted}
         return method_of(run)
 
-    assert name("kdf", "kdgraph", None) == "kdf"
-    assert name("kdf", "kdgraph", None, "scaled") == "kdf"
-    assert name("kdf", "kdgraph", "geodesic") == "kdf_geodesic"
-    assert name("kdf", "reference", None) == name("kdf_reference", "reference", "geodesic")
-    assert name("kdf", "reference", None) == "kdf_reference"
-    assert name("kdn_reference", "reference", "euclidean") == "kdn_reference_euclidean"
-    assert name("kdf_reference", "reference", None, "euclidean") == "kdf_reference_euclidean"
-    assert name("kdf_reference", "paper", None) == "kdf_paper"
-    assert name("kdf_whitened", "kdgraph", "whitened", "whitened") == "kdf_whitened"
+    assert name("kdf", None) == name("kdf", None, "scaled") == "kdf"
+    assert name("kdf", "geodesic") == "kdf_geodesic"
+    assert name("kdf_reference", None) == name("kdf_reference", "geodesic") == "kdf_reference"
+    assert name("kdn_reference", "euclidean") == "kdn_reference_euclidean"
+    assert name("kdf_reference", None, "euclidean") == "kdf_reference_euclidean"
+    assert name("kdf_whitened", "whitened", "whitened") == "kdf_whitened"

@@ -1,6 +1,4 @@
-"""Every variant against a dense implementation written from the equations of the paper, n × n
-similarities and all.
-"""
+"""The published versions and the default against the equations of the paper, with all pairs."""
 
 from __future__ import annotations
 
@@ -10,61 +8,57 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import norm
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
-from kdgraph.density import KernelDensityGraph, variants
-from kdgraph.density.gaussians import published_variances
-from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID, VOTE_SHARE_GRID
+from kdgraph.density import KernelDensityGraph, equations
+from kdgraph.density.posterior import (
+    EXPONENT_FACTOR_GRID,
+    PARENT_POWER_GRID,
+    PARENT_WEIGHT_GRID,
+    PSEUDO_COUNT_GRID,
+    temper,
+)
+from kdgraph.density.published import (
+    Figure1Forest,
+    PaperForest,
+    ReferenceForest,
+    published_variances,
+    weighted_gaussians,
+)
+from kdgraph.errors import ParameterError
+from kdgraph.geometry import polytopes_of
 
 # log densities down to -1e7 (variances of 1e-6) are differences of rounded numbers; probabilities
 # follow their exponentials
 ROUNDING = 1e-9
 
 
-class DenseReference:
-    """Eq. 4 to 15 and 17 with arrays of all polytopes × all rows, polytopes in order of first
-    appearance.
-    """
+class Dense:
+    """The equations with arrays of all polytopes × all rows."""
 
     def __init__(self, problem, distance="geodesic"):
         self.problem, self.distance = problem, distance
-        self.X, self.y, self.n = problem.train.X, problem.train.y, len(problem.train)
+        self.X, self.n = problem.train.X, len(problem.train)
         self.codes = problem.forest.apply(self.X)
-        _, first, inverse = np.unique(self.codes, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        self.polytope_of_row = np.argsort(order)[inverse.ravel()]
-        self.polytopes = self.codes[first[order]]
-        self.size = np.bincount(self.polytope_of_row)
-        self.means = np.array(
-            [self.X[self.polytope_of_row == r].mean(axis=0) for r in range(len(self.size))]
-        )
-        self.squares = np.array(
-            [
-                ((self.X[self.polytope_of_row == r] - self.means[r]) ** 2).sum(axis=0)
-                for r in range(len(self.size))
-            ]
-        )
-        self.kernel = self.similarity(self.polytopes, self.codes)
-        self.one_hot = np.eye(len(problem.prior))[self.y]
-
-    @staticmethod
-    def similarity(a, b):
-        """Eq. 14."""
-        return (a[:, None, :] == b[None, :, :]).mean(axis=2)
+        polytopes = polytopes_of(self.codes)
+        self.polytope_of_row, self.size = polytopes.polytope_of_row, polytopes.sizes
+        self.polytopes = self.codes[polytopes.representatives]
+        self.means, self.printed = equations.gaussians(self.X, self.polytope_of_row)
+        self.squares = self.printed * self.size[:, None] - equations.LAMBDA
+        self.kernel = equations.forest_similarity(self.polytopes, self.codes)
+        self.one_hot = np.eye(len(problem.prior))[problem.train.y]
 
     def nearest(self, X):
         """Eq. 4 with the distance of Eq. 17, or with the Euclidean distance, plain or in units
         of the spacing.
         """
-        if self.distance == "euclidean":
-            return cdist(X, self.means).argmin(axis=1)
-        if self.distance == "scaled":
-            unit = np.sqrt(self.spacing())
-            return cdist(X / unit, self.means / unit).argmin(axis=1)
-        return (1 - self.similarity(self.problem.forest.apply(X), self.polytopes)).argmin(axis=1)
+        unit = np.sqrt(self.spacing()) if self.distance == "scaled" else 1.0
+        if self.distance != "geodesic":
+            return equations.nearest_polytope(cdist(X / unit, self.means / unit))
+        similarity = equations.forest_similarity(self.problem.forest.apply(X), self.polytopes)
+        return equations.nearest_polytope(equations.geodesic_distance(similarity))
 
     def spacing(self):
         """Mean squared difference to the nearest other mean, by feature."""
@@ -73,25 +67,19 @@ class DenseReference:
         np.fill_diagonal(distance, np.inf)
         return ((self.means - self.means[distance.argmin(axis=1)]) ** 2).mean(axis=0)
 
-    def ratio(self, exponent):
-        """n_ry / n_y of Eq. 11 with the weights of Eq. 15."""
-        masses = self.kernel**exponent @ self.one_hot
-        return masses / masses.sum(axis=0)
-
     def log_gaussian(self, X, variances):
         r = self.nearest(X)
-        return norm.logpdf(X, self.means[r], np.sqrt(variances[r])).sum(axis=1), r
+        return equations.log_gaussian(X, self.means[r], variances[r]), r
 
     def predict_proba(self, X, exponent, variances, log_b):
-        """Eq. 13, 6 and 7, by logs of the sums."""
         log_density, r = self.log_gaussian(X, variances)
-        with np.errstate(divide="ignore"):
-            log_f = np.logaddexp(log_density[:, None] + np.log(self.ratio(exponent)[r]), log_b)
-        joint = log_f + np.log(self.problem.prior)
-        return np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+        ratios = equations.class_ratios(self.kernel**exponent, self.one_hot)[r]
+        log_f = equations.class_densities(log_density, ratios)
+        return equations.confidence(log_f, self.problem.prior, log_b)
 
     def posterior(self, X, exponent):
-        joint = self.ratio(exponent)[self.nearest(X)] * self.problem.prior
+        ratios = equations.class_ratios(self.kernel**exponent, self.one_hot)
+        joint = ratios[self.nearest(X)] * self.problem.prior
         return joint / joint.sum(axis=1, keepdims=True)
 
 
@@ -111,8 +99,8 @@ def clipped_nll(y, proba):
     return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6)).sum()
 
 
-def fit_kdf(problem, **options):
-    kdf = KernelDensityForest(FrozenEstimator(problem.forest), **options)
+def fit_kdf(problem, version=KernelDensityForest, **options):
+    kdf = version(FrozenEstimator(problem.forest), **options)
     return kdf.fit(
         problem.train.X,
         problem.train.y,
@@ -130,14 +118,14 @@ def make_queries(problem):
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
 @pytest.mark.parametrize("floor", [None, -30.0, -1e4])
-def test_paper_variant_matches_dense_equations(problem, distance, floor):
-    dense = DenseReference(problem, distance)
-    variances = (dense.squares + 1e-6) / dense.size[:, None]
+def test_paper_version_matches_dense_equations(problem, distance, floor):
+    dense = Dense(problem, distance)
+    variances = dense.printed
     exponents = EXPONENT_FACTOR_GRID * math.log(dense.n)
     scores = [
         clipped_nll(problem.held_out.y, dense.posterior(problem.held_out.X, e)) for e in exponents
     ]
-    kdf = fit_kdf(problem, variant="paper", distance=distance, floor=floor)
+    kdf = fit_kdf(problem, PaperForest, distance=distance, floor=floor)
     assert kdf.posterior_.exponent == exponents[np.argmin(scores)]
     log_b = -1e-7 - math.log(math.log(dense.n)) if floor is None else floor
     assert kdf.log_floor_ == pytest.approx(log_b, abs=1e-15)
@@ -149,31 +137,20 @@ def test_paper_variant_matches_dense_equations(problem, distance, floor):
     )  # not all predictions are equal to the prior
 
 
-def test_paper_variant_with_fixed_k_and_with_ece(problem):
-    dense = DenseReference(problem)
-    kdf = fit_kdf(problem, variant="paper", k=0.3, floor=-1e9)
-    assert kdf.posterior_.exponent == 0.3 * math.log(dense.n)
+def test_paper_version_with_fixed_k(problem):
+    dense = Dense(problem)
+    kdf = fit_kdf(problem, PaperForest, k=0.3, floor=-1e9)
+    assert kdf.posterior_.exponent == equations.exponent(0.3, dense.n)
     np.testing.assert_allclose(
         kdf.predict_proba(problem.test.X),
         dense.posterior(problem.test.X, 0.3 * math.log(dense.n)),
         atol=ROUNDING,
     )
-    by_ece = fit_kdf(problem, variant="paper", criterion="ece").posterior_.exponent
-    candidates = EXPONENT_FACTOR_GRID * math.log(dense.n)
-    edges = np.arange(16) / 15
-
-    def error(proba):
-        confidence, correct = proba.max(axis=1), proba.argmax(axis=1) == problem.held_out.y
-        bins = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
-        return sum(abs(correct[m].sum() - confidence[m].sum()) for m in bins) / len(correct)
-
-    scores = [error(dense.posterior(problem.held_out.X, e)) for e in candidates]
-    assert by_ece == candidates[np.argmin(scores)]
 
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
-def test_reference_variant_matches_dense_equations(problem, distance):
-    dense = DenseReference(problem, distance)
+def test_reference_version_matches_dense_equations(problem, distance):
+    dense = Dense(problem, distance)
     variances = dense.squares / dense.size[:, None] + 1e-6
 
     def score(exponent):
@@ -181,7 +158,7 @@ def test_reference_variant_matches_dense_equations(problem, distance):
 
     first = min(np.arange(1.0, 20.0, 2.0), key=score)  # min returns the first of equal values
     best = min(first + np.arange(10) * 0.2, key=score)
-    kdf = fit_kdf(problem, variant="reference", distance=distance)
+    kdf = fit_kdf(problem, ReferenceForest, distance=distance)
     assert kdf.posterior_.exponent == pytest.approx(best, abs=1e-12)
     assert kdf.log_floor_ == -1e100
     X = make_queries(problem)
@@ -191,14 +168,14 @@ def test_reference_variant_matches_dense_equations(problem, distance):
 
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
-def test_figure1_variant_matches_dense_equations(problem, distance):
-    dense = DenseReference(problem, distance)
+def test_figure1_version_matches_dense_equations(problem, distance):
+    dense = Dense(problem, distance)
     weights = dense.kernel  # K^(1 + ⌊log10(n)/3⌋) is K itself below n = 1,000
     squares = (dense.X[None] - dense.means[:, None]) ** 2
     variances = ((weights[:, :, None] * squares).sum(axis=1) + 1e-6) / weights.sum(axis=1)[:, None]
     d = dense.X.shape[1]
     log_b = math.log(1e9) - 10 ** math.sqrt(d) - math.log10(dense.n)
-    kdf = fit_kdf(problem, variant="figure1", distance=distance)
+    kdf = fit_kdf(problem, Figure1Forest, distance=distance)
     assert kdf.posterior_.exponent == 1
     np.testing.assert_allclose(kdf.graph_.gaussians.variances, variances, rtol=1e-9)
     X = make_queries(problem)
@@ -210,7 +187,7 @@ def test_figure1_variant_matches_dense_equations(problem, distance):
 @pytest.mark.parametrize(("n", "exponent"), [(999, 1), (1000, 2)])
 def test_figure1_exponent_increases_at_a_thousand_rows(spirals, n, exponent):
     X, y = spirals(n, 0)
-    kdf = KernelDensityForest(RandomForestClassifier(3, random_state=0), variant="figure1")
+    kdf = Figure1Forest(RandomForestClassifier(3, random_state=0))
     assert kdf.fit(X, y, X_calibration=X[:50], y_calibration=y[:50]).posterior_.exponent == exponent
 
 
@@ -222,7 +199,7 @@ def test_weighted_variances_survive_an_offset(problem):
     graph = KernelDensityGraph(
         problem.partition, train, problem.train.one_hot(len(problem.prior)), published_variances
     )
-    expected = variants.weighted_gaussians(graph, train.points, 1.0).variances
+    expected = weighted_gaussians(graph, train.points, 1.0).variances
     shifted_graph = KernelDensityGraph(
         problem.partition,
         type(train)(train.points + 1e6, train.codes),
@@ -230,39 +207,44 @@ def test_weighted_variances_survive_an_offset(problem):
         published_variances,
     )
     np.testing.assert_allclose(
-        variants.weighted_gaussians(shifted_graph, train.points + 1e6, 1.0).variances,
+        weighted_gaussians(shifted_graph, train.points + 1e6, 1.0).variances,
         expected,
         rtol=1e-6,
     )
 
 
-@pytest.mark.parametrize("lend", [True, False])
-def test_kdgraph_variant_matches_dense_equations(problem, lend):
-    dense, held_out = DenseReference(problem, "scaled"), problem.held_out
-    lenders = np.vstack([problem.train.X, held_out.X]) if lend else problem.train.X
-    labels = np.eye(len(problem.prior))[
-        np.concatenate([problem.train.y, held_out.y]) if lend else problem.train.y
-    ]
-    lender_codes = problem.forest.apply(lenders)
+def test_default_on_held_out_rows_matches_dense_equations(problem):
+    dense, held_out = Dense(problem, "scaled"), problem.held_out
+    counted = np.vstack([problem.train.X, held_out.X])
+    labels = np.eye(len(problem.prior))[np.concatenate([problem.train.y, held_out.y])]
+    counted_codes = problem.forest.apply(counted)
 
-    def smoothed(X, exponent, a, without_self=False):
-        kernel = dense.similarity(problem.forest.apply(X), lender_codes) ** exponent
+    def masses(X, exponent, without_self=False):
+        kernel = equations.forest_similarity(problem.forest.apply(X), counted_codes) ** exponent
         if without_self:
             kernel[np.arange(len(X)), dense.n + np.arange(len(X))] = 0
-        masses = kernel @ labels
-        return (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
+        return kernel @ labels
 
     best, lowest = None, math.inf
-    vote = problem.forest.predict_proba(held_out.X)
-    for exponent in EXPONENT_FACTOR_GRID * math.log(dense.n):
-        for a in PSEUDO_COUNT_GRID:
-            smoothed_proba = smoothed(held_out.X, exponent, a, without_self=lend)
-            for v in VOTE_SHARE_GRID:
-                score = clipped_nll(held_out.y, v * vote + (1 - v) * smoothed_proba)
-                if score < lowest - 1e-9:
-                    best, lowest = (exponent, a, v), score
-    kdf = fit_kdf(problem, use_calibration_rows=lend)
-    assert (kdf.posterior_.exponent, kdf.posterior_.pseudo_count, kdf.posterior_.vote_share) == best
+    parent_proba = problem.forest.predict_proba(held_out.X)
+    nll = [clipped_nll(held_out.y, temper(parent_proba, power)) for power in PARENT_POWER_GRID]
+    for k in EXPONENT_FACTOR_GRID:
+        exponent = equations.exponent(k, dense.n)
+        own = masses(held_out.X, exponent, without_self=True)
+        for power in (1.0, PARENT_POWER_GRID[np.argmin(nll)]):
+            for a in PSEUDO_COUNT_GRID:
+                for v in PARENT_WEIGHT_GRID:
+                    candidate = (a, v, power)
+                    score = clipped_nll(
+                        held_out.y,
+                        equations.query_posterior(own, parent_proba, problem.prior, *candidate),
+                    )
+                    if score < lowest - 1e-9:
+                        best, lowest = (exponent, *candidate), score
+    kdf = fit_kdf(problem)
+    summary = kdf.describe()
+    names = ("exponent", "pseudo_count", "parent_weight", "parent_power")
+    assert [summary[name] for name in names] == pytest.approx(best, rel=1e-12)
 
     variances = (dense.squares + dense.spacing()) / (dense.size[:, None] + 1)
     held_out_density = np.sort(dense.log_gaussian(held_out.X, variances)[0])
@@ -272,18 +254,29 @@ def test_kdgraph_variant_matches_dense_equations(problem, lend):
     assert kdf.log_floor_ == pytest.approx(floor, rel=1e-12)
 
     X = make_queries(problem)
-    exponent, a, v = best
-    bins = v * problem.forest.predict_proba(X) + (1 - v) * smoothed(X, exponent, a)
+    exponent, *candidate = best
+    posterior = equations.query_posterior(
+        masses(X, exponent), problem.forest.predict_proba(X), problem.prior, *candidate
+    )
     above = dense.log_gaussian(X, variances)[0] - floor
     weight = np.maximum(np.exp(np.minimum(above, 0)), 1e-9)[:, None]
     np.testing.assert_allclose(
-        kdf.predict_proba(X), weight * bins + (1 - weight) * problem.prior, atol=ROUNDING
+        kdf.predict_proba(X), weight * posterior + (1 - weight) * problem.prior, atol=ROUNDING
     )
 
 
-@pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
-def test_automatic_floor_works_for_all_variants(problem, variant):
-    kdf = fit_kdf(problem, variant=variant, floor="auto", alpha=0.2)
+def test_network_similarity_is_the_fraction_of_equal_paths():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((3, 2)) < 0.5, rng.random((3, 3)) < 0.5
+    paths = np.array([[(a, b) for a in x for b in y] for x, y in zip(first, second, strict=True)])
+    expected = [[(p == q).all(axis=1).mean() for q in paths] for p in paths]
+    found = equations.network_similarity([first, second], [first, second])
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("version", [PaperForest, ReferenceForest, Figure1Forest])
+def test_automatic_floor_works_for_all_versions(problem, version):
+    kdf = fit_kdf(problem, version, floor="auto", alpha=0.2)
     log_density = kdf.posterior_(
         kdf.graph_.query(problem.partition.locate(problem.held_out.X), kdf.posterior_.exponents),
         kdf.graph_,
@@ -294,11 +287,13 @@ def test_automatic_floor_works_for_all_variants(problem, variant):
 
 
 def test_paper_floor_exceeds_in_distribution_densities(problem):
-    """The reason why ``floor="paper"`` is not the default: Gaussian densities of polytopes that
-    are 1e-6 wide vanish between the training rows.
-    """
-    proba = fit_kdf(problem, variant="paper").predict_proba(problem.test.X)
+    """Gaussian densities of polytopes that are 1e-6 wide vanish between the training rows."""
+    proba = fit_kdf(problem, PaperForest).predict_proba(problem.test.X)
     assert (np.abs(proba - problem.prior).max(axis=1) < 1e-6).mean() > 0.5
-    assert (
-        fit_kdf(problem, floor="paper").log_floor_ == fit_kdf(problem, variant="paper").log_floor_
-    )
+
+
+@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+def test_published_versions_hold_rows_out(problem, calibration):
+    model = PaperForest(problem.forest, calibration=calibration)
+    with pytest.raises(ParameterError, match="PaperForest is calibrated on held-out rows"):
+        model.fit(problem.train.X, problem.train.y)

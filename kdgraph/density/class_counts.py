@@ -1,0 +1,228 @@
+"""Class masses Σ K^exponent over the rows of each class (Dey et al. 2024, Eq. 11 and 15).
+
+:class:`PolytopeCounts` sums over polytopes, and :class:`OutOfBagCounts`, which is original to
+kdgraph, over the rows of a bagged forest in the trees that they are out of bag in.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kdgraph.base import Rows
+from kdgraph.geometry import Partition, Polytopes, polytopes_of, take_rows
+from kdgraph.geometry.kinds import forest_partition_of
+from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+from kdgraph.geometry.partition import PolytopeIndex
+
+
+class ClassCounts:
+    """Classes of rows, counted by an index that is built at the first query."""
+
+    @property
+    def class_rows(self) -> np.ndarray | None:
+        """Positions of the rows whose classes are counted, Int[l], increasing; None for all."""
+        raise NotImplementedError
+
+    # A density by distances to means needs no index. It is left out of pickles, because it follows
+    # from the rest and takes half of the size of a forest's graph on disk.
+    @cached_property
+    def _index(self) -> Any:
+        """Index of the counted rows or of their polytopes."""
+        return self._make_index()
+
+    def _make_index(self) -> Any:
+        """Return the index, which :attr:`_index` keeps."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the index."""
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
+
+    def query(
+        self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses around codes, and their nearest populated polytopes by K.
+
+        Parameters
+        ----------
+        codes : Int[n, …]
+            Codes r of queries.
+        exponents : Float[k]
+            Powers of the similarity.
+        with_nearest : bool
+            Whether nearest polytopes are needed.
+
+        Returns
+        -------
+        masses : Float[n, K, k]
+            Σ_s K(r, s)^exponent · (class mass of s) for each code and exponent (Eq. 11, 15).
+        nearest : Int[n]
+            Populated polytope with the largest K, -1 if K is 0 for all; arbitrary without
+            ``with_nearest``.
+        """
+        raise NotImplementedError
+
+
+class PolytopeCounts(ClassCounts):
+    """Class masses of polytopes, each at the code of one of its rows.
+
+    Parameters
+    ----------
+    partition : Partition
+        The partition.
+    codes : Int[n, …]
+        Codes of the rows.
+    labels : Float[n, K]
+        Weight of each row in the column of its class.
+    polytopes : Polytopes
+        Polytopes of the rows.
+    n_anchors : int
+        The first of them can be nearest to a query.
+    class_rows : Int[l], default=None
+        Rows whose classes are counted, each in its own polytope, of which none was merged. None for
+        all rows.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        polytopes: Polytopes,
+        n_anchors: int,
+        class_rows: np.ndarray | None = None,
+    ):
+        self.partition, self._class_rows = partition, class_rows
+        self.codes, self._n_rows = codes, len(codes)
+        if class_rows is not None:
+            self.codes, labels = take_rows(codes, class_rows), labels[class_rows]
+            polytopes = polytopes_of(self.codes)
+            n_anchors = len(polytopes)
+        self._polytopes, self._n_anchors = polytopes, n_anchors
+        self._class_masses = polytopes.sum_by_polytope(labels)
+
+    @property
+    def class_rows(self) -> np.ndarray | None:
+        """Positions of the rows whose classes are counted, Int[l], increasing; None for all."""
+        return self._class_rows
+
+    def _make_index(self) -> PolytopeIndex:
+        return self.partition.index(
+            self.codes,
+            self._class_masses,
+            rows=self._polytopes.representatives,
+            n_anchors=self._n_anchors,
+        )
+
+    def query(
+        self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return class masses (Float[n, K, k]) around codes, and their nearest polytopes."""
+        return self._index.query(codes, exponents)
+
+    def own_similarity(self, rows: slice) -> np.ndarray:
+        """Return K, Float[n], between each of ``rows`` and the code at which its class counts.
+
+        It is 1 unless polytopes were merged, and 0 for rows whose classes do not count.
+        """
+        if self._class_rows is not None:
+            positions = np.arange(*rows.indices(self._n_rows))
+            return np.isin(positions, self._class_rows).astype(np.float64)
+        representatives = self._polytopes.representatives[self._polytopes.polytope_of_row[rows]]
+        return self.partition.paired_similarity(
+            self.codes[rows], take_rows(self.codes, representatives)
+        )
+
+
+class OutOfBagCounts(ClassCounts):
+    """Classes of the rows of a bagged forest, each in the trees that it is out of bag in.
+
+    Parameters
+    ----------
+    partition : Partition
+        Partition of the forest, also behind transformers.
+    codes : Int[n, T]
+        Codes of the rows that the forest was fitted on.
+    rows : Rows
+        These rows, with classes and weights.
+    is_out : Bool[n, T]
+        True where a row is out of bag in a tree.
+    n_classes : int
+        Number of classes K.
+    polytope_of_row : Int[n]
+        Populated polytope of each row.
+    class_rows : Int[l], default=None
+        Rows whose classes are counted. None for all rows.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        codes: np.ndarray,
+        rows: Rows,
+        is_out: np.ndarray,
+        n_classes: int,
+        polytope_of_row: np.ndarray,
+        class_rows: np.ndarray | None = None,
+    ):
+        self.partition, self._n_classes = partition, n_classes
+        self._numbers = np.arange(len(rows)) if class_rows is None else class_rows
+        counted = rows[self._numbers]
+        self._classes, self._weights = counted.y, counted.weight
+        self._polytope_of_row = polytope_of_row[self._numbers]
+        # Only leaves that a counted row is out of bag in are needed from here on.
+        self._codes = np.where(is_out[self._numbers], take_rows(codes, self._numbers), IN_BAG)
+
+    @property
+    def class_rows(self) -> np.ndarray:
+        """Positions of the rows whose classes are counted, Int[l], increasing."""
+        return self._numbers
+
+    def _make_index(self) -> OutOfBagIndex:
+        forest = forest_partition_of(self.partition)
+        if forest is None:
+            raise TypeError("out-of-bag counts need the partition of a forest")
+        return OutOfBagIndex(
+            self._codes,
+            self._classes,
+            self._weights,
+            self._n_classes,
+            forest.leaf_starts,
+            n_jobs=forest.n_jobs,
+        )
+
+    def query(
+        self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return class masses (Float[n, K, k]) around new codes, and their nearest polytopes."""
+        masses, nearest = self._index.query(codes, exponents, with_nearest=with_nearest)
+        # The index numbers the counted rows; the nearest polytope is that of the nearest row.
+        return masses, np.where(nearest >= 0, self._polytope_of_row[np.maximum(nearest, 0)], -1)
+
+    def query_training(
+        self, codes: np.ndarray, is_out: np.ndarray, rows: np.ndarray, exponents: np.ndarray
+    ) -> np.ndarray:
+        """Return the class masses around training rows, without their own.
+
+        Parameters
+        ----------
+        codes : Int[m, T]
+            Codes of the rows.
+        is_out : Bool[m, T]
+            True where each is out of bag in a tree.
+        rows : Int[m]
+            Positions of the rows among all training rows.
+        exponents : Float[k]
+            Powers of the similarity.
+
+        Returns
+        -------
+        Float[m, K, k]
+            Class masses.
+        """
+        number = np.minimum(np.searchsorted(self._numbers, rows), len(self._numbers) - 1)
+        number[self._numbers[number] != rows] = -1
+        return self._index.query_training(np.where(is_out, codes, IN_BAG), number, exponents)
