@@ -27,9 +27,10 @@ from experiments.common.markdown import head, line, number
 from experiments.common.seconds import processor_seconds
 from kdgraph import KernelDensityForest
 from kdgraph.config import plan
-from kdgraph.density import limits, nearest_mean, out_of_sample
+from kdgraph.density import limits, out_of_sample
 from kdgraph.metrics import auroc, ece
 from kdgraph.runner import stages
+from kdgraph.smoothing import nearest_mean
 
 TABLES, SEEDS = ("pendigits", "letter", "electricity", "simulated"), (0, 1)
 N_SIMULATED, N_NEW = 100_000, 10_000

@@ -8,7 +8,7 @@ pipelines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
@@ -214,6 +214,37 @@ def concatenate_rows(first: Any, second: Any) -> Any:
     import pandas as pd
 
     return pd.concat([first, second], ignore_index=True)
+
+
+# Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
+_PREDICTION_BLOCK = 32_768
+
+
+def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+    """Return ``function`` of the rows, computed on blocks of bounded size.
+
+    Parameters
+    ----------
+    function : callable
+        Function of rows that returns one value, or one array, for each row. It is called once even
+        if there are no rows.
+    X : Float[n, …] or data frame
+        The rows.
+
+    Returns
+    -------
+    ndarray of shape [n, …]
+        The concatenated results.
+    """
+    return np.concatenate([function(block) for block in iterate_blocks(X)])
+
+
+def iterate_blocks(X: Any) -> Iterator[Any]:
+    """Return an iterator over blocks of the rows ``X``; one empty block if there are no rows."""
+    return (
+        select_rows(X, slice(start, start + _PREDICTION_BLOCK))
+        for start in range(0, max(len(X), 1), _PREDICTION_BLOCK)
+    )
 
 
 # Relative difference up to which signatures are those of one row. Behind a transformer, a row of

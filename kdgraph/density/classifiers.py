@@ -33,7 +33,7 @@ from kdgraph.density.floor import (
     conformal_log_floor,
 )
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, iterate_blocks
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.density.limits import GraphLimits
 from kdgraph.density.out_of_sample import (
     FoldRows,
@@ -76,29 +76,9 @@ class GraphClassifier(DensityFloorClassifier):
         """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_, **self._partition_options())
 
-    def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-        """
-        proba, log_density = zip(
-            *(self._predict_block(block) for block in iterate_blocks(self._validate_X(X))),
-            strict=True,
-        )
-        return np.concatenate(proba), np.concatenate(log_density)
-
-    def _predict_block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return probabilities and log densities of one block of rows."""
+    def _posterior_and_log_density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         query_result = self.graph_.query(self.graph_.partition.locate(X), self.posterior_.exponents)
-        posterior, log_density = self.posterior_(query_result, self.graph_)
-        return self._blend(posterior, log_density), log_density
-
-    def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """Return the posterior, blended with the prior below the floor, Float[n, K]."""
-        raise NotImplementedError
+        return self.posterior_(query_result, self.graph_)
 
     def _searched_parameters(self) -> dict[str, float]:
         """Return the parameters of the posterior, by name."""
@@ -223,7 +203,6 @@ class KernelDensityClassifier(GraphClassifier):
         return self._blend(self.posterior_.mix(masses, parent_proba), source.log_density(graph))
 
     def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """Return the posterior, blended with the prior below the floor, Float[n, K]."""
         return blend_with_prior(
             posterior, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
         )

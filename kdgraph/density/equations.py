@@ -6,7 +6,7 @@ they are for reading, and tests compare the fast code with them.
 ========  ===========================  =========================================================
 equation  function                     fast code
 ========  ===========================  =========================================================
-4         :func:`nearest_polytope`     :class:`~kdgraph.density.nearest_mean.NearestMean`
+4         :func:`nearest_polytope`     :class:`~kdgraph.smoothing.nearest_mean.NearestMean`
 5, 13     :func:`class_densities`      :class:`~kdgraph.density.published.NearestPosterior`
 6, 7      :func:`confidence`           :func:`~kdgraph.density.floor.blend_with_prior`
 9, 10     :func:`gaussians`            :mod:`~kdgraph.density.gaussians`

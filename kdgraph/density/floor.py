@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from kdgraph.base import PostHocClassifier
+from kdgraph.base.rows import iterate_blocks
 from kdgraph.geometry import NoPartitionError, Partition, check_has_partition, partition_of
 
 
@@ -228,7 +229,8 @@ class DensityFloorClassifier(PostHocClassifier):
     """Base class of classifiers with a density graph and a floor.
 
     These are the kernel density forest, the kernel density network and the density gate. A subclass
-    fits ``graph_`` and ``log_floor_``, and implements :meth:`proba_and_log_density`.
+    fits ``graph_`` and ``log_floor_``, and implements ``_posterior_and_log_density`` and
+    ``_blend``.
 
     Parameters
     ----------
@@ -283,6 +285,19 @@ class DensityFloorClassifier(PostHocClassifier):
         log_density : Float[n]
             Log densities.
         """
+        blocks = iterate_blocks(self._validate_X(X))
+        posteriors, log_densities = zip(
+            *(self._posterior_and_log_density(block) for block in blocks), strict=True
+        )
+        log_density = np.concatenate(log_densities)
+        return self._blend(np.concatenate(posteriors), log_density), log_density
+
+    def _posterior_and_log_density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return posteriors (Float[n, K]) and log densities (Float[n]) of one block of rows."""
+        raise NotImplementedError
+
+    def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """Return the posterior, blended with the prior below the floor, Float[n, K]."""
         raise NotImplementedError
 
     def predict_proba(self, X) -> np.ndarray:

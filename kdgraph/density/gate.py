@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.base.rows import apply_in_blocks
 from kdgraph.base.training_rows import last_step
 from kdgraph.density.floor import (
     DensityFloorClassifier,
@@ -23,12 +24,7 @@ from kdgraph.density.floor import (
     mean_shift_log_floor,
 )
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import (
-    KernelDensityGraph,
-    PolytopeDistance,
-    apply_in_blocks,
-    iterate_blocks,
-)
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.density.limits import GraphLimits
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of, forest_partition_of
@@ -237,23 +233,7 @@ class DensityGate(DensityFloorClassifier):
         # The probabilities of ``estimator``, which may be expensive, are not needed.
         return apply_in_blocks(self.graph_.log_density, self._validate_X(X))
 
-    def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-        """
-        proba, log_density = zip(
-            *(self._predict_block(block) for block in iterate_blocks(self._validate_X(X))),
-            strict=True,
-        )
-        log_density = np.concatenate(log_density)
-        return self._blend(np.concatenate(proba), log_density), log_density
-
-    def _predict_block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return probabilities of ``estimator`` and log densities of one block of rows."""
+    def _posterior_and_log_density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         return self._estimator_proba(X), self.graph_.log_density(X)
 
     def _estimator_proba(self, X: Any) -> np.ndarray:
@@ -266,8 +246,7 @@ class DensityGate(DensityFloorClassifier):
             return partition.parent_proba(partition.locate(X))
         return self.estimator_.predict_proba(X)
 
-    def _blend(self, proba: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """Return probabilities, blended with the prior below the floor, Float[n, K]."""
+    def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
         return blend_with_prior(
-            proba, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
+            posterior, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
         )

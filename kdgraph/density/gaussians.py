@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.density.nearest_mean import NearestMean, clip_coordinates
 from kdgraph.density.spacing import (
     CONSTANT_TOLERANCE,
     MIN_STEP_FRACTION,
@@ -25,6 +24,7 @@ from kdgraph.density.spacing import (
     subsample,
 )
 from kdgraph.geometry import Polytopes
+from kdgraph.smoothing.nearest_mean import NearestMean, clip_coordinates
 
 # Points among which the neighbours of a sample are searched for the whitening.
 _MAX_NEIGHBOURS = 32_000

@@ -2,20 +2,16 @@
 
 :class:`KernelDensityGraph` holds the polytopes that training rows populate, with their class masses
 and their Gaussians, for any partition; :mod:`kdgraph.density.limits` bounds their number.
-:func:`iterate_blocks` and :func:`apply_in_blocks` bound the memory of predictions; they are
-original to kdgraph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.base import select_rows
 from kdgraph.density.class_counts import ClassCounts, PolytopeCounts
 from kdgraph.density.gaussians import (
     NearestMean,
@@ -39,9 +35,6 @@ between polytopes. "whitened": the same along the axes of
 :func:`~kdgraph.density.gaussians.neighbour_whitening`, which respect correlations between features;
 the Gaussians then have these axes too.
 """
-
-# Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
-_PREDICTION_BLOCK = 32_768
 
 
 @dataclass(frozen=True)
@@ -329,30 +322,3 @@ def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:
     medians = np.zeros(points.shape[1])
     medians[has_value] = np.nanmedian(points[:, has_value], axis=0)
     return medians
-
-
-def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """Return ``function`` of the rows, computed on blocks of bounded size.
-
-    Parameters
-    ----------
-    function : callable
-        Function of rows that returns one value, or one array, for each row. It is called once even
-        if there are no rows.
-    X : Float[n, …] or data frame
-        The rows.
-
-    Returns
-    -------
-    ndarray of shape [n, …]
-        The concatenated results.
-    """
-    return np.concatenate([function(block) for block in iterate_blocks(X)])
-
-
-def iterate_blocks(X: Any) -> Iterator[Any]:
-    """Return an iterator over blocks of the rows ``X``; one empty block if there are no rows."""
-    return (
-        select_rows(X, slice(start, start + _PREDICTION_BLOCK))
-        for start in range(0, max(len(X), 1), _PREDICTION_BLOCK)
-    )

@@ -16,8 +16,8 @@ import numpy as np
 
 from kdgraph.compilation import kernel
 from kdgraph.density.gaussians import SHRINKAGE_GRID, PolytopeMoments, choose_shrinkage
-from kdgraph.density.nearest_mean import NearestMean
 from kdgraph.density.spacing import NeighbourSteps, nearest_means_without, spacings_without
+from kdgraph.smoothing.nearest_mean import NearestMean
 
 # Rows whose density is computed without them, every s-th one of more than twice as many. At a floor
 # that 1 of 500 rows is below, the standard error of this fraction is then a fifth of it.

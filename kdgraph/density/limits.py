@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from kdgraph.density.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
 from kdgraph.geometry import Partition, Polytopes
 from kdgraph.geometry.kinds import tree_partition_of
+from kdgraph.smoothing.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
 
 MaxPolytopes = int | float | Literal["auto"] | None
 """Parameter ``max_polytopes`` of estimators, see :meth:`GraphLimits.of`."""

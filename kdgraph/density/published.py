@@ -311,7 +311,6 @@ class PublishedClassifier(GraphClassifier):
         """Replace the Gaussians of the graph, for training rows Float[n, d]."""
 
     def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """Return the posterior blended with the prior by Eq. 6 and 7, Float[n, K]."""
         return blend_with_prior(posterior, self.prior_, log_density, self.log_floor_)
 
 

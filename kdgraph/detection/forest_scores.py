@@ -15,9 +15,10 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.neighbors import NearestNeighbors
 
+from kdgraph.base.rows import apply_in_blocks
 from kdgraph.base.training_rows import NoOutOfBagRows, out_of_bag_rows
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, apply_in_blocks
+from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.limits import GraphLimits
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition

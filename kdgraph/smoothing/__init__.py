@@ -1,4 +1,4 @@
-"""Kernel averages over the rows around a query point, and nearest neighbours."""
+"""Kernel averages over the rows around a query point, nearest neighbours and means."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from kdgraph.density.gaussians import (
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.nearest_mean import NearestMean
 from kdgraph.density.published import printed_variances, published_variances
 from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.geometry import partition_of, polytopes_of
+from kdgraph.smoothing.nearest_mean import NearestMean
 
 RULES = [shrunk_variances, printed_variances, published_variances]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kdgraph.density.gaussians import polytope_moments
 from kdgraph.density.left_out import MAX_EXACT_POLYTOPES, LeftOutRows, rest_of_polytopes
-from kdgraph.density.nearest_mean import NearestMean
 from kdgraph.geometry import polytopes_of
+from kdgraph.smoothing.nearest_mean import NearestMean
 
 LAMBDA, LEAST_FRACTION, TIE = 1e-6, 1e-3, 1e-12
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)

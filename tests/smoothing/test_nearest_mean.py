@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from kdgraph.density import nearest_mean
-from kdgraph.density.nearest_mean import NearestMean
+from kdgraph.smoothing import nearest_mean
+from kdgraph.smoothing.nearest_mean import NearestMean
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,4 +1,4 @@
-"""Search for the nearest of the means of polytopes.
+"""Search for the nearest of many means.
 
 :class:`NearestMean` searches exactly among a few thousand means, by one product of matrices, or by
 a tree where there are few features. Among more means of more features no search is fast and exact:
@@ -47,7 +47,7 @@ def clip_coordinates(points: np.ndarray) -> np.ndarray:
 
 
 class NearestMean:
-    """Search for the polytope with the nearest mean (Eq. 4 with a norm as distance).
+    """Search for the nearest of many means, such as those of polytopes (Dey et al. 2024, Eq. 4).
 
     Of equally near means, the one with the lowest number is returned. Of more than 4,096 means of
     four features or more, it is one of the nearest: see Notes.
@@ -55,7 +55,7 @@ class NearestMean:
     Parameters
     ----------
     means : Float[p, d]
-        Means of the polytopes.
+        The means.
     scale : Float[d] or float, default=1.0
         Unit of distance along each feature.
 
