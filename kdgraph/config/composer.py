@@ -19,9 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import yaml
-from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -33,15 +31,13 @@ from hydra.core.override_parser.types import (
     QuotedString,
     Sweep,
 )
-from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from kdgraph.config import messages
-from kdgraph.config.choices import Composition, Footprint, Footprints, put_together
+from kdgraph.config.compositions import Composition, kept_compositions
 from kdgraph.config.run_config import (
     AFTER,
     COMPONENTS,
@@ -60,8 +56,6 @@ from kdgraph.containment import is_inner_name
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.wording import first_line, printable
 
-MOST_REFERENCES = 60
-"""Compositions of a sweep that are tried as reference of another one, each in 50 microseconds."""
 _DEFAULT_SCALE = "max_norm"
 METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
 """Nodes that a method consists of."""
@@ -136,13 +130,12 @@ class Composer:
 
     def __init__(self, config_dir: str | Path | None = None) -> None:
         self.folders = config_folders(config_dir)
-        self.loader = _hydra_loader(Path(config_dir).resolve() if config_dir else None)
-        self._footprints: dict[frozenset[str], Footprints] = {}
-        self._last: tuple[tuple[str, ...], DictConfig] | None = None
-        self._compositions: dict[tuple[str, ...], Composition] = {}
-        self._references: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        self._kept = kept_compositions(self.folders)
+        self.loader = self._kept.loader
         self._parsed: dict[str, Override] = {}
         self._overrides: Sequence[str] = []
+        self._readable: set[str] = set()
+        self._apart: dict[str, bool] = {}
 
     def decides_the_sweep(self, override: str) -> bool:
         """Return whether an override may decide that there is a sweep, and over what.
@@ -203,26 +196,29 @@ class Composer:
             )
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """Return the config with Hydra's node, not for writing.
-
-        The last one is kept: the overrides that may decide a sweep are often all of a run's.
-        """
+        """Return the config with Hydra's node, not for writing."""
         self._overrides = overrides
-        key = tuple(overrides)
-        if self._last is None or self._last[0] != key:
-            self._check_own_files(overrides)
-            try:
-                whole = self.loader.load_configuration("config", list(key), run_mode=RunMode.RUN)
-            # What Hydra does not expect of values that its grammar has, such as a mapping for a key
-            # of its own that is null.
-            except (AssertionError, AttributeError, LookupError, TypeError) as error:
-                words = printable(" ".join(key))
-                raise ConfigError(
-                    f"Hydra cannot compose '{words}' ({first_line(error)}); a value that is no"
-                    " text, number or list of these may be the reason"
-                ) from error
-            self._last = (key, whole)
-        return self._last[1]
+        with self._own_errors(overrides):
+            return self._kept.whole(overrides)
+
+    def _composition(self, overrides: Sequence[str]) -> Composition:
+        with self._own_errors(overrides):
+            return self._kept.of(overrides)
+
+    @contextmanager
+    def _own_errors(self, overrides: Sequence[str]) -> Iterator[None]:
+        """Raise ConfigError for files of the user's, and values, that Hydra does not expect."""
+        self._check_own_files(overrides)
+        try:
+            yield
+        # What Hydra does not expect of values that its grammar has, such as a mapping for a key
+        # of its own that is null.
+        except (AssertionError, AttributeError, LookupError, TypeError) as error:
+            words = printable(" ".join(overrides))
+            raise ConfigError(
+                f"Hydra cannot compose '{words}' ({first_line(error)}); a value that is no"
+                " text, number or list of these may be the reason"
+            ) from error
 
     def nodes(
         self, overrides: Sequence[str], *, of_many: bool = False
@@ -238,12 +234,12 @@ class Composer:
         values = self._values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
-        composition = self._composition(choices, of_many=of_many)
+        composition = self._composition(choices)
         nodes = composition.with_values(
             [(str(override.key_or_group), override.value()) for override in values]
         )
         if nodes is None:
-            composition = self._composed_by_hydra(tuple(overrides))
+            composition = self._composition(overrides)
             nodes = composition.resolved
         self._overrides = overrides
         return nodes, composition.options
@@ -267,13 +263,6 @@ class Composer:
             return []
         return [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
 
-    def _composition(self, choices: tuple[str, ...], *, of_many: bool) -> Composition:
-        """Return the composition of choices, put together from others if they are independent."""
-        if choices not in self._compositions:
-            composition = self._put_together(choices) if of_many else None
-            self._compositions[choices] = composition or self._composed_by_hydra(choices)
-        return self._compositions[choices]
-
     def _is_choice(self, override: str) -> bool:
         """Return whether an override chooses one option of a group, and nothing else."""
         parsed = self.parse(override)
@@ -286,97 +275,18 @@ class Composer:
             and isinstance(parsed.value(), str)
         )
 
-    def _put_together(self, choices: tuple[str, ...]) -> Composition | None:
-        """Return the composition of choices that differ from composed ones independently, or None.
-
-        The first composition of a sweep is the usual reference. Where the choices write to the same
-        nodes as those of the reference, another one may do, if nothing more has to be composed.
-        """
-        shape = tuple(
-            self.parse(choice).key_or_group if self._is_choice(choice) else choice
-            for choice in choices
-        )
-        references = self._references.setdefault(shape, [])
-        for reference in [*references[:1], *references[1:][-MOST_REFERENCES:]]:
-            footprints = self._independent(choices, reference)
-            alone = {
-                place: (*reference[:place], choices[place], *reference[place + 1 :])
-                for place in footprints
-            }
-            if alone and (
-                reference is references[0]
-                or all(choices in self._compositions for choices in alone.values())
-            ):
-                return put_together(
-                    self._composition(reference, of_many=True),
-                    [
-                        (self._composition(alone[place], of_many=True), footprint)
-                        for place, footprint in footprints.items()
-                    ],
-                )
-        references.append(choices)
-        return None
-
-    def _independent(
-        self, choices: tuple[str, ...], reference: tuple[str, ...]
-    ) -> dict[int, Footprint]:
-        """Return place and footprint of the choices that differ from those of a reference.
-
-        The footprint is of both choices. None are returned if fewer than two differ, or if one
-        writes to what another choice writes to or reads.
-        """
-        places = [i for i, choice in enumerate(choices) if choice != reference[i]]
-        explicit = self._explicit(choices)
-        footprints: dict[int, Footprint] = {}
-        for place in places if len(places) > 1 else ():
-            found = [self._footprint(each[place], explicit) for each in (choices, reference)]
-            if found[0] is None or found[1] is None:
-                return {}
-            footprints[place] = found[0] | found[1]
-        if any(
-            not a.is_independent_of(b) for a, b in itertools.combinations(footprints.values(), 2)
-        ):
-            return {}
-        for place, choice in enumerate(choices if footprints else ()):
-            if place not in footprints and self._is_choice(choice):
-                fixed = self._footprint(choice, explicit)
-                if fixed is None or any(fixed.reads & of.writes for of in footprints.values()):
-                    return {}
-        return footprints
-
-    def _explicit(self, overrides: Sequence[str]) -> frozenset[str]:
-        """Return the groups whose option is chosen by overrides."""
-        keys = {str(self.parse(override).key_or_group) for override in overrides}
-        return frozenset(filter(self._is_group, keys))
-
-    def _footprint(self, choice: str, explicit: frozenset[str]) -> Footprint | None:
-        """Return the footprint of a choice, where options of other groups are chosen, too."""
-        if explicit not in self._footprints:
-            self._footprints[explicit] = Footprints(self.folders, explicit)
-        parsed = self.parse(choice)
-        return self._footprints[explicit].of(parsed.key_or_group, str(parsed.value()))
-
-    def _composed_by_hydra(self, overrides: tuple[str, ...]) -> Composition:
-        whole = self.compose(overrides)
-        return Composition(
-            {
-                str(key): value
-                for key, value in OmegaConf.to_container(whole).items()  # type: ignore[union-attr]
-                if key != "hydra"
-            },
-            dict(whole.hydra.runtime.choices),
-        )
-
     def _check_own_files(self, overrides: Sequence[str]) -> None:
         """Raise ConfigError if a file of the user's that was chosen is no option, with its name."""
         for override in overrides if len(self.folders) > 1 else ():
             parsed = self.parse(override)
-            for folder in self.folders if self._is_group(parsed.key_or_group) else ():
+            is_checked = override in self._readable or not self._is_group(parsed.key_or_group)
+            for folder in () if is_checked else self.folders:
                 path = folder / parsed.key_or_group / f"{parsed.get_value_element_as_str()}.yaml"
                 if path.exists() or path.is_symlink():
                     if folder != self.folders[0]:
                         _check_file(path)
                     break
+            self._readable.add(override)
 
     def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
         """Return the points of a sweep in Hydra's order, each with the values that vary."""
@@ -499,23 +409,46 @@ class Composer:
     ) -> Mapping[str, Any]:
         """Return the nodes of the preset of a method, with which its label is compared.
 
-        Most overrides cannot change them, as their files show. Else the preset is composed alone.
+        It is composed alone, if an override may choose other components or change their values.
         """
-        preset, explicit = options.get("method"), self._explicit(overrides)
-        if not preset or all(self._leaves_methods_alone(word, explicit) for word in overrides):
+        preset = options.get("method")
+        if not preset or all(map(self._leaves_methods_alone, overrides)):
             return nodes
-        choices = (f"method={preset}", f"network={options.get('network')}")
-        return self._composition(choices, of_many=False).resolved
+        return self._composition([f"method={preset}", f"network={options.get('network')}"]).resolved
 
-    def _leaves_methods_alone(self, override: str, explicit: frozenset[str]) -> bool:
+    def _leaves_methods_alone(self, override: str) -> bool:
         """Return whether an override chooses a method, or changes no node of one."""
-        key = str(self.parse(override).key_or_group)
+        parsed = self.parse(override)
+        key = str(parsed.key_or_group)
         if key in ("method", "network"):
             return self._is_choice(override)
-        if self._is_choice(override):
-            footprint = self._footprint(override, explicit)
-            return footprint is not None and not footprint.writes & METHOD
-        return not self._is_group(key) and _root(self.parse(override)) not in METHOD
+        if not self._is_group(key):
+            return _root(parsed) not in METHOD
+        return (
+            self._is_choice(override)
+            and _root(parsed) not in METHOD
+            and self._stays_in_its_group(f"{key}/{parsed.value()}")
+        )
+
+    def _stays_in_its_group(self, name: str) -> bool:
+        """Return whether the file of an option, and those that it builds on, choose no others."""
+        if name not in self._apart:
+            file = next(
+                (f for folder in self.folders if (f := folder / f"{name}.yaml").is_file()), None
+            )
+            package, values = load_yaml(file) if file else ("_global_", {})
+            defaults = values.get("defaults") or []
+            self._apart[name] = (
+                package in (None, "_group_")
+                and isinstance(defaults, list)
+                and all(isinstance(entry, str) for entry in defaults)
+                and all(
+                    self._stays_in_its_group(_base(entry, name))
+                    for entry in defaults
+                    if entry != "_self_"
+                )
+            )
+        return self._apart[name]
 
     def options(self, group: str) -> list[str]:
         """Return the names of a group's options.
@@ -539,7 +472,7 @@ class Composer:
     def keys(self) -> list[str]:
         """Return every key of the last choices' config, for "did you mean"."""
         choices = tuple(override for override in self._overrides if self._is_choice(override))
-        return list(_keys(self._composed_by_hydra(choices).nodes))
+        return list(_keys(self._composition(choices).nodes))
 
 
 def _choices_in(value: Any) -> list[Any]:
@@ -565,6 +498,14 @@ def _root(override: Override) -> str:
     return re.split(r"[./]", str(override.key_or_group))[0]
 
 
+def _base(entry: str, name: str) -> str:
+    """Return the file that an entry of a defaults list builds on, in the file of that name."""
+    base, _, package = entry.partition("@")
+    if package.startswith("_global_"):
+        return ""  # none: what it writes to is another node
+    return base[1:] if base.startswith("/") else f"{name.rpartition('/')[0]}/{base}"
+
+
 def _check_file(path: Path) -> None:
     """Raise ConfigError unless a file of the user's is a mapping in YAML that Hydra can read."""
     try:
@@ -575,39 +516,6 @@ def _check_file(path: Path) -> None:
     except (OmegaConfBaseException, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"{path} cannot be read as a config: {reason}") from error
-
-
-class _UserFolder(SearchPathPlugin):
-    """Puts the folder of the user behind ``conf/`` while a loader is made."""
-
-    folder: ContextVar[Path | None] = ContextVar("folder", default=None)
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Append the folder, if there is one."""
-        if folder := self.folder.get():
-            search_path.append("command-line", f"file://{folder}")
-
-
-Plugins.instance().register(_UserFolder)
-
-
-def _hydra_loader(folder: Path | None) -> ConfigLoader:
-    """Return Hydra's loader over ``conf/`` and a folder of the user's.
-
-    Hydra has one global state for each process. What another caller has put there is put back.
-    """
-    state = GlobalHydra.instance()
-    before = state.hydra
-    state.clear()
-    token = _UserFolder.folder.set(folder)
-    try:
-        with initialize_config_dir(str(conf_dir()), job_name="kdg", version_base="1.3"):
-            return GlobalHydra.instance().config_loader()
-    finally:
-        _UserFolder.folder.reset(token)
-        if before is not None:
-            GlobalHydra.instance().clear()
-            GlobalHydra.instance().initialize(before)
 
 
 def _can_be_read(word: str) -> bool:

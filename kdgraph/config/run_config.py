@@ -231,6 +231,11 @@ class RunConfig:
         }
         return {**parts, "dataset": dataset}
 
+    @property
+    def options_but_seed(self) -> str:
+        """Text that two configs share if they differ by the seed alone, or in how they are run."""
+        return json.dumps({**self.science(), "seed": None}, sort_keys=True, default=str)
+
     @cached_property
     def run_id(self) -> str:
         """8 hex digits: a hash of :meth:`science`, and of its files as they are on first access."""

@@ -69,11 +69,15 @@ def _naming_job(job: Job, planned: Plan) -> Iterator[None]:
 def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
     """Check the config of each job before the first one runs, and index the plan.
 
-    A job that is done was checked when it ran, so it need not be among ``jobs``.
+    A job that is done was checked when it ran, so it need not be among ``jobs``. Jobs that differ
+    by the seed alone are checked once: no component is built with it.
     """
+    checked: set[str] = set()
     for job in jobs:
         with _naming_job(job, planned):
-            check(job.config)
+            if (options := job.config.options_but_seed) not in checked:
+                check(job.config)
+                checked.add(options)
     Index.of(planned).remember(job for job in planned.jobs if job.known is None)
 
 
