@@ -6,21 +6,30 @@ Every key and value is checked, components fit together, and metrics and figures
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kdgraph.config.compatibility import unfitted_model
-from kdgraph.config.components import check_component, check_options, is_node, target_of
+from kdgraph.config.compatibility import check_model
+from kdgraph.config.components import (
+    check_component,
+    check_options,
+    is_node,
+    resolve_option,
+    unfitted_model,
+)
 from kdgraph.config.data_sources import check_outliers, ood_nodes
 from kdgraph.config.messages import unknown_key
 from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.parameters import annotations_of
 
+if TYPE_CHECKING:
+    from kdgraph.base import FittedModel
+
 _OPTIONS = Mapping[str, Any] | None
 
 
 def check(config: RunConfig) -> None:
-    """Import the components that a config names, and check all of it.
+    """Import the components that a config names, build them once, and check all of it.
 
     Raises
     ------
@@ -42,10 +51,13 @@ def check(config: RunConfig) -> None:
         split_keys = split_options() if group == "dataset" else None
         # The node of another data set, of OOD rows or of outliers, has the keys of a split too,
         # though its rows are not split.
-        check_component(group, getattr(config, group), split_keys, {"source": split_options()})
+        check_component(group, config.component(group), split_keys, {"source": split_options()})
     check_outliers(config.science())
     _check_ood_sources(config.ood, config.dataset)
-    _check_metrics(config, _outputs_of(config))
+    model = unfitted_model(config)
+    if model is not None:
+        check_model(config, model)
+    _check_metrics(config, _outputs_of(model))
     _check_figures(config)
 
 
@@ -68,14 +80,13 @@ def _check_ood_sources(ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> No
             raise ConfigError(f"{problem}; choose another: 'kdg list dataset' shows them")
 
 
-def _outputs_of(config: RunConfig) -> set[str]:
+def _outputs_of(model: FittedModel | None) -> set[str]:
     """Return the outputs that the parent or the method supports, and those that follow from them.
 
     If a function makes the parent, they are unknown before it has run: then all of them.
     """
     from kdgraph.base import OUTPUT_METHODS, FittedModel
 
-    model = unfitted_model(config)
     if model is None:
         return set(OUTPUT_METHODS)
     outputs = {
@@ -93,7 +104,7 @@ def _check_metrics(config: RunConfig, outputs: set[str]) -> None:
     """
     from kdgraph.metrics import METRICS, check_metric, select_metric, space_option
 
-    source, outputs = target_of(config.dataset), outputs | {"prior"}
+    source, outputs = config.component("dataset").target, outputs | {"prior"}
     labelled = outputs | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
     inputs = {
         "test": labelled,
@@ -108,7 +119,8 @@ def _check_metrics(config: RunConfig, outputs: set[str]) -> None:
     for on, nodes in config.metrics.items():
         check_options(f"metrics.{on}", nodes or {}, dict.fromkeys(nodes or {}, _OPTIONS))
     for name, node in config.spaces.items():
-        check_component(f"metrics.spaces.{name}", {"name": name, **node})
+        path = f"metrics.spaces.{name}"
+        check_component(path, resolve_option(path, {"name": name, **node}))
     metric_of: dict[str, str] = {}
     for on, nodes in config.measures.items():
         for key, node in nodes.items():

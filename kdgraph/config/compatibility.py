@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from kdgraph.config.components import Node, build, errors_by_key, target_of
+from kdgraph.config.components import Node, errors_by_key, unfitted_model, upstream_of
 from kdgraph.config.run_config import KERNEL_DENSITY_FOREST, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import override
@@ -43,53 +43,42 @@ FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
 
 
-def unfitted_model(config: RunConfig) -> FittedModel | None:
-    """Return the model that a config describes, of components that fit together and are not fitted.
+def check_model(config: RunConfig, model: FittedModel) -> None:
+    """Raise unless the components of an unfitted model go together, and with the data set.
 
-    Returns
-    -------
-    FittedModel or None
-        None where a function makes the parent. It may read a file or train, so it is called when
-        the run needs its result.
+    Parameters
+    ----------
+    config : the run.
+    model : of :func:`~kdgraph.config.components.unfitted_model`.
 
     Raises
     ------
     ConfigError
         If two components do not fit together.
     """
-    from kdgraph.base import FittedModel
-
-    if not inspect.isclass(target_of(config.parent)):
-        return None
-    with errors_by_key("parent", config.parent):
-        parent = build(config.parent)
-        if is_fitted_elsewhere(parent):
+    parent = model.parent
+    if is_fitted_elsewhere(parent):
+        with errors_by_key("parent", config.parent):
             parent.check_file()
     check_fitted_parent(config, parent)
     after: dict[str, Any] = {}
     if config.calibration == "cross_fit":
         check_can_be_cloned(config.parent, parent)
-    check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
+    source = config.component("dataset").build()
+    check_task(config.parent, parent, str(config.dataset["name"]), task_of(source))
     check_parent_protocol(config, parent)
-    for group, node in config.after.items():
-        below, upstream = upstream_of(group, parent, after)
-        with errors_by_key(group, node):
-            component = build(
-                node,
-                estimator=upstream,
-                calibration="held_out" if group == "conformal" else config.calibration,
-            )
-        if component is not None:
-            if group != "conformal":
-                check_calibration(group, node, component, parent, config)
-            choice = f"{below}={getattr(config, below)['name']}"
-            check_upstream(group, node, component, upstream, choice)
-            check_fitted_partition(group, node, component, parent)
-            check_protocol(group, node, component, config.protocol)
-            check_ood_rows(group, node, component, config)
-            after[group] = component
+    for group, component in model.post_hoc.items():
+        node, (below, upstream) = config.after[group], upstream_of(group, parent, after)
+        if group != "conformal":
+            check_calibration(group, node, component, parent, config)
+        check_upstream(
+            group, node, component, upstream, f"{below}={getattr(config, below)['name']}"
+        )
+        check_fitted_partition(group, node, component, parent)
+        check_protocol(group, node, component, config.protocol)
+        check_ood_rows(group, node, component, config)
+        after[group] = component
     check_protocol_matters(config, parent, after)
-    return FittedModel(parent, after)
 
 
 def is_fitted_elsewhere(parent: Any) -> bool:
@@ -113,7 +102,7 @@ def check_fitted_parent(config: RunConfig, parent: Any) -> None:
             f"dataset.scale={config.dataset['scale']} changes the rows, and {name} takes them as"
             " they are in the data; give dataset.scale=none"
         )
-    if build(config.preprocess) != Preprocess():
+    if config.component("preprocess").build() != Preprocess():
         raise ConfigError(
             f"preprocess={config.preprocess['name']} encodes rows for a parent that is fitted here,"
             f" and {name} takes them as they are; leave preprocess=default"
@@ -165,7 +154,7 @@ def uses_training_rows(config: RunConfig) -> bool:
     may need a forest of its own where the model has no partition, and the errors of a regressor
     without distributions have to be measured.
     """
-    if not hasattr(target_of(config.parent), "check_file"):
+    if not hasattr(config.component("parent").target, "check_file"):
         return True
     from kdgraph.base.posthoc import any_requires_training_rows
 
@@ -212,17 +201,6 @@ def falls_back_to_prior(config: RunConfig) -> bool:
 def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:
     """Return the kinds of partitions that meet a requirement."""
     return ("forest", "boosted") if required == "trees" else (required,)
-
-
-def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return group and component that a group's component is fitted on.
-
-    For the gate it is the calibrator, if there is one. For prediction sets it is the last component
-    that predicts probabilities. For all others it is the parent.
-    """
-    candidates = {"gate": ("calibrator",), "conformal": ("gate", "calibrator")}.get(group, ())
-    below = next((name for name in candidates if name in after), "parent")
-    return below, after.get(below, parent)
 
 
 def task_of(source: Any) -> Task | None:
@@ -389,9 +367,10 @@ def check_parent_protocol(config: RunConfig, parent: Any) -> None:
 
 def trains_on_unlabelled(config: RunConfig) -> bool:
     """Return whether the parent is trained on test and OOD rows too, as in its paper."""
-    if config.protocol != "paper" or not inspect.isclass(target_of(config.parent)):
+    parent = config.component("parent")
+    if config.protocol != "paper" or not inspect.isclass(parent.target):
         return False
-    return getattr(build(config.parent), "paper_protocol", None) is not None
+    return getattr(parent.build(), "paper_protocol", None) is not None
 
 
 def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, Any]) -> None:
@@ -428,7 +407,8 @@ def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, A
 def is_fitted_with_ood(config: RunConfig) -> bool:
     """Return whether a component is fitted with the OOD rows of the run, as in its paper."""
     return config.protocol == "paper" and any(
-        getattr(target_of(node), "paper_protocol", None) == "ood" for node in config.after.values()
+        getattr(config.component(group).target, "paper_protocol", None) == "ood"
+        for group in config.after
     )
 
 
@@ -441,7 +421,7 @@ def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) ->
     if (
         is_fitted_with_ood(config)
         and component.paper_protocol == "ood"
-        and target_of(config.ood) is None
+        and config.component("ood").target is None
     ):
         what = (
             f"{group}={node['name']} is fitted with rows out of distribution under protocol=paper,"
@@ -451,7 +431,7 @@ def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) ->
     if getattr(component, "paper_protocol", None) != "transductive":
         return
     ways_out = {
-        "ood=none": target_of(config.ood) is not None,
+        "ood=none": config.component("ood").target is not None,
         "metrics=top_label": bool(config.metrics.get("grid")),
     }
     if overrides := [override for override, is_needed in ways_out.items() if is_needed]:

@@ -1,7 +1,7 @@
 """Components as config nodes: ``name``, ``_target_`` and the parameters of the class.
 
 The class is the schema: its annotations have the types and ranges (:mod:`kdgraph.parameters`), its
-signature the keys.
+signature the keys. A node is resolved to its class once, is checked, and builds what it describes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import ConfigError, ParameterError, UsageError
 from kdgraph.extras import missing_library, needs_library
 from kdgraph.parameters import allows_null, annotations_of, check_value
+
+if TYPE_CHECKING:
+    from kdgraph.base import FittedModel
+    from kdgraph.config.run_config import RunConfig
 
 Node = Mapping[str, Any]
 INJECTED = frozenset(
@@ -41,19 +46,124 @@ TOP_LEVEL_KEYS = frozenset({"dataset", "method", "metrics", "network", "ood", "p
 """Keys of the config, as messages name them without a group in front."""
 
 
-def build(node: Node, **injected: Any) -> Any:
-    """Return an instance of the component that ``node`` describes; None for ``_target_: null``.
+@dataclass(frozen=True, eq=False)
+class ResolvedNode:
+    """A node of a config, whose class and those of the nodes in it are imported.
 
-    A parameter that is a node itself, or a mapping of nodes, is built first. ``injected`` values
-    reach only a class that has a parameter of that name; keys that are no parameters of the class
-    (``name``, the row counts of a data set) stay out.
+    Attributes
+    ----------
+    node : mapping
+        The node.
+    target : class, function or None
+        What its ``_target_`` names.
+    inner : mapping
+        Parameter → resolved node, or name → resolved node.
     """
-    target = target_of(node)
-    if target is None:
+
+    node: Node
+    target: Any
+    inner: Mapping[str, ResolvedNode | Mapping[str, ResolvedNode]]
+
+    def build(self, **injected: Any) -> Any:
+        """Return an instance; None for ``_target_: null``.
+
+        ``injected`` values reach only a class that has a parameter of that name, nodes in this one
+        too; keys that are no parameters of the class (``name``, the row counts of a data set) stay
+        out.
+        """
+        if self.target is None:
+            return None
+        known = parameters_of(self.target)
+        given = {key: self._built(key, injected) for key in self.node if key in known}
+        return self.target(
+            **given, **{key: value for key, value in injected.items() if key in known}
+        )
+
+    def _built(self, key: str, injected: Mapping[str, Any]) -> Any:
+        inner = self.inner.get(key)
+        if inner is None:
+            return self.node[key]
+        if isinstance(inner, ResolvedNode):
+            return inner.build(**injected)
+        return {name: node.build(**injected) for name, node in inner.items()}
+
+
+def resolve(node: Node, path: str = "component") -> ResolvedNode:
+    """Return a node with its class, and those of the nodes that are parameters of the class.
+
+    Raises
+    ------
+    ConfigError
+        A ``_target_`` cannot be imported; the line has its key, which begins with ``path``.
+    """
+    target = target_of(node, path)
+    inner: dict[str, ResolvedNode | Mapping[str, ResolvedNode]] = {}
+    for key in parameters_of(target) if target is not None else ():
+        value = node.get(key)
+        if is_node(value):
+            inner[key] = resolve(value, f"{path}.{key}")
+        elif are_named_nodes(value):
+            inner[key] = {
+                name: resolve(nested, f"{path}.{key}.{name}") for name, nested in value.items()
+            }
+    return ResolvedNode(node, target, inner)
+
+
+def resolve_option(group: str, node: Any) -> ResolvedNode:
+    """Return the resolved node of a group, whose ``name`` is checked.
+
+    Raises
+    ------
+    ConfigError
+        It is no node, or has no name for files and tables.
+    """
+    _check_name(group, node)
+    return resolve(node, group)
+
+
+def build(node: Node, **injected: Any) -> Any:
+    """Return an instance of the component that ``node`` describes; None for ``_target_: null``."""
+    return resolve(node).build(**injected)
+
+
+def unfitted_model(config: RunConfig) -> FittedModel | None:
+    """Return the model that a config describes, built of its components and not fitted.
+
+    Whether they go together is for :func:`kdgraph.config.compatibility.check_model` to find out.
+
+    Returns
+    -------
+    FittedModel or None
+        None where a function makes the parent. It may read a file or train, so it is called when
+        the run needs its result.
+    """
+    from kdgraph.base import FittedModel
+
+    if not inspect.isclass(config.component("parent").target):
         return None
-    known = parameters_of(target)
-    given = {key: _built(value, injected) for key, value in node.items() if key in known}
-    return target(**given, **{key: value for key, value in injected.items() if key in known})
+    with errors_by_key("parent", config.parent):
+        parent = config.component("parent").build()
+    after: dict[str, Any] = {}
+    for group, node in config.after.items():
+        with errors_by_key(group, node):
+            component = config.component(group).build(
+                estimator=upstream_of(group, parent, after)[1],
+                calibration="held_out" if group == "conformal" else config.calibration,
+            )
+        if component is not None:
+            after[group] = component
+    return FittedModel(parent, after)
+
+
+def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return group and component that a group's component is fitted on.
+
+    For the gate it is the calibrator, if there is one. For prediction sets it is the last component
+    that predicts probabilities. For all others it is the parent.
+    """
+    candidates = {"gate": ("calibrator",), "conformal": ("gate", "calibrator")}.get(group, ())
+    below = next((name for name in candidates if name in after), "parent")
+    return below, after.get(below, parent)
 
 
 @contextmanager
@@ -98,17 +208,7 @@ def _unique_keys(path: str, node: Node) -> dict[str, str]:
     }
 
 
-def _built(value: Any, injected: Mapping[str, Any]) -> Any:
-    if is_node(value):
-        return build(value, **injected)
-    return (
-        {name: build(inner, **injected) for name, inner in value.items()}
-        if are_named_nodes(value)
-        else value
-    )
-
-
-def are_named_nodes(value: Any) -> bool:
+def are_named_nodes(value: Any) -> TypeGuard[Mapping[str, Node]]:
     """Return whether a value of a config maps names to components."""
     return (
         isinstance(value, Mapping)
@@ -117,7 +217,7 @@ def are_named_nodes(value: Any) -> bool:
     )
 
 
-def is_node(value: Any) -> bool:
+def is_node(value: Any) -> TypeGuard[Node]:
     """Return whether a value of a config describes a component."""
     return isinstance(value, Mapping) and "_target_" in value
 
@@ -172,29 +272,20 @@ def _signature(target: Any) -> inspect.Signature:
 
 def check_component(
     path: str,
-    node: Any,
+    component: ResolvedNode,
     more: Mapping[str, Any] | None = None,
     inner: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Raise a one-line error unless ``node`` is a component that can be built.
+    """Raise a one-line error unless a component can be built.
 
     Parameters
     ----------
     path : its key in the config, such as ``parent``.
-    node : the resolved node.
+    component : its resolved node.
     more : annotations of keys that the node may have in addition to its class's parameters.
     inner : the same for nodes in it, at any depth, by their key.
     """
-    if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
-        raise ConfigError(
-            f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows"
-            " them"
-        )
-    if not re.fullmatch(r"[\w.-]+", node["name"]):
-        raise ConfigError(
-            f"{path}.name must be made of letters, digits, '_', '-' and '.', got {node['name']!r}"
-        )
-    target = target_of(node, path)
+    node, target = component.node, component.target
     annotations = {**(annotations_of(target) if target else {}), **(more or {})}
     parameters = parameters_of(target) if target else {}
     settable = set(parameters) - INJECTED
@@ -221,13 +312,28 @@ def check_component(
         annotations,
         settable | set(more or {}),
     )
-    for key, value in node.items():
-        if is_node(value):
-            check_component(f"{path}.{key}", {"name": key, **value}, (inner or {}).get(key), inner)
-        for name, node_of_name in value.items() if are_named_nodes(value) else ():
-            check_component(f"{path}.{key}.{name}", {"name": name, **node_of_name}, inner=inner)
+    for key, value in component.inner.items():
+        is_one = isinstance(value, ResolvedNode)
+        nested = {key: value} if is_one else value
+        for name, of_name in nested.items():
+            key_of_name = f"{path}.{key}" if is_one else f"{path}.{key}.{name}"
+            _check_name(key_of_name, {"name": name, **of_name.node})
+            extra = (inner or {}).get(key) if is_one else None
+            check_component(key_of_name, of_name, extra, inner)
     if target and hasattr(target, "_parameter_constraints"):
-        _check_as_scikit_learn_does(path, build(node))
+        _check_as_scikit_learn_does(path, component.build())
+
+
+def _check_name(path: str, node: Any) -> None:
+    if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
+        raise ConfigError(
+            f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows"
+            " them"
+        )
+    if not re.fullmatch(r"[\w.-]+", node["name"]):
+        raise ConfigError(
+            f"{path}.name must be made of letters, digits, '_', '-' and '.', got {node['name']!r}"
+        )
 
 
 def check_options(

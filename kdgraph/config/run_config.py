@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from kdgraph.config.components import given_options
+from kdgraph.config.components import ResolvedNode, given_options, resolve_option
 from kdgraph.config.data_sources import file_digests
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import CalibrationMode, Count, Seed, check_value
@@ -188,6 +188,20 @@ class RunConfig:
     def after(self) -> dict[str, Mapping[str, Any]]:
         """Group → node of what is fitted after the parent."""
         return {group: getattr(self, group) for group in AFTER if group in self.science()}
+
+    def component(self, group: str) -> ResolvedNode:
+        """Return the node of a group with its class, which is imported on first access."""
+        if group not in self._components:
+            self._components[group] = resolve_option(group, getattr(self, group))
+        return self._components[group]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without classes, which another process imports itself."""
+        return {name: value for name, value in vars(self).items() if name != "_components"}
+
+    @cached_property
+    def _components(self) -> dict[str, ResolvedNode]:
+        return {}
 
     @property
     def has_sets(self) -> bool:

@@ -25,12 +25,11 @@ from kdgraph.base.precision import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig
 from kdgraph.config.compatibility import (
     calibrates_on_all_rows,
+    check_model,
     check_rows,
     check_upstream,
-    unfitted_model,
-    upstream_of,
 )
-from kdgraph.config.components import Node, build, errors_by_key
+from kdgraph.config.components import Node, build, errors_by_key, unfitted_model, upstream_of
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.division import Fold, Folds
 from kdgraph.data.source_columns import SourceColumn
@@ -415,6 +414,7 @@ def check_stages(config: RunConfig, splits: Splits) -> None:
     """
     model = unfitted_model(config)
     if model is not None:  # else a function makes the parent, and may take long
+        check_model(config, model)
         check_rows(config.parent, model.parent, splits.train)
         _behind_preprocessing(config.preprocess, model.parent, splits.train, splits.has_missing)
         for path, component in {"parent": model.parent, **model.post_hoc}.items():

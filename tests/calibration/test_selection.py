@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kdgraph.calibration import BestCalibrator, LinearPool, MatrixScaling, ScoreMap
 from kdgraph.config import compose
-from kdgraph.config.components import build, check_component
+from kdgraph.config.components import build, check_component, resolve_option
 from kdgraph.errors import ConfigError, ParameterError
 
 NAMES = ("none", "temperature", "sigmoid", "isotonic")
@@ -154,7 +154,7 @@ def test_options_of_candidates_are_checked_before_the_run():
             r" 'calibrator\.candidates\.map\.method'\?$"
         ),
     ):
-        check_component("calibrator", misspelt)
+        check_component("calibrator", resolve_option("calibrator", misspelt))
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,8 @@ from kdgraph.config.compatibility import (
     check_upstream,
     takes,
     task_of,
-    unfitted_model,
-    upstream_of,
 )
+from kdgraph.config.components import build, unfitted_model, upstream_of
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.simulations import Heteroscedastic, Spiral
 from kdgraph.data.tables import SklearnTable
@@ -222,8 +221,6 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
     ],
 )
 def test_what_only_the_rows_tell_is_told_when_they_are_there(parent, train, sentence):
-    from kdgraph.config.components import build
-
     node = plan([f"parent={parent}"]).jobs[0].config.parent
     with pytest.raises(ConfigError) as caught:
         check_rows(node, build(node), train)

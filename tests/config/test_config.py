@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kdgraph.config import RunConfig, compose, conf_dir, plan, run_id
-from kdgraph.config.components import build, check_component
+from kdgraph.config.components import build, check_component, resolve_option
 from kdgraph.errors import ConfigError, KdgError, ParameterError
 from kdgraph.runner.stages import split
 
@@ -308,7 +308,7 @@ def test_a_component_that_cannot_be_built_is_told_in_one_line(node, message, mon
     if node and node["_target_"]:
         node = {**node, "_target_": node["_target_"].format(here="needy_parts")}
     with pytest.raises(KdgError) as caught:
-        check_component("parent", node)
+        check_component("parent", resolve_option("parent", node))
     assert str(caught.value).startswith(message.format(here="needy_parts"))
 
 
