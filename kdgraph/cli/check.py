@@ -33,14 +33,8 @@ if TYPE_CHECKING:
     from kdgraph.results.model_check import Agreement, ModelCheck
     from kdgraph.results.records import FinishedRun
 
-SCORE_MAPS = ("temperature", "sigmoid", "isotonic")
-"""Repairs of any classifier."""
-GATED = tuple(f"gated_{name}" for name in SCORE_MAPS)
-"""The same behind a density gate."""
-OF_PARTITION = {"forest": ("kdf",), "boosted": ("kdf",), "network": ("kdn",)}
-"""Kind of the model's own partition → repairs that need it."""
-OF_GROUPS = ("group_temperature",)
-"""Repairs that need groups of rows."""
+OF_PARTITION = {"forest": "trees", "boosted": "trees", "network": "a network"}
+"""Kind of the model's own partition → what a repair is for that needs it."""
 OF_NUMBERS = ("shifted", "far", "noise")
 """Sources of rows out of distribution, of the config, that need numeric columns."""
 _NOTES = """\
@@ -273,8 +267,12 @@ def _agreement(parent: FittedParent, table: Dataset, args: argparse.Namespace) -
 
 def _candidates(kind: str | None, *, has_groups: bool) -> list[str]:
     """Return the repairs that suit a model: its own partition and groups allow more."""
-    own = OF_PARTITION.get(str(kind), ())
-    return [*SCORE_MAPS, *(OF_GROUPS if has_groups else ()), *GATED, *own]
+    from kdgraph.config.catalogue import Catalogue
+    from kdgraph.config.composer import conf_dir
+
+    suitable = {"any model", OF_PARTITION.get(str(kind)), "groups of rows" if has_groups else None}
+    repairs = Catalogue([conf_dir()]).repairs()
+    return [method for method, use in repairs.items() if use in suitable]
 
 
 def _run_folds(
@@ -374,6 +372,7 @@ def _programs(
 ) -> list[tuple[str, str]]:
     """Return captions, and programs that apply a repair; none without any."""
     from kdgraph.config.compatibility import uses_training_rows
+    from kdgraph.config.models import unfitted_model
     from kdgraph.report.program import repair_program
 
     if not repairs:
@@ -388,8 +387,8 @@ def _programs(
         ),
     ]
     config = configs.get(advised)
-    takes_groups = config is not None and config.calibrator["name"] in OF_GROUPS
-    if args.target is None or config is None or takes_groups:
+    model = None if config is None else unfitted_model(config)
+    if args.target is None or config is None or model is None or model.takes_groups:
         return programs  # a program would have to pass the groups of each row on
     program = repair_program(
         config.after,

@@ -3,12 +3,13 @@
 Its modules contain:
 
 - the words composed by Hydra over the YAML files of ``conf/`` in :mod:`kdgraph.config.composer`,
-  and expanded into the runs of a sweep in :mod:`kdgraph.config.planning`;
+  kept for the life of a process in :mod:`kdgraph.config.compositions`, and expanded into the runs
+  of a sweep in :mod:`kdgraph.config.planning`;
 - one run's config as data, its id and its label, in :mod:`kdgraph.config.run_config`, and the
   files that it reads in :mod:`kdgraph.config.data_sources`;
-- the components that its nodes describe in :mod:`kdgraph.config.components`;
-- the checks before a run starts in :mod:`kdgraph.config.checks` and
-  :mod:`kdgraph.config.compatibility`;
+- the components that its nodes describe in :mod:`kdgraph.config.components`, the model of them in
+  :mod:`kdgraph.config.models`, and whether they go together in :mod:`kdgraph.config.compatibility`;
+- the checks before a run starts, in their order, in :mod:`kdgraph.config.checks`;
 - errors of Hydra and of YAML in one line in :mod:`kdgraph.config.messages`.
 """
 

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from kdgraph.config.yaml_files import load_yaml, option_files, read_text
+from kdgraph.errors import ConfigError
 
 GROUPS = {
     "dataset": "the data: simulations, tables, images, text, your own files",
@@ -53,6 +54,9 @@ KINDS = {
     "": "files of your own",
 }
 """Beginning of a class's import path → kind of the data set, in the order of a listing."""
+REPAIRED = ("any model", "groups of rows", "trees", "a network")
+"""Uses of a method that ``kdg check`` compares."""
+_REPAIR = re.compile(r"^# place in kdg check: (\d+), for (.*)$", re.MULTILINE)
 _FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
 
 _LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
@@ -186,6 +190,27 @@ class Catalogue:
             else:
                 chosen[str(entry)] = ""
         return chosen
+
+    def repairs(self) -> dict[str, str]:
+        """Return the methods that ``kdg check`` compares, in their order, and what each is for.
+
+        A line in the file of the method has both: ``# place in kdg check: 8, for trees``.
+
+        Raises
+        ------
+        ConfigError
+            A file has another word than :data:`REPAIRED`.
+        """
+        places: list[tuple[int, str, str]] = []
+        for method, path in self.groups.get("method", {}).items():
+            if match := _REPAIR.search(read_text(path)):
+                if match[2] not in REPAIRED:
+                    raise ConfigError(
+                        f"{path}: a method in kdg check is for one of {', '.join(REPAIRED)}, got"
+                        f" '{match[2]}'"
+                    )
+                places.append((int(match[1]), method, match[2]))
+        return {method: use for _, method, use in sorted(places)}
 
     def component(self, group: str, option: str) -> Component:
         """Return an option's class and keys; empty where there is no such option."""

@@ -14,10 +14,10 @@ from kdgraph.config.components import (
     check_options,
     is_node,
     resolve_option,
-    unfitted_model,
 )
 from kdgraph.config.data_sources import check_outliers, ood_nodes
 from kdgraph.config.messages import unknown_key
+from kdgraph.config.models import unfitted_model
 from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.parameters import annotations_of

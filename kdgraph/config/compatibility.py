@@ -13,7 +13,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from kdgraph.config.components import Node, errors_by_key, unfitted_model, upstream_of
+from kdgraph.config.components import Node, errors_by_key
+from kdgraph.config.models import unfitted_model, upstream_of
 from kdgraph.config.run_config import KERNEL_DENSITY_FOREST, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import override
@@ -49,7 +50,7 @@ def check_model(config: RunConfig, model: FittedModel) -> None:
     Parameters
     ----------
     config : the run.
-    model : of :func:`~kdgraph.config.components.unfitted_model`.
+    model : of :func:`~kdgraph.config.models.unfitted_model`.
 
     Raises
     ------

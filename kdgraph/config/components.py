@@ -13,16 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import ConfigError, ParameterError, UsageError
 from kdgraph.extras import missing_library, needs_library
 from kdgraph.parameters import allows_null, annotations_of, check_value
-
-if TYPE_CHECKING:
-    from kdgraph.base import FittedModel
-    from kdgraph.config.run_config import RunConfig
 
 Node = Mapping[str, Any]
 INJECTED = frozenset(
@@ -124,46 +120,6 @@ def resolve_option(group: str, node: Any) -> ResolvedNode:
 def build(node: Node, **injected: Any) -> Any:
     """Return an instance of the component that ``node`` describes; None for ``_target_: null``."""
     return resolve(node).build(**injected)
-
-
-def unfitted_model(config: RunConfig) -> FittedModel | None:
-    """Return the model that a config describes, built of its components and not fitted.
-
-    Whether they go together is for :func:`kdgraph.config.compatibility.check_model` to find out.
-
-    Returns
-    -------
-    FittedModel or None
-        None where a function makes the parent. It may read a file or train, so it is called when
-        the run needs its result.
-    """
-    from kdgraph.base import FittedModel
-
-    if not inspect.isclass(config.component("parent").target):
-        return None
-    with errors_by_key("parent", config.parent):
-        parent = config.component("parent").build()
-    after: dict[str, Any] = {}
-    for group, node in config.after.items():
-        with errors_by_key(group, node):
-            component = config.component(group).build(
-                estimator=upstream_of(group, parent, after)[1],
-                calibration="held_out" if group == "conformal" else config.calibration,
-            )
-        if component is not None:
-            after[group] = component
-    return FittedModel(parent, after)
-
-
-def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return group and component that a group's component is fitted on.
-
-    For the gate it is the calibrator, if there is one. For prediction sets it is the last component
-    that predicts probabilities. For all others it is the parent.
-    """
-    candidates = {"gate": ("calibrator",), "conformal": ("gate", "calibrator")}.get(group, ())
-    below = next((name for name in candidates if name in after), "parent")
-    return below, after.get(below, parent)
 
 
 @contextmanager

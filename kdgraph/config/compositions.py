@@ -1,4 +1,4 @@
-"""What Hydra composes of folders of YAML files, kept for the life of a process.
+"""Compositions of folders of YAML files by Hydra, kept for the life of a process.
 
 Hydra takes about 50 ms for one config, however few keys differ. A sweep has thousands of points,
 and a process may plan many times. So each file is parsed once, and each combination of options of
@@ -96,7 +96,7 @@ class Composition:
 
     @cached_property
     def _is_fixed(self) -> bool:
-        """Whether the values of all interpolations follow from the nodes and the YAML files.
+        """True if the values of all interpolations follow from the nodes and the YAML files.
 
         Those of other resolvers, such as ``oc.env``, may differ the next time.
         """

@@ -29,7 +29,8 @@ from kdgraph.config.compatibility import (
     check_rows,
     check_upstream,
 )
-from kdgraph.config.components import Node, build, errors_by_key, unfitted_model, upstream_of
+from kdgraph.config.components import Node, build, errors_by_key
+from kdgraph.config.models import unfitted_model, upstream_of
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.division import Fold, Folds
 from kdgraph.data.source_columns import SourceColumn

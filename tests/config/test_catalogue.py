@@ -7,6 +7,7 @@ import pytest
 from kdgraph.config import compose, conf_dir
 from kdgraph.config.catalogue import (
     GROUPS,
+    REPAIRED,
     TASKS,
     Catalogue,
     Key,
@@ -123,3 +124,24 @@ def test_numbers_of_openml_are_of_a_file_or_of_its_base(tmp_path):
     (folder / "d.yaml").write_text("a: [\n")
     with pytest.raises(ConfigError, match=r"d\.yaml"):
         Catalogue([tmp_path]).openml_ids()
+
+
+def test_methods_that_kdg_check_compares_are_marked_in_their_files(tmp_path):
+    scores = ["temperature", "sigmoid", "isotonic"]
+    gated = [f"gated_{name}" for name in scores]
+    repairs = CATALOGUE.repairs()
+    assert list(repairs) == [*scores, "group_temperature", *gated, "kdf", "kdn"]
+    assert {use: [name for name in repairs if repairs[name] == use] for use in REPAIRED} == {
+        "any model": [*scores, *gated],
+        "groups of rows": ["group_temperature"],
+        "trees": ["kdf"],
+        "a network": ["kdn"],
+    }
+    (tmp_path / "method").mkdir()
+    file = tmp_path / "method" / "mine.yaml"
+    file.write_text("# Mine\n# place in kdg check: 2, for trees\ndefaults: []\n")
+    mine = Catalogue([conf_dir(), tmp_path]).repairs()
+    assert (list(mine)[1], mine["mine"]) == ("mine", "trees")
+    file.write_text("# place in kdg check: 2, for forests\n")
+    with pytest.raises(ConfigError, match=r"for one of any model, .*, got 'forests'"):
+        Catalogue([conf_dir(), tmp_path]).repairs()

@@ -19,7 +19,8 @@ from kdgraph.config.compatibility import (
     takes,
     task_of,
 )
-from kdgraph.config.components import build, unfitted_model, upstream_of
+from kdgraph.config.components import build
+from kdgraph.config.models import unfitted_model, upstream_of
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.simulations import Heteroscedastic, Spiral
 from kdgraph.data.tables import SklearnTable
