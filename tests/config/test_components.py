@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 
 import pytest
 
+from kdgraph.config import plan
 from kdgraph.config.components import errors_by_key, parameters_of, target_of
 from kdgraph.config.messages import unknown_group, unknown_option
 from kdgraph.errors import ConfigError, DataError, ParameterError
@@ -97,3 +99,20 @@ def test_parameters_that_a_class_passes_on_are_those_of_its_base():
     assert set(parameters_of(Model)) == {"objective", "depth", "rounds"}
     assert parameters_of(Closed)["depth"].default == 5
     assert "rounds" not in parameters_of(Closed)
+
+
+def test_the_class_of_a_component_is_imported_once_for_a_config():
+    config = plan(["method=gated_isotonic"]).jobs[0].config
+    parent = config.component("parent")
+    assert config.component("parent") is parent
+    assert parent.build() is not parent.build()  # what a stage fits is its own
+    assert pickle.loads(pickle.dumps(config)) == config
+    other = pickle.loads(pickle.dumps(config))
+    assert other.component("parent").target is parent.target
+
+
+def test_configs_that_differ_by_the_seed_alone_have_the_same_options():
+    first, second, other = (
+        plan(words).jobs[0].config for words in (["seed=0"], ["seed=1", "n_jobs=2"], ["cv=3"])
+    )
+    assert first.options_but_seed == second.options_but_seed != other.options_but_seed
