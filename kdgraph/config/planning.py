@@ -24,9 +24,10 @@ from kdgraph.errors import ConfigError
 from kdgraph.extras import is_installed, needs_library
 
 SUBMITIT = "hydra_plugins.hydra_submitit_launcher."
+LAUNCHERS = "kdgraph.runner.launchers."
 WORKERS = {
-    "kdgraph.runner.workers.DaskWorkers": ("dask", "distributed"),
-    "kdgraph.runner.workers.RayWorkers": ("ray", "ray"),
+    f"{LAUNCHERS}dask_workers.DaskWorkers": ("dask", "distributed"),
+    f"{LAUNCHERS}ray_workers.RayWorkers": ("ray", "ray"),
 }
 """``_target_`` of a launcher of workers → its name, and the library that it needs."""
 
@@ -130,12 +131,7 @@ class Plan:
         Then a run alone is one too.
         """
         target = str(self.base.hydra.launcher["_target_"])
-        return target.startswith(SUBMITIT) or self.on_workers
-
-    @property
-    def on_workers(self) -> bool:
-        """True if the runs are tasks on workers of Dask or Ray."""
-        return str(self.base.hydra.launcher["_target_"]) in WORKERS
+        return target.startswith(SUBMITIT) or target in WORKERS
 
     @property
     def out(self) -> Path:

@@ -112,7 +112,7 @@ def _run_stages(
     from kdgraph.base import FittedModel
     from kdgraph.base.posthoc_classifier import use_class_names
     from kdgraph.deployment.schema import schema_of
-    from kdgraph.runner.fit_workers import FitWorkers
+    from kdgraph.runner.launchers.dask_fits import FitWorkers
     from kdgraph.runner.record import make_record
     from kdgraph.runner.store import run_stage
     from kdgraph.runner.stored_stages import StoredStages

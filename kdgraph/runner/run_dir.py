@@ -19,6 +19,7 @@ from kdgraph.runner.files import (
     ChecksumError,
     add_checksum,
     check_and_load,
+    check_writable,
     delete_temporary_files,
     file_checksum,
     temporary_path,
@@ -194,6 +195,17 @@ class RunDir:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return text.partition("\n")[0]
+
+    def reason_of_loss(self) -> str:
+        """Return why a process may have ended that left no file here.
+
+        A full disk leaves it no place to write that the disk is full.
+        """
+        try:
+            check_writable(self.path.parent)
+        except CannotWrite as error:
+            return str(error)
+        return "out of memory, or killed"
 
     @property
     def is_running(self) -> bool:

@@ -27,7 +27,7 @@ from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import Spaces, evaluate, ood_sets, required_outputs
-from kdgraph.runner.fit_workers import FitWorkers
+from kdgraph.runner.launchers.dask_fits import FitWorkers
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.store import (
     STORE_FOLDER,

@@ -10,8 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import CannotWrite
-from kdgraph.runner.files import check_writable
 from kdgraph.runner.locks import SILENT_SECONDS, call_every, is_locked
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import attempt
@@ -20,7 +18,6 @@ from kdgraph.runner.run_dir import LOCK_FILE, RunDir, RunVersions, one_line
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
 
-LOST = "its process ended before it did; out of memory, or killed"
 NOT_STARTED = "not started: another run failed, and fail_fast=true"
 STATUS_SECONDS = 1.0
 
@@ -84,7 +81,7 @@ def launch(
     before = {job.run_dir: RunDir(job.run_dir).versions for job in todo}
     failures: Mapping[Path, Exception | str] = {}
     if todo and (planned.is_remote or (planned.parallel and len(todo) > 1)):
-        from kdgraph.runner.parallel import run_in_parallel
+        from kdgraph.runner.launchers.parallel import run_in_parallel
 
         counter = SweepCounter([job.run_dir for job in todo], n_done)
         with counting(counter, reporter.sweep_status):
@@ -128,19 +125,9 @@ def _outcome(
         return Outcome(job, None, one_line(error), error)
     if error:  # error.txt could not be written, or the job never got as far
         return Outcome(job, None, error)
-    return Outcome(job, None, NOT_STARTED if planned.fail_fast else _reason_of_loss(job))
-
-
-def _reason_of_loss(job: Job) -> str:
-    """Return why a process may have ended that left no file.
-
-    A full disk leaves it no place to write that the disk is full.
-    """
-    try:
-        check_writable(job.run_dir.parent)
-    except CannotWrite as error:
-        return f"its process ended before it did; {error}"
-    return LOST
+    if planned.fail_fast:
+        return Outcome(job, None, NOT_STARTED)
+    return Outcome(job, None, f"its process ended before it did; {folder.reason_of_loss()}")
 
 
 @dataclass(frozen=True)

@@ -192,10 +192,10 @@ class Waiting(Uncalibrated):
 START = """
 import sys
 from kdgraph.cli.main import main
-from kdgraph.runner import cluster, workers
+from kdgraph.runner.launchers import ray_workers, submitit_jobs
 
-cluster.QUEUE_POLL_SECONDS = float(sys.argv[1])
-workers.HEAD_SILENCE_SECONDS = 4
+submitit_jobs.QUEUE_POLL_SECONDS = float(sys.argv[1])
+ray_workers.HEAD_SILENCE_SECONDS = 4
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -5,6 +5,7 @@ failure can end it all.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,7 +19,7 @@ from kdgraph.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TINY = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none"]
 PARTS = """
 import errno, os, time
@@ -97,18 +98,12 @@ def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
     assert done.returncode == 1 and n_done(tmp_path) == 1
     first, *lost = [line for line in told(done) if line.startswith("kdg: ")]
     assert first == "kdg: 2 runs, 2 at a time, one core each"
-    assert (
-        all(
-            line.startswith("kdg: a process was lost (TerminatedWorkerError: ")
-            for line in lost[:-1]
-        )
-        and len(lost) > 1
-    )
-    assert (
-        lost[-1]
-        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
-    )
-    assert done.stderr.count("  its process ended before it did; out of memory, or killed\n") == 1
+    assert re.match(r"kdg: [12] runs? lost a worker \(TerminatedWorkerError: ", lost[0])
+    assert lost[0].endswith("; each is tried again, alone")
+    assert lost[1:] == [
+        "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    ]
+    assert done.stderr.count("  its worker was lost twice; out of memory, or killed\n") == 1
     assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 1
 
 
@@ -202,6 +197,26 @@ def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monk
     assert done.stderr.splitlines()[1:] == [
         f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"
     ]
+
+
+def test_processes_that_die_before_their_first_run_are_one_line(sweep, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\nif any('loky' in word for word in sys.orig_argv): os._exit(9)\n"
+    )
+    done = sweep("seed=range(0,6)", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 2 and n_done(tmp_path) == 0
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("kdg: the launcher could not start anything (TerminatedWorkerError: ")
+    assert line.endswith("; hydra/launcher=joblib runs on this machine, basic one after the other")
+
+
+def test_an_option_of_joblib_that_has_no_effect_is_refused(sweep, tmp_path):
+    done = sweep("seed=0,1", "hydra.launcher.timeout=5")
+    assert done.returncode == 2 and n_done(tmp_path) == 0
+    assert done.stderr == (
+        "kdg: hydra.launcher.timeout has no effect on runs, got 5.0; hydra.launcher.n_jobs is the"
+        " number of runs at a time\n"
+    )
 
 
 OWN_LAUNCHER = """

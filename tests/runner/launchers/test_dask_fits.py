@@ -14,11 +14,17 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.errors import ConfigError, RunFailed
-from kdgraph.runner import fit_workers
-from kdgraph.runner.fit_workers import MAX_ATTEMPTS, FitWorkers
+from kdgraph.runner.launchers import dask_fits
+from kdgraph.runner.launchers.dask_fits import MAX_ATTEMPTS, FitWorkers
 from kdgraph.runner.monitoring import ProgressReporter
-
-from .conftest import StartedCommand, free_port, is_alive, results, results_here, wait_until
+from tests.runner.conftest import (
+    StartedCommand,
+    free_port,
+    is_alive,
+    results,
+    results_here,
+    wait_until,
+)
 
 WAITING_FOREST = '''
 import os, time
@@ -60,7 +66,7 @@ class Fits:
         )
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
+            "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[3])]),
         }
         self.started: list[StartedCommand] = []
 
@@ -248,7 +254,7 @@ def test_a_loss_is_told_from_an_error_of_the_stage(
     monkeypatch.setattr(reporter, "note", notes.append)
     workers = FitWorkers("dask", 1, reporter)
     monkeypatch.setattr(workers, "_connect", lambda: client)
-    monkeypatch.setattr(fit_workers, "parallel_config", lambda **options: nullcontext())
+    monkeypatch.setattr(dask_fits, "parallel_config", lambda **options: nullcontext())
     with pytest.raises(kind, match=message):
         workers.run(lose)
     assert len(calls) == n_attempts
@@ -258,7 +264,7 @@ def test_a_loss_is_told_from_an_error_of_the_stage(
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_named_with_the_way_out(tmp_path, monkeypatch, capfd):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(fit_workers, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_fits, "CONNECT_SECONDS", 1)
     nobody = f"tcp://127.0.0.1:{free_port()}"
     words = ["run", "dataset=wine", "figures=none", f"out={tmp_path}", f"fit_on={nobody}"]
     assert main(words) == 2

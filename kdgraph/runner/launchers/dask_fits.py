@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from joblib import cpu_count, parallel_config
+from joblib import effective_n_jobs, parallel_config
 
 from kdgraph.errors import RunFailed, UsageError
 from kdgraph.runner.monitoring import ProgressReporter
@@ -46,8 +46,7 @@ def dask_client(
     n_workers : int
         Workers of this machine, with one thread each.
     allowed_failures : int or None
-        How often Dask itself may repeat a task whose worker was lost, for workers of this machine;
-        None for Dask's default.
+        How often workers of this machine may repeat a task that was lost; None for Dask's default.
 
     Raises
     ------
@@ -63,28 +62,27 @@ def dask_client(
     for name in list(logging.root.manager.loggerDict):  # each has a level of its own
         if name.startswith("distributed"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    scheduler: Any = address
-    if scheduler is not None and not re.search(r"^inproc://|:\d+/?$", scheduler):
+    if address is not None and not re.search(r"^inproc://|:\d+/?$", address):
         # A client that fails to begin would write a traceback when it is deleted.
         raise ValueError("an address of Dask is tcp://host:port")
+    # Tasks of joblib carry what they compute with, such as trees.
+    settings: dict[str, Any] = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+    if allowed_failures is not None:
+        settings["distributed.scheduler.allowed-failures"] = allowed_failures
     stack = ExitStack()
     try:
-        # Tasks of joblib carry what they compute with, such as trees.
-        stack.enter_context(set_dask({"distributed.admin.large-graph-warning-threshold": "1TB"}))
-        if scheduler is None:
-            options: dict[str, Any] = {
-                "n_workers": n_workers,
-                "threads_per_worker": 1,
-                "memory_limit": 0,  # the machine's, as for processes of joblib
-                "dashboard_address": "127.0.0.1:0",  # None takes port 8787 all the same
-                "scheduler_kwargs": {"dashboard": False},
-                "host": "127.0.0.1",
-                "silence_logs": logging.CRITICAL,
-            }
-            if allowed_failures is not None:
-                failures = {"distributed.scheduler.allowed-failures": allowed_failures}
-                stack.enter_context(set_dask(failures))
-            scheduler = stack.enter_context(LocalCluster(**options))
+        stack.enter_context(set_dask(settings))
+        scheduler: Any = address or stack.enter_context(
+            LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=0,  # the machine's, as for processes of joblib
+                dashboard_address="127.0.0.1:0",  # None takes port 8787 all the same
+                scheduler_kwargs={"dashboard": False},
+                host="127.0.0.1",
+                silence_logs=logging.CRITICAL,
+            )
+        )
         client = stack.enter_context(
             Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         )
@@ -123,12 +121,7 @@ class FitWorkers:
         self._stack.close()
 
     def run(self, stage: Callable[[], Result]) -> Result:
-        """Return the result of a stage, whose tasks for joblib go to the workers.
-
-        Parameters
-        ----------
-        stage : callable
-            A function that may be called again.
+        """Return the result of a stage, a function that may be called again.
 
         Raises
         ------
@@ -157,32 +150,22 @@ class FitWorkers:
     def _check_loss(self, client: Any, error: Exception) -> None:
         """Return if workers were lost and others are there; raise an error otherwise.
 
-        Raises
-        ------
-        RunFailed
-            The scheduler has ended, or no worker is left.
-        Exception
-            ``error``, which is one of the stage itself.
+        It is ``error`` itself where no worker was lost.
         """
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
+        resume = "the same command goes on from the stages that are done"
         if client.status != "running":
-            raise RunFailed(
-                f"the scheduler of Dask at {self.fit_on} has ended, or the connection to it; the"
-                " same command goes on from the stages that are done"
-            ) from error
+            lost = f"the scheduler of Dask at {self.fit_on} has ended, or the connection to it"
+            raise RunFailed(f"{lost}; {resume}") from error
         is_loss = isinstance(error, KilledWorker | FutureCancelledError)
         # joblib itself waits for a while where there is no worker.
-        if not is_loss and not isinstance(error, TimeoutError):
-            raise error
-        try:
-            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        except TimeoutError:
-            raise RunFailed(
-                f"no worker of Dask at {self.fit_on} is left; the same command goes on from the"
-                " stages that are done"
-            ) from error
+        if is_loss or isinstance(error, TimeoutError):
+            try:
+                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            except TimeoutError:
+                raise RunFailed(f"no worker of Dask at {self.fit_on} is left; {resume}") from error
         if not is_loss:
             raise error
 
@@ -190,9 +173,10 @@ class FitWorkers:
         """Return the client; the first call connects, or starts the workers."""
         if self._client is None:
             address = None if self.fit_on == LOCAL else self.fit_on
-            n_workers = self.n_jobs if self.n_jobs > 0 else max(1, cpu_count() + 1 + self.n_jobs)
             try:
-                self._client = self._stack.enter_context(dask_client(address, n_workers))
+                self._client = self._stack.enter_context(
+                    dask_client(address, effective_n_jobs(self.n_jobs))
+                )
             # Any: the engine has many kinds for what cannot be reached.
             except Exception as error:
                 raise UsageError(

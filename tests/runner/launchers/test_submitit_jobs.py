@@ -19,11 +19,13 @@ from submitit.core.utils import UncompletedJobError
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.errors import Terminated, UsageError
-from kdgraph.runner import cluster, files, parallel
+from kdgraph.runner import files
 from kdgraph.runner import sweep as sweeps
-from kdgraph.runner.cluster import SubmittedRun, run_through_submitit
+from kdgraph.runner.launchers import launcher, submitit_jobs
+from kdgraph.runner.launchers.launcher import LaunchedRun
+from kdgraph.runner.launchers.parallel import launcher_of, run_in_parallel
+from kdgraph.runner.launchers.submitit_jobs import SubmittedTask
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.parallel import JobAttempt
 from kdgraph.runner.run_dir import RunDir
 
 AGAIN = "finished stages are kept, and the same command goes on from them"
@@ -106,14 +108,14 @@ class FakeSlurm:
 @pytest.fixture
 def fake(tmp_path, monkeypatch) -> FakeSlurm:
     found = FakeSlurm(tmp_path)
-    monkeypatch.setattr(cluster, "_executor", lambda node, kind: found)
+    monkeypatch.setattr(submitit_jobs, "_executor", lambda node, kind: found)
     monkeypatch.setattr(
-        cluster, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds)
+        submitit_jobs, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds)
     )
-    monkeypatch.setattr(cluster, "jobs_in_queue", found.queue)
-    monkeypatch.setattr(cluster, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
-    monkeypatch.setattr(cluster, "cancel", found.cancelled.extend)
-    monkeypatch.setattr(cluster, "max_array_size", lambda: None)
+    monkeypatch.setattr(submitit_jobs, "jobs_in_queue", found.queue)
+    monkeypatch.setattr(submitit_jobs, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
+    monkeypatch.setattr(submitit_jobs, "cancel", found.cancelled.extend)
+    monkeypatch.setattr(submitit_jobs, "max_array_size", lambda: None)
     return found
 
 
@@ -131,8 +133,8 @@ def sweep(fake, tmp_path):
         ]
         planned, reporter = plan(words, multirun=True), Notes()
         seeds = {job.run_dir: job.config.seed for job in planned.jobs}
-        failures = run_through_submitit(planned, planned.jobs, lambda config: None, reporter)
-        return {seeds[path]: line for path, line in failures.items()}, reporter.lines
+        failures = run_in_parallel(planned, planned.jobs, reporter)
+        return {seeds[path]: line for path, line in failures.items()}, reporter.lines[1:]
 
     return run
 
@@ -258,7 +260,7 @@ def test_what_a_job_returns_is_its_failure(fake, sweep):
 
 
 def test_an_array_is_no_larger_than_slurm_allows(fake, sweep, monkeypatch):
-    monkeypatch.setattr(cluster, "max_array_size", lambda: 3)
+    monkeypatch.setattr(submitit_jobs, "max_array_size", lambda: 3)
     fake.script = {second: lambda: fake.succeed(*fake.reasons) for second in range(1, 100)}
     assert sweep(7)[0] == {}
     assert [len(array) for array in fake.arrays] == [3, 3, 1]
@@ -325,7 +327,8 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
         "JobEnvironment",
         lambda: SimpleNamespace(job_id="7_1", paths=SimpleNamespace(stderr=log)),
     )
-    line = SubmittedRun(lambda config: stopped, {"timeout_min": 90}, None)(job.config)
+    monkeypatch.setattr(launcher, "attempt", lambda config, reporter: stopped)
+    line = SubmittedTask(LaunchedRun(1, Path()), {"timeout_min": 90})(job.config)
     assert (
         line
         == f"job 7_1 met its time limit of 90 min; {AGAIN}; hydra.launcher.timeout_min=180 gives it"
@@ -335,7 +338,7 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
 
 
 def test_a_job_that_is_requeued_does_the_same_again():
-    task = SubmittedRun(JobAttempt(1, Path(), None), {}, None)
+    task = SubmittedTask(LaunchedRun(1, Path()), {})
     delayed = task.checkpoint("config")  # type: ignore[arg-type]
     assert (delayed.function, delayed.args) == (task, ("config",))
 
@@ -343,16 +346,16 @@ def test_a_job_that_is_requeued_does_the_same_again():
 def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (
-        cluster.jobs_in_queue() is None
-        and cluster.max_array_size() is None
-        and cluster.state_of("1") == "UNKNOWN"
+        submitit_jobs.jobs_in_queue() is None
+        and submitit_jobs.max_array_size() is None
+        and submitit_jobs.state_of("1") == "UNKNOWN"
     )
     failing = tmp_path / "squeue"
     failing.write_text(
         "#!/bin/sh\necho slurm_load_jobs error: Unable to contact slurm controller >&2\nexit 1\n"
     )
     failing.chmod(0o755)
-    assert cluster.jobs_in_queue() is None
+    assert submitit_jobs.jobs_in_queue() is None
 
 
 @pytest.mark.parametrize(
@@ -376,15 +379,15 @@ def test_a_state_is_read_from_the_controller_or_from_accounting(
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert cluster.state_of("5_0") == state
+    assert submitit_jobs.state_of("5_0") == state
 
 
 @pytest.mark.parametrize("minutes", [1, 2, 3, 5, 10, 60, 1440])
 def test_a_job_has_a_part_of_its_time_before_the_signal_to_end(minutes):
     """SLURM may send it 30 seconds early, and looks at its jobs each 30 seconds."""
-    delay = cluster.signal_delay(minutes, 120)
+    delay = submitit_jobs.signal_delay(minutes, 120)
     assert 1 <= delay <= 120 and 60 * minutes - delay - 30 >= 29
-    assert cluster.signal_delay(minutes, 1) == 1
+    assert submitit_jobs.signal_delay(minutes, 1) == 1
 
 
 @pytest.mark.slow
@@ -419,10 +422,10 @@ def test_added_keys_of_the_launcher_are_no_part_of_a_run():
 
 
 def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
-    launcher = OmegaConf.create(
-        {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"}
-    )
-    assert parallel._start_message(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
+    node = {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"}
+    planned: Any = SimpleNamespace(base=OmegaConf.create({"hydra": {"launcher": node}}))
+    message = launcher_of(planned, 2, Notes()).message()
+    assert message == "2 runs through RayLauncher, one core each"
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -443,17 +446,14 @@ def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, mo
 
 def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
     (job,) = plan(["dataset=wine", f"out={tmp_path}"]).jobs
-    assert (
-        sweeps._reason_of_loss(job) == "its process ended before it did; out of memory, or killed"
-    )
+    assert RunDir(job.run_dir).reason_of_loss() == "out of memory, or killed"
 
     def full(**more: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
     assert (
-        sweeps._reason_of_loss(job)
-        == f"its process ended before it did; cannot write {job.run_dir.parent}: No space left on"
-        " device; free some space ('kdg gc' deletes what no run needs) or name another folder"
+        RunDir(job.run_dir).reason_of_loss()
+        == f"cannot write {job.run_dir.parent}: No space left on device; free some space ('kdg gc' deletes what no run needs) or name another folder"
         " with out=…, and give the same command again"
     )

@@ -24,9 +24,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kdgraph.runner import cluster
-
-from .conftest import Sweeps, free_port, wait_until
+from kdgraph.runner.launchers import submitit_jobs
+from tests.runner.conftest import Sweeps, free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -238,7 +237,7 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
     it leaves one alone for that long after the signal, and ends the other, which ignores it.
     """
     sweeps.trouble("deaf", 4)
-    sweep = sweeps.start("seed=range(0,6)", poll_seconds=cluster.QUEUE_POLL_SECONDS)
+    sweep = sweeps.start("seed=range(0,6)", poll_seconds=submitit_jobs.QUEUE_POLL_SECONDS)
     sweeps.wait_for(6)
     cancelled, killed, requeued, hears, deaf, _ = jobs = slurm.jobs()
     array = jobs[0].partition("_")[0]

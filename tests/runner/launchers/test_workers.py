@@ -15,18 +15,26 @@ from pathlib import Path
 
 import psutil
 import pytest
-from omegaconf import OmegaConf
 
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.errors import ConfigError, UsageError
-from kdgraph.runner import fit_workers, workers
-from kdgraph.runner.workers import LOST_TWICE, DaskWorkers, WorkerTask, worker_message, workers_of
-
-from .conftest import Sweeps, free_port, wait_until
+from kdgraph.runner.launchers import dask_fits, launcher, ray_workers
+from kdgraph.runner.launchers.launcher import LaunchedRun, Launcher
+from kdgraph.runner.launchers.parallel import launcher_of
+from kdgraph.runner.monitoring import ProgressReporter
+from tests.runner.conftest import Sweeps, free_port, wait_until
 
 ENGINES = {"dask": "distributed", "ray": "ray"}
 """Launcher → the library that it needs."""
+LOST_TWICE = "its worker was lost twice; out of memory, or killed"
+
+
+def started_by(engine: str, n_runs: int, **options: object) -> Launcher:
+    """Return the launcher of a command with these options."""
+    words = [f"hydra.launcher.{key}={value}" for key, value in options.items()]
+    planned = plan(["dataset=wine", f"hydra/launcher={engine}", *words])
+    return launcher_of(planned, n_runs, ProgressReporter())
 
 
 @pytest.fixture(params=ENGINES)
@@ -73,19 +81,22 @@ def test_a_killed_client_and_killed_workers_leave_the_numbers_of_a_local_sweep(s
 
 
 @pytest.mark.slow
-def test_a_result_that_is_lost_with_its_worker_comes_from_another_worker():
+def test_a_result_that_is_lost_with_its_worker_comes_from_another_worker(tmp_path):
     """Dask keeps it on the worker until it is read. Meanwhile its status is neither that of a run
     in progress nor that of one that has ended.
     """
     pytest.importorskip("distributed", reason="pip install 'kdgraph[dask]' has it")
-    with DaskWorkers(None, 1, 1) as started:
+    (job,) = plan(["dataset=wine"]).jobs
+    (tmp_path / "stop").touch()  # so that the run ends at once
+    with started_by("dask", 1) as started:
         (pid,) = started._client.run(os.getpid).values()
-        future = started.submit(WorkerTask(bool, None), "")
+        (future,) = started.submit(LaunchedRun(1, Path(), tmp_path / "stop"), [job])
         wait_until(lambda: future.status == "finished")
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: future.status == "lost")
-        wait_until(lambda: started.wait([future]) == [future])
-        assert started.result(future) is None
+        assert not started.has_ended(future)
+        wait_until(lambda: started.has_ended(future))
+        assert started.failure(future) is None
 
 
 class Cluster:
@@ -199,43 +210,30 @@ def test_a_launcher_without_its_library_names_the_extra(engine, monkeypatch):
     assert str(caught.value) == expected
 
 
-NODE = {
-    "_target_": "kdgraph.runner.workers.RayWorkers",
-    "address": None,
-    "n_jobs": -1,
-    "cpus_per_task": 1,
-}
-
-
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="kdgraph[ray] has it")
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("address", 8786, "hydra.launcher.address must be text or null, got 8786"),
         ("cpus_per_task", 0, "hydra.launcher.cpus_per_task must be at least 1, got 0"),
-        (
-            "n_jobs",
-            "two",
-            "hydra.launcher.n_jobs must be a number of workers, or -1 for all cores, got two",
-        ),
     ],
 )
 def test_values_of_the_launcher_are_checked(key, value, message):
     with pytest.raises(UsageError) as caught:
-        workers_of(OmegaConf.create({**NODE, key: value}), 8)
+        started_by("ray", 8, **{key: value})
     assert str(caught.value) == message
 
 
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="kdgraph[ray] has it")
 def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
-    monkeypatch.setattr(workers, "cpu_count", lambda: 8)
-    counts = {
-        (n_jobs, cores, n_runs): workers_of(
-            {**NODE, "n_jobs": n_jobs, "cpus_per_task": cores}, n_runs
-        )[1]
+    monkeypatch.setattr(launcher, "cpu_count", lambda: 8)
+    counts = [
+        started_by("ray", n_runs, n_jobs=n_jobs, cpus_per_task=cores).n_workers
         for n_jobs, cores, n_runs in [(-1, 1, 20), (-2, 1, 20), (-1, 3, 20), (-1, 9, 20), (4, 1, 3)]
-    }
-    assert list(counts.values()) == [8, 7, 2, 1, 3]
+    ]
+    assert counts == [8, 7, 2, 1, 3]
     assert (
-        worker_message({**NODE, "cpus_per_task": 4}, 1)
+        started_by("ray", 1, cpus_per_task=4).message()
         == "1 run on 1 worker of Ray on this machine, 4 cores each"
     )
 
@@ -245,7 +243,7 @@ def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
 def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkeypatch, capfd):
     from distributed import LocalCluster
 
-    monkeypatch.setattr(fit_workers, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_fits, "CONNECT_SECONDS", 1)
     words = ["run", "dataset=wine", "figures=none", "hydra/launcher=dask"]
     nobody = f"tcp://127.0.0.1:{free_port()}"
     assert main([*words, f"hydra.launcher.address={nobody}"]) == 2
@@ -275,11 +273,13 @@ print(ray.get(ray.remote(lambda: "code of a stranger").remote()))
 def test_workers_of_ray_refuse_whoever_lacks_the_token(tmp_path):
     """They listen on all interfaces; the one with the token shows that the others could connect."""
     pytest.importorskip("ray", reason="pip install 'kdgraph[ray]' has it")
-    home = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
     plain = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | home
     code = (
-        "import os, sys\nfrom kdgraph.runner.workers import RayWorkers\n"
-        "with RayWorkers(None, 1, 1) as workers:\n"
+        "import os, sys\nfrom kdgraph.config import plan\n"
+        "from kdgraph.runner.launchers.parallel import launcher_of\n"
+        "planned = plan(['dataset=wine', 'hydra/launcher=ray', 'hydra.launcher.n_jobs=1'])\n"
+        "with launcher_of(planned, 1, None) as workers:\n"
         "    print(workers._head, os.environ['RAY_AUTH_TOKEN'], flush=True)\n    sys.stdin.read()"
     )
     head = subprocess.Popen(
@@ -320,7 +320,7 @@ def test_a_token_is_drawn_unless_the_user_has_decided(monkeypatch, present):
         monkeypatch.delenv(name)
     for name, value in present.items():
         monkeypatch.setenv(name, value)
-    workers._require_token()
+    ray_workers._require_token()
     variables = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
     if present:
         assert variables == present
