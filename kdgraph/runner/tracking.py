@@ -29,40 +29,28 @@ LOGGED = "logged.json"
 """File of a run's directory: destination → checksum of the record that was logged there."""
 EXPERIMENT = "kdgraph"
 """Experiment of MLflow, or project of Weights & Biases, if the environment names no other."""
-_MAX_PARAM, _MAX_BATCH = 500, 100
-"""Characters of a parameter, and parameters or metrics of one request, that every MLflow takes."""
+_MAX_PARAM = 500
+"""Characters of a parameter that every MLflow takes."""
 
 
 def check_tracker(name: str | None) -> None:
-    """Refuse a tracker whose package is not installed, before anything runs.
-
-    Raises
-    ------
-    UsageError
-        With the extra to install.
-    """
+    """Raise UsageError, with the extra to install, for a tracker whose package is absent."""
     if name is not None and not is_installed(name):
         raise UsageError(needs_library(f"logger={name}", name))
 
 
 def log_runs(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> tuple[str, int]:
-    """Log finished runs to a tracker, but for those that it has.
+    """Log finished runs to ``mlflow`` or ``wandb``; return the place, and how many are logged now.
+
+    The tracker's own environment variables choose the place. Without them files are written beside
+    the runs, and nothing is sent over a network.
 
     Parameters
     ----------
     name : {"mlflow", "wandb"}
-        The tracker. Its own environment variables choose the place: ``MLFLOW_TRACKING_URI`` and
-        ``MLFLOW_EXPERIMENT_NAME``, or ``WANDB_MODE``, ``WANDB_PROJECT`` and ``WANDB_DIR``. Without
-        them files are written beside the runs, and nothing is sent over a network.
+        The tracker.
     runs : sequence of (Path, mapping)
-        Directory and record of each run.
-
-    Returns
-    -------
-    destination : str
-        Place of the logged runs.
-    n : int
-        Number of runs that were logged now.
+        Directory and record of each run; those that the tracker has are left out.
     """
     if not runs:
         return "", 0
@@ -119,17 +107,16 @@ def flat_metrics(record: Mapping[str, Any]) -> dict[str, float]:
     """
     numbers: dict[str, float] = {}
     for row in record["metrics"]:
-        params = [f"{key}={_short(value)}" for key, value in (row.get("params") or {}).items()]
+        params = [
+            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in (row.get("params") or {}).items()
+        ]
         parts = [row["of"], row["on"], *([row["ood"]] if row.get("ood") else []), *params]
         name = "/".join([*parts, row["metric"]])
         for suffix, value in (("", row["value"]), ("_stderr", row.get("stderr"))):
             if isinstance(value, int | float) and math.isfinite(value):
                 numbers[name + suffix] = float(value)
     return numbers | {f"seconds/{stage}": float(s) for stage, s in record["seconds"].items()}
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _description(record: Mapping[str, Any]) -> dict[str, str]:
@@ -196,24 +183,20 @@ def _mlflow(out: Path) -> tuple[str, _LogRun]:
     def log_run(run_dir: Path, record: Mapping[str, Any], checksum: str) -> None:
         tags = {f"kdgraph.{name}": value for name, value in _description(record).items()}
         tags["kdgraph.checksum"] = checksum
-        run = client.create_run(experiment_id, tags=tags, run_name=_title(record))
-        run_id = run.info.run_id
+        run = client.create_run(experiment_id, tags=tags, run_name=_title(record)).info
         params = [
             entities.Param(_mlflow_name(key), str(value)[:_MAX_PARAM])
             for key, value in flat_config(record).items()
         ]
         metrics = [
-            entities.Metric(_mlflow_name(name), value, run.info.start_time, 0)
+            entities.Metric(_mlflow_name(name), value, run.start_time, 0)
             for name, value in flat_metrics(record).items()
         ]
-        for start in range(0, len(params), _MAX_BATCH):
-            client.log_batch(run_id, params=params[start : start + _MAX_BATCH])
-        for start in range(0, len(metrics), _MAX_BATCH):
-            client.log_batch(run_id, metrics=metrics[start : start + _MAX_BATCH])
+        client.log_batch(run.run_id, metrics=metrics, params=params)
         for path in _files(run_dir, record):
             folder = path.relative_to(run_dir).parent.as_posix()
-            client.log_artifact(run_id, str(path), None if folder == "." else folder)
-        client.set_terminated(run_id)
+            client.log_artifact(run.run_id, str(path), None if folder == "." else folder)
+        client.set_terminated(run.run_id)
 
     return f"mlflow {uri} {experiment}", log_run
 
