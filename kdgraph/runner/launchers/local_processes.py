@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from joblib import cpu_count
 from joblib.externals.loky import get_reusable_executor
+from joblib.parallel import ParallelBackendBase
 
 from kdgraph.config import Job, Plan
 from kdgraph.errors import UsageError
@@ -20,11 +22,6 @@ from kdgraph.runner.run_dir import one_line
 
 IDLE_SECONDS = 300
 """Processes serve the next sweep of this process, too, unless it comes later."""
-THREAD_VARIABLES = [
-    f"{library}_NUM_THREADS"
-    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB", "NUMBA", "NUMEXPR")
-]
-"""Variables for numerical libraries, which would take all cores in each process."""
 
 
 class LocalProcesses(Workers):
@@ -54,15 +51,23 @@ class LocalProcesses(Workers):
 
     def submit(self, task: LaunchedRun, jobs: Sequence[Job]) -> list[Future[str | None]]:
         """Return the future of each run."""
-        threads = str(max(1, cpu_count() // self.n_jobs))
-        self._executor = get_reusable_executor(
-            self.n_workers,
-            timeout=IDLE_SECONDS,
-            initializer=_start_worker,
-            initargs=(process_identity(),),
-            env={name: os.environ.get(name, threads) for name in THREAD_VARIABLES},
-        )
-        return [self._executor.submit(task, job.config) for job in jobs]
+        return [self._submit_one(task, job) for job in jobs]
+
+    def _submit_one(self, task: LaunchedRun, job: Job) -> Future[str | None]:
+        # Numerical libraries would take all cores in each process.
+        threads = dict.fromkeys(
+            ParallelBackendBase.MAX_NUM_THREADS_VARS, str(max(1, cpu_count() // self.n_jobs))
+        ) | {ParallelBackendBase.TBB_ENABLE_IPC_VAR: "1"}
+        while True:
+            self._executor = get_reusable_executor(
+                self.n_workers,
+                timeout=IDLE_SECONDS,
+                initializer=_start_worker,
+                initargs=(process_identity(),),
+                env={name: os.environ.get(name, value) for name, value in threads.items()},
+            )
+            with suppress(BrokenExecutor):  # a process has died just now
+                return self._executor.submit(task, job.config)
 
     def has_ended(self, future: Future[str | None]) -> bool:
         """Return whether a run has ended or is lost."""
