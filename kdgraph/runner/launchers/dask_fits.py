@@ -27,8 +27,6 @@ Result = TypeVar("Result")
 
 CONNECT_SECONDS = 20
 """For so long a cluster may not respond, or have no worker yet."""
-LOCAL = "dask"
-"""Value of ``fit_on`` for workers of this machine."""
 MAX_ATTEMPTS = 3
 """A stage that has lost workers in so many attempts is given up."""
 
@@ -39,21 +37,21 @@ def dask_client(
 ) -> Iterator[Any]:
     """Yield a client of Dask: of the scheduler at ``address``, or of workers of this machine.
 
+    These have one thread each, and end with the block.
+
     Parameters
     ----------
     address : str or None
-        Address of a scheduler; None for workers of this machine, which end with the block.
+        Address of a scheduler; None for workers of this machine.
     n_workers : int
-        Workers of this machine, with one thread each.
+        Workers of this machine.
     allowed_failures : int or None
-        How often workers of this machine may repeat a task that was lost; None for Dask's default.
+        How often they may repeat a task that was lost; None for Dask's default.
 
     Raises
     ------
-    ValueError
-        ``address`` is not the address of a scheduler.
-    OSError
-        There is no scheduler at it, or it has no workers.
+    ValueError, OSError
+        No such address, or no scheduler or workers there.
     """
     from dask.config import set as set_dask
     from distributed import Client, LocalCluster
@@ -100,8 +98,8 @@ class FitWorkers:
     Parameters
     ----------
     fit_on : str or None
-        Address of a scheduler, :data:`LOCAL` for workers of this machine, or None for none: stages
-        then run in this process.
+        Address of a scheduler, "dask" for workers of this machine, or None: stages then run in this
+        process.
     n_jobs : int
         Workers of this machine; -1 for one for each core.
     reporter : ProgressReporter
@@ -128,8 +126,7 @@ class FitWorkers:
         UsageError
             The workers cannot be reached.
         RunFailed
-            The scheduler was lost, or all workers of a cluster, or some in each of
-            :data:`MAX_ATTEMPTS` attempts.
+            The scheduler was lost, or all workers, or some in each of the attempts.
         """
         if self.fit_on is None:
             return stage()
@@ -172,7 +169,7 @@ class FitWorkers:
     def _connect(self) -> Any:
         """Return the client; the first call connects, or starts the workers."""
         if self._client is None:
-            address = None if self.fit_on == LOCAL else self.fit_on
+            address = None if self.fit_on == "dask" else self.fit_on
             try:
                 self._client = self._stack.enter_context(
                     dask_client(address, effective_n_jobs(self.n_jobs))

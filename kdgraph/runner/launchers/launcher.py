@@ -42,24 +42,15 @@ class EngineLost(Exception):
 
 @dataclass(frozen=True)
 class LaunchedRun:
-    """Function that does one run of many, in a process of its own; engines pickle it.
-
-    Attributes
-    ----------
-    cores : int
-        Cores of a run.
-    folder : Path
-        Folder of the command, where relative paths start.
-    stop_file : Path or None
-        A file that exists once a run has failed and no other is to start.
-    main_process : mapping or None
-        Identity of the process that waits, if this one is to end with it.
-    """
+    """Function that does one run of many, in a process of its own; engines pickle it."""
 
     cores: int
     folder: Path
+    """Folder of the command, where relative paths start."""
     stop_file: Path | None = None
+    """A file that exists once a run has failed and no other is to start."""
     main_process: Mapping[str, Any] | None = None
+    """Identity of the process that waits, if this one is to end with it."""
 
     def __call__(self, config: RunConfig) -> str | None:
         """Do the run, and return its failure in one line."""
@@ -89,39 +80,21 @@ class QuietReporter(ProgressReporter):
 
 
 class Launcher(ABC):
-    """Engine that does runs while the block lasts.
-
-    Parameters
-    ----------
-    planned : Plan
-        Its node of Hydra's launcher has the options.
-    n_runs : int
-        Number of runs.
-    reporter : ProgressReporter
-        Receives notes.
-
-    Attributes
-    ----------
-    capacity : int or None
-        Runs that are submitted at a time, each of the others when one has ended; None for all.
-    batch_size : int or None
-        Runs that are submitted before all of them have ended; None for all.
-    is_local : bool
-        Whether the processes are to end with this one.
-    retries_alone : bool
-        Whether a lost run is tried again when the others have ended, alone, as it may have been the
-        one that used up the memory; otherwise it is submitted again at once.
-    """
+    """Engine that does runs while the block lasts; the node of Hydra's launcher has its options."""
 
     capacity: int | None = None
+    """Runs that are submitted at a time, each of the others when one has ended; None for all."""
     batch_size: int | None = None
+    """Runs that are submitted before all of them have ended; None for all."""
     is_local: bool = False
+    """True if the processes are to end with this one."""
     retries_alone: ClassVar[bool] = True
+    """True if a lost run is tried again when the others have ended, alone, as it may have been the
+    one that used up the memory; otherwise it is submitted again at once.
+    """
 
     def __init__(self, planned: Plan, n_runs: int, reporter: ProgressReporter) -> None:
-        self.node: dict[str, Any] = dict(
-            OmegaConf.to_container(planned.base.hydra.launcher, resolve=True)  # type: ignore[arg-type]
-        )
+        self.node: Any = OmegaConf.to_container(planned.base.hydra.launcher, resolve=True)
         self.planned, self.n_runs, self.reporter = planned, n_runs, reporter
         cores = self.node.get("cpus_per_task")
         self.cores = 1 if cores is None else cores
@@ -158,12 +131,7 @@ class Launcher(ABC):
     def failure(self, future: Any) -> str | None:
         """Return the failure of a run that has ended, in one line, as far as it came back.
 
-        Raises
-        ------
-        WorkerLost
-            Its process ended before it.
-        EngineLost
-            The engine did.
+        Raise WorkerLost if its process ended before it, and EngineLost if the engine did.
         """
 
     def wait(self, futures: Sequence[Any]) -> None:
@@ -202,21 +170,14 @@ class Workers(Launcher):
         return f" on {counted(self.n_workers, 'worker')} of {self.name} on this machine"
 
     def __enter__(self) -> Self:
-        """Connect to the cluster, or start the workers.
-
-        Raises
-        ------
-        UsageError
-            There is no such cluster, or it has no workers that can do runs.
-        """
+        """Connect to the cluster, or start the workers; raise UsageError if there are none."""
         try:
             self._start()
-        except UsageError:
-            self.__exit__()
-            raise
         # Any: an engine has many kinds for what cannot be reached.
         except Exception as error:
             self.__exit__()
+            if isinstance(error, UsageError):
+                raise
             where = f"at {self.address}" if self.address else "on this machine"
             raise UsageError(
                 f"no workers of {self.name} {where} ({one_line(error)[:200]});"

@@ -45,15 +45,6 @@ def run_in_parallel(
     The content of a run directory counts for more than what this returns: a process may be lost,
     and another one may finish its run.
 
-    Parameters
-    ----------
-    planned : Plan
-        Names the launcher.
-    todo : sequence of Job
-        Checked jobs.
-    reporter : ProgressReporter
-        Receives notes.
-
     Raises
     ------
     UsageError
@@ -158,8 +149,8 @@ class _Runs:
             raise self._cannot_start(error) from error
 
     def _cannot_start(self, error: Exception) -> UsageError:
-        reason = str(error) if isinstance(error, WorkerLost) else one_line(error)
-        reason = reason or "all workers were lost"
+        is_loss = isinstance(error, WorkerLost)
+        reason = str(error) or "all workers were lost" if is_loss else one_line(error)
         way_out = self.launcher.way_out(reason)
         return UsageError(f"the launcher could not start anything ({reason}); {way_out}")
 

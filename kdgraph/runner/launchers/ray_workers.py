@@ -55,7 +55,7 @@ class RayWorkers(Workers):
             ray.init(address=self.address or "local", **options)
         finally:
             signal.signal(signal.SIGTERM, handler)
-        self._call = ray.remote(num_cpus=self.cores, max_retries=0)(_call)
+        self._call = ray.remote(num_cpus=self.cores, max_retries=0)(LaunchedRun.__call__)
         self._head = ray.get_runtime_context().gcs_address
         self._checked_at = time.monotonic()
         self._silent_since: float | None = None
@@ -121,10 +121,6 @@ class RayWorkers(Workers):
         for future in futures:
             with suppress(Exception):
                 ray.cancel(future, force=True)
-
-
-def _call(task: LaunchedRun, config: Any) -> str | None:
-    return task(config)
 
 
 def _require_token() -> None:
