@@ -377,7 +377,7 @@ def trains_on_unlabelled(config: RunConfig) -> bool:
 def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, Any]) -> None:
     """Raise ConfigError for ``protocol=paper`` if no component is fitted otherwise under it.
 
-    The run would have the numbers of ``protocol=held_out``, and every table would mark it as fitted
+    The run would have the numbers of ``protocol=strict``, and every table would mark it as fitted
     on test rows. The parent alone, the baseline of a sweep over calibrators, is not refused, and
     nor are scores of a file: its features, such as a t-SNE, may have been fitted on test rows.
 
@@ -401,7 +401,7 @@ def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, A
         choices = " ".join(f"{group}={getattr(config, group)['name']}" for group in after)
         raise ConfigError(
             "protocol=paper fits components on test or OOD rows where their paper does, and that of"
-            f" {choices} does not; leave protocol=held_out"
+            f" {choices} does not; leave protocol=strict"
         )
 
 
@@ -428,7 +428,7 @@ def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) ->
             f"{group}={node['name']} is fitted with rows out of distribution under protocol=paper,"
             f" and ood={config.ood['name']} has none"
         )
-        raise ConfigError(f"{what}; choose some, such as ood=noise, or leave protocol=held_out")
+        raise ConfigError(f"{what}; choose some, such as ood=noise, or leave protocol=strict")
     if getattr(component, "paper_protocol", None) != "transductive":
         return
     ways_out = {

@@ -31,7 +31,7 @@ OPTIONAL_IN_DATASET = "folds"
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Logger = Literal["mlflow", "wandb"]
 """Experiment tracker that finished runs are logged to."""
-Protocol = Literal["held_out", "paper"]
+Protocol = Literal["strict", "paper"]
 """held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
 so.
 """
@@ -118,7 +118,7 @@ class RunConfig:
         Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
     cv : int
         Number of folds of ``calibration=cross_fit``; with 1, 30 % of the rows calibrate.
-    protocol : {"held_out", "paper"}
+    protocol : {"strict", "paper"}
         Rows that methods are fitted with; see :data:`Protocol`.
     seed : int
         Seed of every random number of the run.
@@ -164,7 +164,7 @@ class RunConfig:
     conformal: Mapping[str, Any] = field(default_factory=lambda: {"name": "none", "_target_": None})
     calibration: CalibrationMode = "held_out"
     cv: int = 5
-    protocol: Protocol = "held_out"
+    protocol: Protocol = "strict"
     seed: int = 0
     n_jobs: int = -1
     fit_on: str | None = None

@@ -140,7 +140,7 @@ def method_name(record: Mapping[str, Any]) -> str:
     >>> method_name({"method": "pit-as_in_paper", "protocol": "paper"})
     'pit (paper protocol)'
     >>> options = {"parent.n_estimators": 100}
-    >>> method_name({"method": "kdf", "method_options": options, "protocol": "held_out"})
+    >>> method_name({"method": "kdf", "method_options": options, "protocol": "strict"})
     'kdf (parent.n_estimators=100)'
     """
     name, options = str(record["method"]), record.get("method_options") or {}

@@ -291,7 +291,7 @@ _RECORD = _fields(
         "run_id": _name,
         "method": _name,
         **{component: _name for component in MODEL_COMPONENTS if component != OPTIONAL},
-        "protocol": _one_of("held_out", "paper"),
+        "protocol": _one_of("strict", "paper"),
         "seed": _seed,
         "overrides": _list_of(_text),
         "experiment": _or_null(_name),

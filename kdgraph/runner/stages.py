@@ -222,7 +222,7 @@ def calibrate(
     *,
     calibration: CalibrationMode = "held_out",
     folds: tuple[list[Any], np.ndarray] | None = None,
-    protocol: Protocol = "held_out",
+    protocol: Protocol = "strict",
     ood: Node | None = None,
     seed: int,
     n_jobs: int,
@@ -242,7 +242,7 @@ def calibrate(
         Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
     folds : tuple or None
         Result of :func:`cross_fit`, for "cross_fit".
-    protocol : {"held_out", "paper"}
+    protocol : {"strict", "paper"}
         "paper" shows test rows, or OOD rows, to the components whose ``paper_protocol`` states
         that their paper does.
     ood : mapping or None

@@ -62,7 +62,7 @@ def finished(tmp_path, monkeypatch):
     for method, n_train in {"kdf": 60, "random_forest-isotonic": 80}.items():
         folder = tmp_path / "outputs" / "spiral" / method / "0a1b2c3d"
         folder.mkdir(parents=True)
-        config = {"dataset": {"name": "spiral", "n_train": n_train}, "protocol": "held_out"}
+        config = {"dataset": {"name": "spiral", "n_train": n_train}, "protocol": "strict"}
         metrics = [{"metric": "error"}, {"metric": "ece"}]
         record = {"method": method, "seed": 0, "config": config, "metrics": metrics}
         (folder / "result.json").write_text(json.dumps(record))

@@ -71,7 +71,7 @@ def test_the_paper_protocol_has_a_note(kdg, tmp_path) -> None:
         "(paper protocol): fitted on test rows, or by the rows out of distribution, where the method's"
         " paper does"
     )
-    assert "(paper protocol):" not in kdg("protocol=held_out")[1]
+    assert "(paper protocol):" not in kdg("protocol=strict")[1]
 
 
 def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:

@@ -92,7 +92,7 @@ REFUSED = {
         ),
     ),
     "t-SNE where test rows are held out": (
-        ["method=lore_tsne", "protocol=held_out", "ood=none", "metrics=top_label"],
+        ["method=lore_tsne", "protocol=strict", "ood=none", "metrics=top_label"],
         (
             "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on,"
             " so it sees test rows; set protocol=paper, or choose another map:"
@@ -117,7 +117,7 @@ REFUSED = {
         ["method=tood", "protocol=paper"],
         (
             "protocol=paper fits components on test or OOD rows where their paper does, and that of"
-            " detector=tood does not; leave protocol=held_out"
+            " detector=tood does not; leave protocol=strict"
         ),
     ),
     "a recalibrator on a classifier": (

@@ -225,7 +225,7 @@ def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
     node = config_node("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
     # t-SNE embeds only the rows that it was fitted on.
-    protocol = "paper" if calibrator_name == "lore_tsne" else "held_out"
+    protocol = "paper" if calibrator_name == "lore_tsne" else "strict"
     calibrator = None if node["_target_"] is None else build(node, estimator=fitted)
     supports_gates = calibrator is None or (
         hasattr(calibrator, "predict_proba") and not getattr(calibrator, "takes_groups", False)

@@ -57,7 +57,7 @@ def record(
         "detector": "none",
         "recalibrator": "none",
     } | (parts or {})
-    protocol = more.get("protocol", "held_out")
+    protocol = more.get("protocol", "strict")
     return {
         "run_id": "1cb9f0a2",
         "code": {},

@@ -54,7 +54,7 @@ def make_record(
     gate="none",
     detector="none",
     recalibrator="none",
-    protocol="held_out",
+    protocol="strict",
     config=None,
     schema=RECORD_SCHEMA,
     fingerprint=None,

@@ -56,7 +56,7 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
 def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_on(record) -> None:
     held_out, as_in_paper = (
         record(values={"ece": 0.1, "ece@calibration": 0.05}, protocol=protocol)
-        for protocol in ("held_out", "paper")
+        for protocol in ("strict", "paper")
     )
     test, calibration = measures_of(held_out)
     assert (calibration.id, calibration.label) == (

@@ -46,7 +46,7 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
         "detector": "none",
         "recalibrator": "none",
         "conformal": "none",
-        "protocol": "held_out",
+        "protocol": "strict",
         "calibration": "held_out",
         "seed": 3,
         "run_id": runs[1].record["run_id"],

@@ -74,7 +74,7 @@ def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(m
         (protocol, ood): stage_keys(asked(method, f"ood={ood}", f"protocol={protocol}"), splits)[
             "calibrate"
         ]
-        for protocol in ("paper", "held_out")
+        for protocol in ("paper", "strict")
         for ood in ("noise", "permuted")
     }
     assert keys["held_out", "noise"] == keys["held_out", "permuted"]
@@ -134,19 +134,19 @@ def test_other_rows_to_predict_are_another_parent_only_where_it_sees_them():
         config = compose([*IMAGES, *more])
         return stage_keys(config, split(config.dataset, 0))
 
-    held_out = ("protocol=held_out", "parent.encoder.unlabelled_epochs=0")
+    strict = ("protocol=strict", "parent.encoder.unlabelled_epochs=0")
     for stage in ("fit", "calibrate", "parent_outputs"):
         assert keys()[stage] != keys("ood.n=19")[stage]
         assert keys()[stage] != keys("dataset.n_test=29")[stage]
     for stage in ("fit", "calibrate"):
-        assert keys(*held_out)[stage] == keys(*held_out, "ood.n=19")[stage]
+        assert keys(*strict)[stage] == keys(*strict, "ood.n=19")[stage]
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (
-            ["protocol=held_out"],
+            ["protocol=strict"],
             "parent=extra_trees_latent trains its encoder on the rows to predict, so it sees test"
             " rows; set protocol=paper, or parent.encoder.unlabelled_epochs=0",
         ),
@@ -158,7 +158,7 @@ def test_other_rows_to_predict_are_another_parent_only_where_it_sees_them():
         (
             ["parent.encoder.unlabelled_epochs=0"],
             "protocol=paper fits components on test or OOD rows where their paper does, and that of"
-            " detector=tood does not; leave protocol=held_out",
+            " detector=tood does not; leave protocol=strict",
         ),
     ],
     ids=["held out", "cross-fitted", "no further epochs"],

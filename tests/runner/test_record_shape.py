@@ -83,7 +83,7 @@ def test_absent_keys_are_named(record, key):
         ("method", ["kdf"], "method must be text of one line, got a list of 1"),
         ("method", "kdf\x1b[2J", r"method must be text of one line, got 'kdf\x1b[2J'"),
         ("method", "\ud800", r"method must be text of one line, got '\ud800'"),
-        ("protocol", "none", "protocol must be one of held_out, paper, got 'none'"),
+        ("protocol", "none", "protocol must be one of strict, paper, got 'none'"),
         ("dataset", {}, "dataset.name is missing"),
         ("dataset.n_test", -1, "dataset.n_test must be an integer from 0 to 9007199254740992"),
         ("dataset.n_test", 10**400, "dataset.n_test must be an integer from 0 to 90071992547"),

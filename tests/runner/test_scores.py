@@ -71,7 +71,7 @@ def test_in_sample_as_the_paper_draws_it_is_asked_for_and_told(records):
     assert (
         config.method == "scores-histogram-as_in_paper"
         and in_sample["protocol"] == "paper"
-        and held_out["protocol"] == "held_out"
+        and held_out["protocol"] == "strict"
     )
     assert values(in_sample, "calibrated")["ece"] < values(held_out, "calibrated")["ece"]
     assert values(in_sample, "parent") == values(held_out, "parent")
