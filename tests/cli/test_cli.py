@@ -91,7 +91,7 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         (["run", "seed=abc"], "seed must be an integer in [0, inf), got 'abc'"),
         (["run", "seed=-1"], "seed must be in [0, inf), got -1"),
         (["run", "n_jobs=0"], "n_jobs must be a number of cores, or -1 for all of them, got 0"),
-        (["run", "calibrator.alpha=4.0"], "calibrator.alpha must be in (0, 1), got 4.0"),
+        (["run", "calibrator.alpha=4.0"], "calibrator.alpha must be in (0, 1) or null, got 4.0"),
         (
             ["run", "dataset.scale=minmax"],
             "dataset.scale must be one of none, min_max, max_norm, got 'minmax'",

@@ -22,7 +22,7 @@ from kdgraph.cli.completion import SCRIPTS, candidates
         ("kdg run -m dataset=wine,spi", ["dataset=wine,spiral "]),
         ("kdg plan network=ml", ["network=mlp ", "network=mlp_mmce "]),
         ("kdg show data", ["dataset="]),
-        ("kdg run calibrator.crit", ["calibrator.criterion="]),
+        ("kdg run calibrator.min", ["calibrator.min_weight="]),
         ("kdg run method=kdn parent.hid", ["parent.hidden="]),
         ("kdg run dataset.nois", ["dataset.noise_std="]),
         ("kdg run ood.rad", ["ood.radii="]),

@@ -37,7 +37,8 @@ def test_each_key_has_the_comment_of_the_file_that_defines_it(kdg, tmp_path):
         "bins: 7  # as many as days\n"
     )
     lines = [line.strip() for line in kdg("show")[1].splitlines()]
-    assert "criterion: nll                        # objective of the search: nll | ece" in lines
+    kept = "parent_weight: auto                   # of the parent's probabilities beside the class masses"
+    assert kept in lines
     assert "# Two arms of a spiral as classes; the true posterior is known" in lines
     code, out, err = kdg("show", "--config-dir", "mine", "calibrator=mine")
     assert (code, err) == (0, "")

@@ -167,7 +167,7 @@ def parents_and_calibrators() -> list[tuple[str, str]]:
     network_calibrators = [
         name
         for name in CALIBRATORS
-        if name.startswith("kdn") or name in ("network_best", "odin_temperature")
+        if "kdn" in name or name in ("network_best", "odin_temperature")
     ]
     graphs = [
         (name, "kdf" if name in TREES else "kdn")

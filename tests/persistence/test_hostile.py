@@ -437,7 +437,7 @@ def density_forest() -> KernelDensityForest:
 @pytest.mark.parametrize("node", [-2, 10**5])
 def test_invalid_leaf_codes_are_refused(density_forest, node):
     changed = from_bytes(to_bytes(density_forest), "it").value
-    changed.graph_._codes[3, 2] = node
+    changed.graph_.counts.codes[3, 2] = node
     with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
         from_bytes(to_bytes(changed), "it").value.predict_proba(X)
 

@@ -77,7 +77,7 @@ def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(m
         for protocol in ("paper", "strict")
         for ood in ("noise", "permuted")
     }
-    assert keys["held_out", "noise"] == keys["held_out", "permuted"]
+    assert keys["strict", "noise"] == keys["strict", "permuted"]
     assert keys["paper", "noise"] != keys["paper", "permuted"]
 
 
