@@ -231,6 +231,7 @@ class Composer:
         of_many : whether other points may choose the same options. They share them, and differ in
             values. A run alone shares them with what may decide that there is a sweep.
         """
+        self._overrides = overrides
         values = self._values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
@@ -241,7 +242,6 @@ class Composer:
         if nodes is None:
             composition = self._composition(overrides)
             nodes = composition.resolved
-        self._overrides = overrides
         return nodes, composition.options
 
     def _values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
