@@ -194,18 +194,6 @@ def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
     """Return log floor - log density, Float[n]; infinite where the density is 0, at any floor.
 
     Without a floor, which is then -inf, it is the negative log density.
-
-    Parameters
-    ----------
-    log_density : Float[n]
-        Log densities f.
-    log_floor : float
-        Log density floor (Eq. 6), in the same units.
-
-    Returns
-    -------
-    Float[n]
-        Out-of-distribution scores, above 0 below the floor.
     """
     zero = 0.0 if math.isinf(log_floor) else log_floor
     with np.errstate(invalid="ignore"):
@@ -271,19 +259,9 @@ class DensityFloorClassifier(PostHocClassifier):
         return True
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`predict_proba` and :meth:`log_density` from one query of the graph.
+        """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        proba : Float[n, K]
-            Class probabilities.
-        log_density : Float[n]
-            Log densities.
+        ``X``: Float[n, d]; both come from one query of the graph.
         """
         blocks = iterate_blocks(self._validate_X(X))
         posteriors, log_densities = zip(
@@ -301,48 +279,24 @@ class DensityFloorClassifier(PostHocClassifier):
         raise NotImplementedError
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return class probabilities.
+        """Return class probabilities, Float[n, K], of rows Float[n, d].
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        Float[n, K]
-            Probabilities. They are finite and sum to 1 at any distance from the training data.
+        They are finite and sum to 1 at any distance from the training data.
         """
         return self.proba_and_log_density(X)[0]
 
     def log_density(self, X) -> np.ndarray:
-        """Return the log density f that is compared with the floor.
+        """Return the log density f of the nearest polytope, Float[n], of rows Float[n, d].
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        Float[n]
-            Log density of the nearest polytope, -inf if no polytope shares anything with the row.
+        It is compared with the floor, and -inf if no polytope shares anything with the row.
         """
         return self.proba_and_log_density(X)[1]
 
     def ood_score(self, X) -> np.ndarray:
-        """Return the OOD score, log floor - log density.
+        """Return the OOD score, log floor - log density, Float[n], of rows Float[n, d].
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        Float[n]
-            Scores. Higher is farther from the training data; above 0 the density is below the
-            floor, and the prior has a part in the probabilities.
+        Higher is farther from the training data. Above 0 the density is below the floor, and the
+        prior has a part in the probabilities.
         """
         return density_ood_score(self.log_density(X), self.log_floor_)
 
@@ -352,14 +306,7 @@ class DensityFloorClassifier(PostHocClassifier):
         return proba, density_ood_score(log_density, self.log_floor_)
 
     def describe(self) -> dict[str, float | int | str]:
-        """Return the fitted values that are recorded for a run.
-
-        Returns
-        -------
-        dict
-            Number of polytopes, fraction of those with one row, number of Gaussians, distance to
-            the nearest polytope, values chosen by a search, and log floor, if there is one.
-        """
+        """Return the fitted values that are recorded for a run: sizes, parameters and log floor."""
         polytopes = self.graph_.polytopes
         summary = {
             "n_polytopes": len(polytopes),

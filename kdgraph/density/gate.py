@@ -218,18 +218,7 @@ class DensityGate(DensityFloorClassifier):
         return self._blend(rows.predict(self.estimator_), log_density)
 
     def log_density(self, X) -> np.ndarray:
-        """Return the log density f that is compared with the floor.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        Float[n]
-            Log density of the nearest polytope.
-        """
+        """Return the log density f of the nearest polytope, Float[n], of rows Float[n, d]."""
         # The probabilities of ``estimator``, which may be expensive, are not needed.
         return apply_in_blocks(self.graph_.log_density, self._validate_X(X))
 

@@ -214,14 +214,9 @@ class PolytopeMoments:
 
 
 def choose_shrinkage(likelihood: Sequence[float]) -> int:
-    """Return the position in :data:`SHRINKAGE_GRID` of the spacing that makes rows most likely.
+    """Return the position in :data:`SHRINKAGE_GRID` of the largest mean log likelihood of rows.
 
     It is 0, for no shrinkage, unless the gain is clear.
-
-    Parameters
-    ----------
-    likelihood : sequence of float
-        Mean log likelihood of the rows at each weight.
     """
     best, none = int(np.argmax(likelihood)), likelihood[0]
     least = _MIN_LIKELIHOOD_GAIN + _MIN_RELATIVE_GAIN * abs(none)
@@ -234,21 +229,9 @@ def polytope_moments(
     held_out: np.ndarray | None = None,
     rounding: np.ndarray | float = 0.0,
 ) -> PolytopeMoments:
-    """Return the moments of the rows in each polytope; the mean is Eq. 9 of Dey et al.
+    """Return the moments of rows Float[n, d] in each polytope; the mean is Eq. 9 of Dey et al.
 
-    Parameters
-    ----------
-    X : Float[n, d]
-        The rows.
-    polytopes : Polytopes
-        Their polytopes.
-    held_out, rounding
-        See :class:`PolytopeMoments`.
-
-    Returns
-    -------
-    PolytopeMoments
-        The moments.
+    ``held_out`` and ``rounding`` are those of :class:`PolytopeMoments`.
     """
     sizes = polytopes.sizes[:, None]
     mean = polytopes.sum_by_polytope(X) / sizes
@@ -308,19 +291,9 @@ class PolytopeGaussians:
         return {"means": self.means, "variances": self.variances}
 
     def log_density(self, X: np.ndarray, polytope: np.ndarray) -> np.ndarray:
-        """Return log G(x; μ_r, Σ_r) of each row at its polytope.
+        """Return log G(x; μ_r, Σ_r), Float[n], of rows Float[n, d] at their polytopes r (Int[n]).
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-        polytope : Int[n]
-            Polytope r of each row, or -1.
-
-        Returns
-        -------
-        Float[n]
-            Log densities, -inf if the polytope is -1.
+        It is -inf where the polytope is -1.
         """
         # At distances above about 1e150 the square overflows to infinity, which is correct.
         with np.errstate(over="ignore"):

@@ -216,19 +216,9 @@ class KernelDensityGraph:
         return "euclidean" if self.spacing is None else "scaled"
 
     def query(self, locations: Locations, exponents: np.ndarray) -> QueryResult:
-        """Return the class masses around rows, and their nearest polytopes.
+        """Return class masses around rows, weighted by K^exponent, and their nearest polytopes.
 
-        Parameters
-        ----------
-        locations : Locations
-            Positions of n rows.
-        exponents : Float[k]
-            The classes around a row are weighted by K^exponent, for each of the exponents.
-
-        Returns
-        -------
-        QueryResult
-            Masses, nearest polytopes and log densities.
+        ``exponents``: Float[k]; there are masses for each of them.
         """
         points = self.to_coordinates(locations.points)
         masses, polytope = np.empty((len(locations), 0, 0)), np.empty(0, dtype=np.intp)
@@ -242,18 +232,7 @@ class KernelDensityGraph:
         return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Return log G of the nearest polytope's Gaussian at each row.
-
-        Parameters
-        ----------
-        X : Float[n, d] or data frame
-            The rows.
-
-        Returns
-        -------
-        Float[n]
-            Log densities.
-        """
+        """Return log G of the nearest polytope's Gaussian, Float[n], at rows Float[n, d]."""
         if self._nearest_mean is None:
             locations = self.partition.locate(X, with_proba=False)
             return self.query(locations, np.empty(0)).log_density
@@ -261,18 +240,10 @@ class KernelDensityGraph:
         return self._log_density_at(points, self._nearest_mean(points))
 
     def left_out_log_density(self, rows: np.ndarray) -> np.ndarray:
-        """Return log densities of training rows, each without the row itself.
+        """Return log densities, Float[m], of training rows (Int[m]), each without the row itself.
 
-        Parameters
-        ----------
-        rows : Int[m]
-            Positions of rows that populate the polytopes.
-
-        Returns
-        -------
-        Float[m]
-            Log densities. Of more than 20,000 rows only every s-th one was left out; the others
-            have an infinite density, so that no floor moves them.
+        Of more than 20,000 rows only every s-th one was left out; the others have an infinite
+        density, so that no floor moves them.
         """
         log_density = np.full(len(self.polytopes.polytope_of_row), np.inf)
         log_density[left_out_positions(len(log_density))] = self.floor_log_density

@@ -173,22 +173,9 @@ def rest_of_polytopes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and sum of squared deviations of the other rows of each row's polytope.
 
-    Parameters
-    ----------
-    points : Float[n, d]
-        The rows.
-    polytope_of_row : Int[n]
-        Polytope of each row.
-
-    Returns
-    -------
-    mean, squares : Float[n, d]
-        Moments by feature; the row itself and 0 if there are no others.
-
-    Notes
-    -----
-    Original to kdgraph. Sums over the rows before and after each one lose no digits to a row that
-    is far from the others, as a difference to the sum of all would.
+    Both are Float[n, d], like the points, of row i the row itself and 0 if there are no others.
+    Sums over the rows before and after each one lose no digits to a row that is far from the
+    others, as a difference to the sum of all would. ``polytope_of_row``: Int[n].
 
     Examples
     --------
@@ -251,20 +238,10 @@ def _shrink(spacing: np.ndarray, weight: float) -> np.ndarray:
 def log_density_by_folds(
     make_graph: Callable[[np.ndarray, np.ndarray], Any], locations: Any
 ) -> np.ndarray:
-    """Return log densities of rows by graphs of the rows outside of their folds.
+    """Return log densities, Float[m], of rows by graphs of the rows outside of their folds.
 
-    Parameters
-    ----------
-    make_graph : callable
-        Function of the positions of the rows of a graph and of those of a fold that returns the
-        graph.
-    locations : Locations
-        Positions of all n rows on the partition.
-
-    Returns
-    -------
-    Float[m]
-        Log densities of the rows at :func:`left_out_positions`.
+    The rows are those at :func:`left_out_positions` of ``locations``. ``make_graph`` is a function
+    of the positions of the rows of a graph and of those of a fold.
     """
     rows, log_density = left_out_positions(len(locations)), np.empty(len(locations))
     # Rows are assigned in turn, so that the folds need no random numbers.

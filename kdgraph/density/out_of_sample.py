@@ -47,27 +47,17 @@ better by more, an "auto" limit is raised to them.
 
 
 class MassSource(Protocol):
-    """Rows that are each predicted without themselves.
-
-    Attributes
-    ----------
-    rows : Rows
-        The rows, m of them.
-    parent_proba : Float[m, K]
-        Probabilities of a parent that was not fitted on each row.
-    n_train : int
-        Number of training rows n of Eq. 15.
-    n_countable : int
-        Number of rows whose classes can be counted.
-    averages : bool
-        Whether the posterior is an average over the grid of its parameters.
-    """
+    """Rows (m of them) that are each predicted without themselves."""
 
     rows: Rows
     parent_proba: np.ndarray
+    """Float[m, K], of a parent that was not fitted on each row."""
     n_train: int
+    """Number of training rows n of Eq. 15."""
     n_countable: int
+    """Number of rows whose classes can be counted."""
     averages: bool
+    """True if the posterior is an average over the grid of its parameters."""
 
     def masses_at(
         self, graph: KernelDensityGraph, exponents: np.ndarray

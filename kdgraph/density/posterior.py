@@ -257,19 +257,7 @@ def _grid(value: Automatic, grid: np.ndarray) -> np.ndarray:
 def fit_parent_power(parent_proba: np.ndarray, rows: Rows) -> float:
     """Return the power of the parent's probabilities with the smallest NLL on ``rows``.
 
-    This is temperature scaling (Guo et al. 2017) on a grid of 1/T.
-
-    Parameters
-    ----------
-    parent_proba : Float[m, K]
-        Class probabilities of the parent.
-    rows : Rows
-        The rows.
-
-    Returns
-    -------
-    float
-        A value of :data:`PARENT_POWER_GRID`.
+    This is temperature scaling (Guo et al. 2017) of Float[m, K] on :data:`PARENT_POWER_GRID`.
     """
     nll = [clipped_nll(temper(parent_proba, power), rows) for power in PARENT_POWER_GRID]
     return float(PARENT_POWER_GRID[np.argmin(nll)])

@@ -107,29 +107,10 @@ def search_nearest_posterior(
     exponent_grids: Sequence[ExponentGrid],
     objective: SearchObjective = clipped_nll,
 ) -> tuple[NearestPosterior, np.ndarray]:
-    """Search the best posterior of the nearest polytope on held-out rows.
+    """Return the best posterior on held-out rows, and the log density at each, Float[m].
 
-    Parameters
-    ----------
-    graph : KernelDensityGraph
-        The graph.
-    locations : Locations
-        Positions of the held-out rows.
-    held_out : Rows
-        Held-out rows, m of them.
-    prior : Float[K]
-        Class prior.
-    exponent_grids : sequence of callables
-        Passes of the search, see :data:`ExponentGrid`. Of equally good exponents the first is used.
-    objective : callable, default=clipped_nll
-        Objective to minimise, see :data:`SearchObjective`.
-
-    Returns
-    -------
-    posterior : NearestPosterior
-        The best posterior.
-    log_density : Float[m]
-        Log density at each held-out row.
+    The ``objective`` is minimised over the passes of ``exponent_grids``; of equally good exponents
+    the first is used. ``locations``: of the held-out rows; ``prior``: Float[K].
     """
     # The nearest polytopes of the rows are found once. The class masses of all populated polytopes
     # at all exponents of a pass are in memory at once. argmin returns the first of equal scores.
@@ -171,21 +152,7 @@ def weighted_gaussians(
     """Return the graph's Gaussians with variances over all training rows weighted by similarity.
 
     The variances are (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri with w = K^exponent; the means are
-    those of the graph.
-
-    Parameters
-    ----------
-    graph : KernelDensityGraph
-        The graph.
-    points : Float[n, d]
-        Training rows in the coordinates of the Gaussians.
-    exponent : float
-        Power of the similarity.
-
-    Returns
-    -------
-    PolytopeGaussians
-        Gaussians of the version of August 2023.
+    those of the graph. ``points``: Float[n, d], training rows in the coordinates of the Gaussians.
     """
     # Σ w (x - μ)² = Σ w x² - 2 μ Σ w x + μ² Σ w, so that one pass over the index gives the sums of
     # w, w·x and w·x² of all polytopes. Coordinates are taken about the overall mean, which keeps
@@ -212,22 +179,7 @@ def paper_log_floor(n: int) -> float:
 
 
 def figure1_log_floor(n: int, d: int, multiplier: float = 1e9) -> float:
-    """Return the floor of the paper's Figure 1: log(multiplier) - 10^√d - log10 n.
-
-    Parameters
-    ----------
-    n : int
-        Number of training rows.
-    d : int
-        Number of features.
-    multiplier : float, default=1e9
-        Factor of the density floor.
-
-    Returns
-    -------
-    float
-        Log density floor.
-    """
+    """Return the floor of Figure 1, log(multiplier) - 10^√d - log10 n, for n rows of d features."""
     return math.log(multiplier) - 10 ** math.sqrt(d) - math.log10(n)
 
 

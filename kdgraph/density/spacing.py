@@ -210,21 +210,10 @@ def nearest_means_without(
 ) -> np.ndarray:
     """Return the number of the mean that is nearest to each of some rows without the row, Int[m].
 
-    Parameters
-    ----------
-    points : Float[m, d]
-        The rows.
-    means, polytope, own_mean, is_gone
-        As for :func:`spacings_without`.
-    spacing : Float[m, d]
-        Squared unit of distance of each row.
-    common_spacing : Float[d]
-        Squared unit that is close to that of most rows, in which a few near means are searched.
-
-    Returns
-    -------
-    Int[m]
-        Of equally near means the first one; -1 if there is none.
+    Of equally near means it is the first one; -1 if there is none. ``points``: Float[m, d];
+    ``means``, ``polytope``, ``own_mean``, ``is_gone``: as for :func:`spacings_without`;
+    ``spacing``: Float[m, d], squared unit of distance of each row; ``common_spacing``: Float[d],
+    squared unit that is close to that of most rows, in which a few near means are searched.
 
     Examples
     --------
