@@ -190,24 +190,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         """
         check_parameters(self)
         parent = self._check_parent()
-        X, y = self._validate_rows(X, y, reset=True)
-        check_classification_targets(y)
-        weight = check_weights(sample_weight, X)
-        group = None if groups is None else check_per_row("groups", groups, len(X))
-        rows = _drop_zero_weights(Rows(X, y, weight, group))
-        self.classes_ = self._classes_of(rows.y)
-        # From here on, labels are positions in ``classes_``.
-        rows = replace(rows, y=np.searchsorted(self.classes_, rows.y))
-        train, calibration = self._split_rows(rows, X_calibration, y_calibration, self.random_state)
-        if groups_calibration is not None:
-            calibration = replace(
-                calibration,
-                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
-            )
-        if sample_weight_calibration is not None:
-            calibration = _drop_zero_weights(
-                self._set_weights(calibration, sample_weight_calibration, X_calibration is not None)
-            )
+        rows = self._validate_training_rows(X, y, sample_weight, groups)
+        train, calibration = self._divide_rows(
+            rows, X_calibration, y_calibration, sample_weight_calibration, groups_calibration
+        )
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
         self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
         calibration = self._add_unseen_outputs(calibration, parent)
@@ -219,15 +205,52 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             else:
                 self._fit_after(*_normalise_weights(train), *_normalise_weights(calibration))
         self._check_reads(calibration)
-        # The parents of the folds are not kept, but a gate behind this calibrator may need what
-        # they make of the training rows. Out-of-bag outputs can be computed again.
+        self._keep_cross_fitted_proba(train, calibration)
+        return self
+
+    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
+        """Return the training rows of weight above 0, with positions in ``classes_`` as labels."""
+        X, y = self._validate_rows(X, y, reset=True)
+        check_classification_targets(y)
+        weight = check_weights(sample_weight, X)
+        group = None if groups is None else check_per_row("groups", groups, len(X))
+        rows = _drop_zero_weights(Rows(X, y, weight, group))
+        self.classes_ = self._classes_of(rows.y)
+        return replace(rows, y=np.searchsorted(self.classes_, rows.y))
+
+    def _divide_rows(
+        self,
+        rows: Rows,
+        X_calibration: Any,
+        y_calibration: Any,
+        sample_weight_calibration: Any,
+        groups_calibration: Any,
+    ) -> tuple[Rows, Rows]:
+        """Return training and calibration rows, with the weights and groups that were passed."""
+        train, calibration = self._split_rows(rows, X_calibration, y_calibration, self.random_state)
+        if groups_calibration is not None:
+            calibration = replace(
+                calibration,
+                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
+            )
+        if sample_weight_calibration is not None:
+            calibration = _drop_zero_weights(
+                self._set_weights(calibration, sample_weight_calibration, X_calibration is not None)
+            )
+        return train, calibration
+
+    def _keep_cross_fitted_proba(self, train: Rows, calibration: Rows) -> None:
+        """Keep probabilities of the training rows that are computed without each row.
+
+        The parents of the folds are not kept, but a gate behind this calibrator may need what they
+        make of the training rows. Out-of-bag outputs can be computed again.
+        """
         if self.calibration_ == "cross_fit" and self._predicts_rows() and calibration.unseen:
             self.out_of_sample_proba_ = np.full((len(train), len(self.classes_)), np.nan)
             self.out_of_sample_proba_[calibration.unseen.positions] = self._predict_rows(
                 calibration
             )
             self.out_of_sample_rows_ = row_signatures(train.X)
-        return self
 
     def fit_behind(self, other: PostHocClassifier, train: Rows, calibration: Rows) -> Self:
         """Fit a calibrator behind the fitted parent of another one, to rows of that one.
