@@ -43,7 +43,8 @@ PAIRS = [
     "cc18/adult,cc18/car,cc18/churn,cc18/cmc,cc18/credit_g,cc18/diabetes,cc18/dna,cc18/balance_scale,"
     "cc18/bioresponse,cc18/cnae_9,cc18/connect_4,cc18/cylinder_bands,cc18/electricity,"
     "cc18/breast_w,cc18/bank_marketing",
-    "method=kdf,isotonic,sigmoid,beta,histogram,best,gated_isotonic,gated_sigmoid,lore,temperature",
+    "method=kdf,isotonic,sigmoid,beta,histogram,best,gated_isotonic,gated_sigmoid,"
+    "network_lore,network_temperature",
 ]
 POINT = ["dataset=circle", "method=gated_isotonic", "seed=3"]
 

@@ -31,7 +31,7 @@ METHODS = {
 ON_NETWORKS = {
     "parent": "network",
     "temperature": "temperature",
-    "gated_temperature": "gated temperature",
+    "network_gated_temperature": "gated temperature",
     "kdn": "**KDN**",
 }
 DEFAULTS = {

@@ -308,6 +308,19 @@ def test_a_sweep_ends_with_one_table(kdg):
     assert spiral.count("±") > 4 and out.endswith("8 runs in outputs\n")
 
 
+def test_methods_without_a_prefix_are_compared_on_forests_of_one_size(kdg):
+    methods = ["kdf", "isotonic", "temperature"]
+    words = ["dataset=iris", f"method={','.join(methods)}", "parent.n_estimators=50"]
+    code, out, err = kdg("run", "-m", *words, "figures=none", "hydra.launcher.n_jobs=1")
+    assert (code, out.count("iris · "), out.splitlines()[-1]) == (0, 1, "3 runs in outputs"), err
+    compared = [line.split("  ")[1] for line in out.splitlines()[2:7]]
+    assert compared == [
+        "random_forest on all rows (parent)",
+        "random_forest (parent)",
+        *(f"{method} (parent.n_estimators=50)" for method in methods),
+    ]
+
+
 @pytest.fixture
 def failing(tmp_path, monkeypatch):
     """A calibrator that fails, in the folder ``mine``."""
@@ -570,10 +583,10 @@ def test_the_help_states_that_configs_of_others_are_code(kdg):
 
 
 def test_an_error_of_one_run_of_a_sweep_names_it(kdg):
-    methods = ["dataset=iris", "method=isotonic,temperature"]
+    methods = ["dataset=iris", "method=isotonic,network_temperature"]
     code, _, err = kdg("run", "-m", *methods, "parent.n_estimators=5")
     assert code == 2 and err.startswith("kdg: unknown key 'parent.n_estimators' (parent has: ")
-    assert err.endswith("weight_decay) (run method=temperature)\n")
+    assert err.endswith("weight_decay) (run method=network_temperature)\n")
     code, _, err = kdg("run", "-m", *methods, "parent.n_estimater=5")
     assert code == 2 and "(run" not in err, "the first run has it too"
 

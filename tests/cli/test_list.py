@@ -66,7 +66,7 @@ def test_methods_are_listed_by_task(kdg):
     for task, methods in {
         "class probabilities": ("kdf", "kdn", "isotonic", "none"),
         "top-label confidence": ("sts", "histogram", "venn_abers"),
-        "local calibration": ("lore", "density_ratio"),
+        "local calibration": ("lore", "network_density_ratio"),
         "groups of rows": ("group_temperature", "group_histogram"),
         "trained with outliers": ("oe", "ceda", "acet"),
         "OOD scores": ("knn", "energy", "tood"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.config import compose, conf_dir
+from kdgraph.config import check, compose, conf_dir
 from kdgraph.config.catalogue import (
     GROUPS,
     REPAIRED,
@@ -15,9 +15,16 @@ from kdgraph.config.catalogue import (
     keys_of,
     read_component,
 )
+from kdgraph.config.yaml_files import load_yaml, read_text
 from kdgraph.errors import ConfigError
 
 CATALOGUE = Catalogue([conf_dir()])
+ON_NETWORKS = [
+    name
+    for name, path in CATALOGUE.groups["method"].items()
+    if not name.startswith("paper/") and 'parent: "${network}"' in read_text(path)
+]
+"""Methods whose parent is the network that was chosen, trained as usual."""
 
 
 def test_every_group_has_a_purpose_and_the_order_of_the_overview():
@@ -44,6 +51,24 @@ def test_the_class_of_a_component_is_that_of_the_composed_config(method):
                 "name",
                 "_target_",
             }
+
+
+@pytest.mark.parametrize("method", [name for name in ON_NETWORKS if name.startswith("network_")])
+def test_a_method_without_the_prefix_of_a_network_is_the_same_on_a_forest(method):
+    on_network, on_forest = (
+        str(load_yaml(CATALOGUE.groups["method"][name])[1])
+        for name in (method, method.removeprefix("network_"))
+    )
+    as_on_forest = on_network.replace("${network}", "random_forest").replace("network_", "")
+    assert as_on_forest == on_forest
+
+
+@pytest.mark.parametrize(
+    "method", [name for name in ON_NETWORKS if not name.startswith("network_")]
+)
+def test_a_method_on_a_network_without_the_prefix_has_no_counterpart_on_a_forest(method):
+    with pytest.raises(ConfigError, match="needs the partition of a network, and parent=random_fo"):
+        check(compose([f"method={method}", "parent=random_forest"]))
 
 
 def test_keys_are_read_with_values_and_comments():

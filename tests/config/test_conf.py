@@ -147,6 +147,7 @@ REQUIRED_OVERRIDES = {
     "experiment/paper/p4/cifar100": ["dataset.path=scores_and_features.npz"],
     "calibrator/lore_tsne": ["protocol=paper", "ood=none", "metrics=top_label"],
     "method/lore_tsne": ["ood=none", "metrics=top_label"],
+    "method/network_lore_tsne": ["ood=none", "metrics=top_label"],
     "ood/dataset": ["ood.name=iris"],
     "ood/paper/p3/clouds": ["dataset=cloud_circles"],
 }

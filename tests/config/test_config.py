@@ -120,7 +120,7 @@ def test_the_run_id_is_of_the_science_alone(default):
         (["dataset=shapes"], "kdn"),
         (["dataset=shapes", "network=mlp"], "kdn"),
         (["dataset=shapes", "parent=mlp"], "mlp-kdn"),
-        (["dataset=shapes", "method=gated_temperature"], "gated_temperature"),
+        (["dataset=shapes", "method=network_gated_temperature"], "network_gated_temperature"),
         (["dataset=shapes", "calibrator=temperature"], "cnn-temperature"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_method_is_called_by_its_preset_only_while_untouched(overrides, method
         (["method=kdn", "network=cnn"], "cnn"),
         (["dataset=shapes"], "cnn"),
         (["dataset=shapes", "network=mlp"], "mlp"),
-        (["dataset=shapes", "method=temperature"], "cnn"),
+        (["dataset=shapes", "method=network_temperature"], "cnn"),
         (["dataset=shapes", "parent=resnet"], "resnet"),
         (["dataset=shapes", "method=kdf"], "random_forest"),
     ],

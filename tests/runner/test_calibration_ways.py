@@ -112,7 +112,6 @@ def test_groups_go_along(table, tmp_path):
                 [
                     *words,
                     "method=group_temperature",
-                    "parent=random_forest",
                     *SMALL,
                     f"calibration={way}",
                     f"out={tmp_path}",
@@ -189,7 +188,7 @@ def test_cross_fitting_a_parent_alone_fits_no_folds(tmp_path):
 REFUSED = {
     "calibration=oob needs a forest with bootstrap=true, and parent=mlp is none; choose"
     " calibration=cross_fit or held_out, or parent=random_forest": [
-        "method=temperature",
+        "method=network_temperature",
         "calibration=oob",
     ],
     "calibration=cross_fit fits the parent on folds, and parent=scores trains nothing; choose"

@@ -38,7 +38,6 @@ def made(tmp_path, monkeypatch):
         "dataset.path=my.csv",
         "dataset.target=label",
         "dataset.group=who",
-        "parent=random_forest",
         "parent.n_estimators=10",
         "figures=none",
         "n_jobs=1",
