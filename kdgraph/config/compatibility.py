@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kdgraph.config.components import Node, errors_by_key
 from kdgraph.config.models import unfitted_model, upstream_of
-from kdgraph.config.run_config import KERNEL_DENSITY_FOREST, RunConfig
+from kdgraph.config.run_config import RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import override
 
@@ -35,11 +35,8 @@ _PARENT_WITH = {
 """Required partition → override that chooses a parent with it."""
 _NEEDED_PARTITION = {"forest": "a forest", "network": "a network", "trees": "trees"}
 """Required partition → its name in messages."""
-_DENSITY_GRAPHS = {
-    KERNEL_DENSITY_FOREST: ("forest", "boosted"),
-    "kdgraph.density.KernelDensityNetwork": ("network",),
-}
-"""Kernel density graph → kinds of partitions that it is of."""
+_DENSITY_GRAPHS = {"Forest": ("forest", "boosted"), "Network": ("network",)}
+"""End of the name of a class of kernel density graphs → kinds of partitions that it is of."""
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
 
@@ -109,8 +106,8 @@ def check_fitted_parent(config: RunConfig, parent: Any) -> None:
             f" and {name} takes them as they are; leave preprocess=default"
         )
     for key, target in _targets_in(config.calibrator, "calibrator"):
-        kinds = _DENSITY_GRAPHS.get(target)
-        if kinds is not None and parent.own_partition() not in kinds:
+        kinds = _partitions_of_graph(target)
+        if kinds and parent.own_partition() not in kinds:
             needed = "trees" if "forest" in kinds else "a network"
             shown = f"={config.calibrator['name']}" if key == "calibrator" else ""
             raise ConfigError(
@@ -118,6 +115,13 @@ def check_fitted_parent(config: RunConfig, parent: Any) -> None:
                 f" in {parent.path}; choose method=gated_isotonic, method=isotonic or another"
                 " calibrator"
             )
+
+
+def _partitions_of_graph(target: str) -> tuple[str, ...]:
+    """Return the kinds of partitions of a kernel density graph, none of another component."""
+    if not target.startswith("kdgraph.density."):
+        return ()
+    return next((kinds for end, kinds in _DENSITY_GRAPHS.items() if target.endswith(end)), ())
 
 
 def _targets_in(node: Node, key: str) -> Iterator[tuple[str, str]]:
@@ -154,6 +158,11 @@ def uses_training_rows(config: RunConfig) -> bool:
     A model from a file needs none. Components that estimate a density need them, local calibration
     may need a forest of its own where the model has no partition, and the errors of a regressor
     without distributions have to be measured.
+
+    Raises
+    ------
+    ConfigError
+        If a model from a file and the other components do not go together: rows are read next.
     """
     if not hasattr(config.component("parent").target, "check_file"):
         return True
@@ -162,6 +171,7 @@ def uses_training_rows(config: RunConfig) -> bool:
     model = unfitted_model(config)
     if model is None:
         return True
+    check_model(config, model)
     if any_requires_training_rows(model.post_hoc.values()) or model.parent.needs_errors():
         return True
     return not model.parent.has_partition() and any(

@@ -148,7 +148,7 @@ class RunConfig:
     >>> from kdgraph.config import compose
     >>> config = compose(["dataset=digits", "method=gated_isotonic"])
     >>> config.method, config.gate["name"], config.protocol, str(config.out)
-    ('gated_isotonic', 'density', 'held_out', 'outputs')
+    ('gated_isotonic', 'density', 'strict', 'outputs')
     """
 
     dataset: Mapping[str, Any]

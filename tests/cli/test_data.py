@@ -9,12 +9,12 @@ import sys
 
 import pytest
 import yaml
-from joblib.externals.loky import get_reusable_executor
 
 from kdgraph.cli.main import main
 from kdgraph.config import compose, conf_dir
 from kdgraph.config.catalogue import Catalogue
 from kdgraph.data.openml.cache import cache_folder
+from kdgraph.runner.launchers.local_processes import end_processes
 from tests.data.openml.server import mixed_table, numeric_table, write_cached_dataset
 
 LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
@@ -279,7 +279,7 @@ def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_rep
 @pytest.mark.slow
 def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
     write_cached_dataset(openml_cache, 62, numeric_table())
-    get_reusable_executor().shutdown(wait=True)  # processes of an earlier test know another cache
+    end_processes()  # processes of an earlier test know another cache
     code, out, err = kdg(
         "run",
         "-m",
@@ -290,7 +290,7 @@ def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
         *TINY,
     )
     assert code == 0 and "2 runs in outputs" in out and "kdg: not runnable: one (" in err
-    get_reusable_executor().shutdown(wait=True)
+    end_processes()
 
 
 def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):

@@ -1,16 +1,16 @@
-"""Runs in processes of this machine, of joblib's executor."""
+"""Runs in processes of this machine, of loky's executor."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from joblib import cpu_count
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.process_executor import ShutdownExecutorError
 from joblib.parallel import ParallelBackendBase
 
 from kdgraph.config import Job, Plan
@@ -25,14 +25,13 @@ IDLE_SECONDS = 300
 
 
 class LocalProcesses(Workers):
-    """Processes of joblib's executor, which ends all of them where one is lost, and starts again.
+    """Processes of loky's executor, which ends all of them where one is lost; another one starts.
 
     They end with this process, whatever ends it, from their start on. Hydra's own launcher would
     compose every run's config again in its process; of its options, ``n_jobs`` is of use for runs.
     """
 
     name = "joblib"
-    _executor: Any = None
 
     def __init__(self, planned: Plan, n_runs: int, reporter: ProgressReporter) -> None:
         from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
@@ -58,16 +57,12 @@ class LocalProcesses(Workers):
         threads = dict.fromkeys(
             ParallelBackendBase.MAX_NUM_THREADS_VARS, str(max(1, cpu_count() // self.n_jobs))
         ) | {ParallelBackendBase.TBB_ENABLE_IPC_VAR: "1"}
+        env = tuple((name, os.environ.get(name, value)) for name, value in threads.items())
         while True:
-            self._executor = get_reusable_executor(
-                self.n_workers,
-                timeout=IDLE_SECONDS,
-                initializer=_start_worker,
-                initargs=(process_identity(),),
-                env={name: os.environ.get(name, value) for name, value in threads.items()},
-            )
-            with suppress(BrokenExecutor):  # a process has died just now
-                return self._executor.submit(task, job.config)
+            try:
+                return _executor(self.n_workers, env).submit(task, job.config)
+            except (BrokenExecutor, ShutdownExecutorError):  # a process has died just now
+                _kept.clear()
 
     def has_ended(self, future: Future[str | None]) -> bool:
         """Return whether a run has ended or is lost."""
@@ -86,8 +81,34 @@ class LocalProcesses(Workers):
 
     def cancel(self, futures: Sequence[Any], error: KeyboardInterrupt) -> None:
         """End the processes."""
-        if self._executor:
-            self._executor.shutdown(kill_workers=True)
+        end_processes(kill=True)
+
+
+# Not the reusable executor of joblib, which is of a class of its own and shared with every other
+# call of joblib in this process.
+_kept: dict[tuple[Any, ...], ProcessPoolExecutor] = {}
+
+
+def _executor(n_workers: int, env: tuple[tuple[str, str], ...]) -> ProcessPoolExecutor:
+    """Return the executor that serves all sweeps of this process with so many workers."""
+    key = (n_workers, env, os.getpid())
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = ProcessPoolExecutor(
+            n_workers,
+            timeout=IDLE_SECONDS,
+            initializer=_start_worker,
+            initargs=(process_identity(),),
+            env=dict(env),
+        )
+    return _kept[key]
+
+
+def end_processes(*, kill: bool = False) -> None:
+    """End the processes that wait for another sweep; ``kill`` those too that do a run."""
+    while _kept:
+        _, executor = _kept.popitem()
+        executor.shutdown(wait=True, kill_workers=kill)
 
 
 def _start_worker(main_process: Mapping[str, Any]) -> None:

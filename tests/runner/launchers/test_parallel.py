@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from hydra.core.plugins import Plugins
-from joblib.externals.loky import get_reusable_executor
+from joblib import Parallel, delayed
 
 from kdgraph.cli.main import main
+from kdgraph.runner.launchers.local_processes import end_processes
 
 pytestmark = pytest.mark.slow
 
@@ -72,12 +73,18 @@ def sweep(tmp_path, monkeypatch, capfd):
     monkeypatch.delitem(sys.modules, "troubled_parts", raising=False)
 
     def run(*arguments: str) -> Ended:
-        get_reusable_executor().shutdown(wait=True)
+        end_processes()
         code = main(["run", "-m", "--config-dir", "mine", *TINY, "calibrator=troubled", *arguments])
         return Ended(code, *capfd.readouterr())
 
     yield run
-    get_reusable_executor().shutdown(wait=True)
+    end_processes()
+
+
+def test_a_sweep_leaves_the_processes_of_joblib_alone(sweep):
+    """Both are of loky, whose reusable executor is one for each process."""
+    assert sweep("seed=0,1").returncode == 0
+    assert Parallel(2, backend="loky")(delayed(abs)(x) for x in (-1, -2)) == [1, 2]
 
 
 def n_done(folder: Path) -> int:
