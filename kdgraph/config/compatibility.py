@@ -206,7 +206,7 @@ def falls_back_to_prior(config: RunConfig) -> bool:
     Those of a density gate and of a kernel density graph do.
     """
     has_gate = config.gate.get("_target_") is not None
-    return has_gate or str(config.calibrator.get("_target_")) in _DENSITY_GRAPHS
+    return has_gate or bool(_partitions_of_graph(str(config.calibrator.get("_target_"))))
 
 
 def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:
