@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from kdgraph.config.components import Node, errors_by_key
+from kdgraph.config.components import Node, errors_by_key, target_of
 from kdgraph.config.models import unfitted_model, upstream_of
 from kdgraph.config.run_config import RunConfig
 from kdgraph.errors import ConfigError
@@ -35,8 +35,6 @@ _PARENT_WITH = {
 """Required partition → override that chooses a parent with it."""
 _NEEDED_PARTITION = {"forest": "a forest", "network": "a network", "trees": "trees"}
 """Required partition → its name in messages."""
-_DENSITY_GRAPHS = {"Forest": ("forest", "boosted"), "Network": ("network",)}
-"""End of the name of a class of kernel density graphs → kinds of partitions that it is of."""
 FOR_REGRESSION = "method=local_pit"
 """Override that chooses a method for regression."""
 
@@ -121,7 +119,12 @@ def _partitions_of_graph(target: str) -> tuple[str, ...]:
     """Return the kinds of partitions of a kernel density graph, none of another component."""
     if not target.startswith("kdgraph.density."):
         return ()
-    return next((kinds for end, kinds in _DENSITY_GRAPHS.items() if target.endswith(end)), ())
+    from kdgraph.density.classifiers import GraphClassifier
+
+    graph = target_of({"_target_": target})
+    if not (inspect.isclass(graph) and issubclass(graph, GraphClassifier)):
+        return ()
+    return ("network",) if graph.required_partition == "network" else ("forest", "boosted")
 
 
 def _targets_in(node: Node, key: str) -> Iterator[tuple[str, str]]:
@@ -203,10 +206,12 @@ def calibrates_on_all_rows(parent: Any, calibrator: Any) -> bool:
 def falls_back_to_prior(config: RunConfig) -> bool:
     """Return whether probabilities tend to the class prior far from the training data.
 
-    Those of a density gate and of a kernel density graph do.
+    Those of a density gate and of a kernel density graph with a floor do.
     """
-    has_gate = config.gate.get("_target_") is not None
-    return has_gate or bool(_partitions_of_graph(str(config.calibrator.get("_target_"))))
+    if config.gate.get("_target_") is not None:
+        return True
+    has_floor = config.calibrator.get("alpha", 0.0) is not None
+    return has_floor and bool(_partitions_of_graph(str(config.calibrator.get("_target_"))))
 
 
 def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:

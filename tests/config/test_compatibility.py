@@ -12,10 +12,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.calibration import Uncalibrated
-from kdgraph.config import plan
+from kdgraph.config import compose, plan
 from kdgraph.config.compatibility import (
     check_rows,
     check_upstream,
+    falls_back_to_prior,
     takes,
     task_of,
 )
@@ -263,3 +264,18 @@ class WithoutTags:
 )
 def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
     assert takes(parent, "three_d_array") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["method=kdf"], True),
+        (["method=kdf_paper"], True),
+        (["method=kdn_reference"], True),
+        (["method=gated_isotonic"], True),
+        (["method=kdf", "calibrator.alpha=null"], False),
+        (["method=isotonic"], False),
+    ],
+)
+def test_gates_and_kernel_density_graphs_with_a_floor_fall_back_to_the_prior(words, expected):
+    assert falls_back_to_prior(compose(["dataset=iris", *words])) is expected

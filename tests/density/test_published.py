@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from kdgraph.density import KernelDensityGraph
 from kdgraph.density.published import (
@@ -14,13 +15,18 @@ from kdgraph.density.published import (
 )
 
 
-def test_nearest_posterior_search_runs_its_passes(problem):
-    graph = KernelDensityGraph(
+@pytest.fixture
+def graph(problem):
+    """Graph of the training rows with the printed variances."""
+    return KernelDensityGraph(
         problem.partition,
         problem.partition.locate(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
         printed_variances,
     )
+
+
+def test_nearest_posterior_search_runs_its_passes(problem, graph):
     evaluated = []
 
     def objective(proba, rows):
@@ -43,13 +49,7 @@ def test_nearest_posterior_search_runs_its_passes(problem):
     assert log_density.shape == (len(problem.held_out),)
 
 
-def test_first_of_equally_good_exponents_is_chosen(problem):
-    graph = KernelDensityGraph(
-        problem.partition,
-        problem.partition.locate(problem.train.X),
-        problem.train.one_hot(len(problem.prior)),
-        printed_variances,
-    )
+def test_first_of_equally_good_exponents_is_chosen(problem, graph):
     locations = problem.partition.locate(problem.held_out.X)
     fitted_posterior, _ = search_nearest_posterior(
         graph,
