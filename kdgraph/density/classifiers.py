@@ -33,8 +33,7 @@ from kdgraph.density.floor import (
     conformal_log_floor,
 )
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
-from kdgraph.density.limits import GraphLimits
+from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.density.out_of_sample import (
     FoldRows,
     HeldOutRows,

@@ -24,8 +24,7 @@ from kdgraph.density.floor import (
     mean_shift_log_floor,
 )
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
-from kdgraph.density.limits import GraphLimits
+from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of, forest_partition_of
 from kdgraph.parameters import ClosedFraction, Count, OpenFraction

@@ -9,7 +9,7 @@ differ by independent steps of size 1, a metric that respects correlations betwe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,8 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.density.spacing import (
     CONSTANT_TOLERANCE,
     MIN_STEP_FRACTION,
+    SHRINKAGE_GRID,
+    choose_shrinkage,
     spacing_between,
     subsample,
 )
@@ -31,11 +33,6 @@ _MAX_NEIGHBOURS = 32_000
 # The first pass finds neighbours in units of the spread of each feature, the second one along the
 # axes of the first.
 _WHITENING_PASSES = 2
-SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
-"""Weights by which the spacings of the features are shrunk towards their mean."""
-# Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage. Where a row is so
-# far away that the mean has no digits behind the point, a gain is a part of it.
-_MIN_LIKELIHOOD_GAIN, _MIN_RELATIVE_GAIN = 1.0, 1e-9
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ class PolytopeMoments:
     held_out : Float[m, d] or None, default=None
         Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
     given_spacing : Float[d] or None, default=None
-        Spacing that was chosen in another way, see :class:`~kdgraph.density.left_out.LeftOutRows`.
+        Spacing that was chosen in another way, see :class:`~kdgraph.density.spacing.LeftOutRows`.
     rounding : Float[d] or float, default=0.0
         Spread up to which a feature is constant, if more than the rounding of its values.
     """
@@ -211,16 +208,6 @@ class PolytopeMoments:
             .log_density(rows, nearest)
             .mean()
         )
-
-
-def choose_shrinkage(likelihood: Sequence[float]) -> int:
-    """Return the position in :data:`SHRINKAGE_GRID` of the largest mean log likelihood of rows.
-
-    It is 0, for no shrinkage, unless the gain is clear.
-    """
-    best, none = int(np.argmax(likelihood)), likelihood[0]
-    least = _MIN_LIKELIHOOD_GAIN + _MIN_RELATIVE_GAIN * abs(none)
-    return best if likelihood[best] > none + least else 0
 
 
 def polytope_moments(

@@ -1,7 +1,12 @@
 """Kernel density graph of a partition (Dey et al. 2024, Section 3.3).
 
 :class:`KernelDensityGraph` holds the polytopes that training rows populate, with their class masses
-and their Gaussians, for any partition; :mod:`kdgraph.density.limits` bounds their number.
+and their Gaussians, for any partition.
+
+Without limits a graph has a Gaussian for each polytope and counts the class of each training row,
+so that predictions take time and memory that grow with the training rows. :class:`GraphLimits` has
+the limits of one graph, and :func:`merge_polytopes` merges neighbouring polytopes (named as future
+work by Dey et al. 2024, Section 6). The rules are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -11,22 +16,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
-from kdgraph.density.class_counts import ClassCounts, PolytopeCounts
+from kdgraph.density.class_counts import (
+    ClassCounts,
+    PolytopeCounts,
+    choose_class_rows,
+    draw_rows,
+)
 from kdgraph.density.gaussians import (
-    NearestMean,
     PolytopeGaussians,
     VarianceRule,
     neighbour_whitening,
     polytope_moments,
 )
-from kdgraph.density.left_out import LeftOutRows, left_out_positions, log_density_by_folds
-from kdgraph.density.limits import NO_LIMITS, GraphLimits, merge_polytopes
-from kdgraph.geometry import (
-    Locations,
-    Partition,
-    polytopes_of,
-)
+from kdgraph.density.spacing import LeftOutRows, left_out_positions, log_density_by_folds
+from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of
+from kdgraph.smoothing.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
 
 PolytopeDistance = Literal["geodesic", "euclidean", "scaled", "whitened"]
 """Distance by which the nearest polytope is found. "geodesic": Eq. 17. "euclidean": Euclidean
@@ -35,6 +42,66 @@ between polytopes. "whitened": the same along the axes of
 :func:`~kdgraph.density.gaussians.neighbour_whitening`, which respect correlations between features;
 the Gaussians then have these axes too.
 """
+
+
+MaxPolytopes = int | float | Literal["auto"] | None
+"""Parameter ``max_polytopes`` of estimators, see :meth:`GraphLimits.of`."""
+MAX_GAUSSIANS = 65_536
+"""Maximum number of Gaussians of an "auto" limit."""
+# Iterations of k-means, and rows for each of its clusters. More of them improve the clusters little
+# for their time.
+_KMEANS_ITERATIONS = 5
+_ROWS_PER_CLUSTER = 8
+
+
+@dataclass(frozen=True)
+class GraphLimits:
+    """Limits on the size of a graph; none by default.
+
+    Attributes
+    ----------
+    max_polytopes : int, float or None, default=None
+        Maximum number of polytopes, with Gaussians and class masses, or below 1 fraction of the
+        training rows. Neighbouring polytopes are merged.
+    max_gaussians : int, float or None, default=None
+        Maximum number of Gaussians alone, likewise.
+    class_rows : int, float, "auto" or None, default=None
+        Maximum number of rows whose classes are counted, or below 1 fraction of the training rows.
+        "auto": such that a row meets :data:`~kdgraph.density.class_counts.MAX_MEETINGS_PER_TREE` of them in a tree, but no fewer
+        than :data:`~kdgraph.density.class_counts.MIN_CLASS_ROWS`; a fit may raise it
+        (:func:`~kdgraph.density.out_of_sample.fit_graph`). None for all rows.
+    """
+
+    max_polytopes: int | float | None = None
+    max_gaussians: int | float | None = None
+    class_rows: MaxPolytopes = None
+
+    @classmethod
+    def of(cls, max_polytopes: MaxPolytopes, *, by_row: bool = False) -> GraphLimits:
+        """Return the limits that ``max_polytopes``, the parameter of estimators, stands for.
+
+        "auto" limits Gaussians and counted rows, a number merges polytopes, and None is no limit.
+        With ``by_row`` class masses belong to rows, not to polytopes, so that a number limits
+        Gaussians and counted rows too.
+        """
+        if max_polytopes == "auto":
+            return cls(max_gaussians=MAX_GAUSSIANS, class_rows="auto")
+        if by_row:
+            return cls(max_gaussians=max_polytopes, class_rows=max_polytopes)
+        return cls(max_polytopes=max_polytopes)
+
+    def choose_class_rows(
+        self, partition: Partition, codes: np.ndarray, is_counted: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the rows whose classes are counted, Int[l]; None for all rows."""
+        if self.class_rows is None:
+            return None
+        if self.class_rows != "auto":
+            return draw_rows(len(codes), resolve_limit(self.class_rows, len(codes)))
+        return choose_class_rows(partition, codes, is_counted)
+
+
+NO_LIMITS = GraphLimits()
 
 
 @dataclass(frozen=True)
@@ -293,3 +360,78 @@ def _fill_values(partition: Partition, points: np.ndarray) -> np.ndarray | None:
     medians = np.zeros(points.shape[1])
     medians[has_value] = np.nanmedian(points[:, has_value], axis=0)
     return medians
+
+
+def merge_polytopes(
+    polytopes: Polytopes, points: np.ndarray, n_train: int, max_polytopes: int | float | None
+) -> Polytopes:
+    """Merge neighbouring polytopes until at most ``max_polytopes`` are left.
+
+    The training rows are clustered by k-means, with every feature in units of its standard
+    deviation. In each cluster, the polytope of the row nearest to the centre absorbs the others:
+    their Gaussians become one with the moments of all their rows, and their class masses count at
+    its code.
+
+    Parameters
+    ----------
+    polytopes : Polytopes
+        Polytopes of n rows.
+    points : Float[n, d]
+        Points of the rows.
+    n_train : int
+        Rows beyond this number contribute their class mass only; they join the nearest cluster.
+    max_polytopes : int, float or None
+        Maximum number of polytopes, or, below 1, fraction of the training rows. None for all.
+
+    Returns
+    -------
+    Polytopes
+        The merged polytopes, or ``polytopes`` if they are few enough.
+    """
+    # Clusters are compact in the space of the Gaussians, which keeps the boundary of the OOD region
+    # sharp. On a forest's spiral with 1 % of its polytopes, predictions at radius 1.5 differed from
+    # the prior by .0002; with neighbourhoods by geodesic distance it was .09.
+    limit = resolve_limit(max_polytopes, n_train)
+    if limit is None or len(polytopes.head(n_train)) <= limit:
+        return polytopes
+    unit = points[:n_train].std(axis=0)
+    scaled = points / np.where(unit > 0, unit, 1.0)
+    centres = _cluster_centres(scaled[:n_train], limit)
+    cluster_of_row = NearestMean(centres)(scaled)
+    squared_distance = ((scaled[:n_train] - centres[cluster_of_row[:n_train]]) ** 2).sum(axis=1)
+    order = np.lexsort((squared_distance, cluster_of_row[:n_train]))
+    populated, first = np.unique(cluster_of_row[:n_train][order], return_index=True)
+    # A cluster of the sample may be the nearest one of no row.
+    if len(populated) < limit:
+        cluster_of_row = populated[NearestMean(centres[populated])(scaled)]
+    polytope_of_row = np.searchsorted(populated, cluster_of_row)
+    sizes = np.bincount(polytope_of_row, minlength=len(populated))
+    return Polytopes(polytope_of_row, order[first], sizes)
+
+
+def _cluster_centres(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the centres of clusters of ``points`` (Float[n, d]), Float[count, d]."""
+    # Points stand in for the centres where these are so many that k-means would take long; they are
+    # then dense, and differ little from the centres.
+    if count > MAX_MEANS_IN_PRODUCT:
+        return points[draw_rows(len(points), count)]
+    # A sample of a few rows for each cluster determines the centres; all rows then determine the
+    # moments of the clusters.
+    sample = points[draw_rows(len(points), _ROWS_PER_CLUSTER * count)]
+    distinct = np.unique(sample, axis=0)
+    if len(distinct) <= count:  # as where most rows are copies
+        return distinct
+    # Several threads of k-means would add in another order.
+    with threadpool_limits(1):
+        return (
+            KMeans(count, init="random", n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0)
+            .fit(sample)
+            .cluster_centers_
+        )
+
+
+def resolve_limit(limit: int | float | None, n_train: int) -> int | None:
+    """Return the maximum number, of ``n_train`` rows if it is a fraction; None for no maximum."""
+    if limit is None:
+        return None
+    return max(1, round(limit * n_train)) if limit < 1 else int(limit)

@@ -26,12 +26,15 @@ import numpy as np
 
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.density.class_counts import OutOfBagCounts, PolytopeCounts
+from kdgraph.density.class_counts import OutOfBagCounts, PolytopeCounts, draw_rows
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
-from kdgraph.density.likelihood import mean_nll
-from kdgraph.density.limits import GraphLimits, MaxPolytopes, draw_rows
-from kdgraph.density.posterior import PosteriorParameters, QueryPosterior, fit_posterior
+from kdgraph.density.graph import (
+    GraphLimits,
+    KernelDensityGraph,
+    MaxPolytopes,
+    PolytopeDistance,
+)
+from kdgraph.density.posterior import PosteriorParameters, QueryPosterior, fit_posterior, mean_nll
 from kdgraph.geometry import Locations, Partition, polytopes_of
 
 # Training rows that choose the parameters, every s-th one, and held-out rows by which the number of
@@ -89,7 +92,7 @@ def fit_graph(
     Parameters
     ----------
     graph : KernelDensityGraph
-        Graph with the counted rows of :func:`~kdgraph.density.limits.choose_class_rows`.
+        Graph with the counted rows of :func:`~kdgraph.density.class_counts.choose_class_rows`.
     source : MassSource
         Rows that are each predicted without themselves.
     prior : Float[K]

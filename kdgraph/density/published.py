@@ -28,10 +28,13 @@ from kdgraph.density.class_counts import PolytopeCounts
 from kdgraph.density.classifiers import ForestParent, GraphClassifier, NetworkParent
 from kdgraph.density.floor import blend_with_prior, conformal_log_floor
 from kdgraph.density.gaussians import PolytopeGaussians, PolytopeMoments, VarianceRule
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, QueryResult
-from kdgraph.density.likelihood import clipped_nll
-from kdgraph.density.limits import GraphLimits
-from kdgraph.density.posterior import PosteriorParameters
+from kdgraph.density.graph import (
+    GraphLimits,
+    KernelDensityGraph,
+    PolytopeDistance,
+    QueryResult,
+)
+from kdgraph.density.posterior import PosteriorParameters, clipped_nll
 from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import Locations, take_rows

@@ -18,8 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.base.rows import apply_in_blocks
 from kdgraph.base.training_rows import NoOutOfBagRows, out_of_bag_rows
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.limits import GraphLimits
+from kdgraph.density.graph import GraphLimits, KernelDensityGraph
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations

@@ -21,8 +21,7 @@ from kdgraph.base import Rows, seeded_clone
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.base.rows import apply_in_blocks
 from kdgraph.density.gaussians import shrunk_variances
-from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
-from kdgraph.density.limits import GraphLimits
+from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (
     LeafBoxes,

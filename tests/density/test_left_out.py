@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kdgraph.density.gaussians import polytope_moments
-from kdgraph.density.left_out import MAX_EXACT_POLYTOPES, LeftOutRows, rest_of_polytopes
+from kdgraph.density.spacing import MAX_EXACT_POLYTOPES, LeftOutRows, rest_of_polytopes
 from kdgraph.geometry import polytopes_of
 from kdgraph.smoothing.nearest_mean import NearestMean
 

@@ -20,16 +20,17 @@ from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.calibration import MatrixScaling
 from kdgraph.density import equations
-from kdgraph.density.class_counts import OutOfBagCounts
+from kdgraph.density.class_counts import OutOfBagCounts, draw_rows
 from kdgraph.density.gaussians import (
     shrunk_variances,
 )
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.limits import draw_rows
-from kdgraph.density.maps import IsotonicMaps, PosteriorMaps, fit_posterior_maps
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
     PSEUDO_COUNT_GRID,
+    IsotonicMaps,
+    PosteriorMaps,
+    fit_posterior_maps,
 )
 from kdgraph.density.published import ReferenceForest
 from kdgraph.geometry import partition_of

@@ -13,7 +13,6 @@ from sklearn.metrics import log_loss
 from kdgraph.base import Rows
 from kdgraph.density import equations
 from kdgraph.density import posterior as fit
-from kdgraph.density.likelihood import clipped_nll, grid_nll
 from kdgraph.density.out_of_sample import HeldOutRows
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
@@ -23,8 +22,10 @@ from kdgraph.density.posterior import (
     PosteriorParameters,
     QueryPosterior,
     additive_smoothing,
+    clipped_nll,
     fit_parent_power,
     fit_posterior,
+    grid_nll,
 )
 
 NAMES = ("exponent", "pseudo_count", "parent_weight", "parent_power")
