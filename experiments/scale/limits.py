@@ -27,7 +27,7 @@ from experiments.common.markdown import head, line, number
 from experiments.common.seconds import processor_seconds
 from kdgraph import KernelDensityForest
 from kdgraph.config import plan
-from kdgraph.density import limits, out_of_sample
+from kdgraph.density import class_counts, graph, out_of_sample
 from kdgraph.metrics import auroc, ece
 from kdgraph.runner import stages
 from kdgraph.smoothing import nearest_mean
@@ -99,7 +99,7 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
     for count, is_exact in [(None, True), *((count, False) for count in GAUSSIANS)]:
         if count is None or count < len(X):
             with (
-                patch.object(limits, "MAX_GAUSSIANS", count),
+                patch.object(graph, "MAX_GAUSSIANS", count),
                 patch.object(
                     nearest_mean,
                     "MAX_MEANS_IN_PRODUCT",
@@ -118,8 +118,8 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
         with ExitStack() as constants:
             if most != "default":
                 for module, name, value in (
-                    (limits, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
-                    (limits, "MIN_CLASS_ROWS", 1),
+                    (class_counts, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
+                    (class_counts, "MIN_CLASS_ROWS", 1),
                     (out_of_sample, "MAX_NLL_LOSS", np.inf),
                 ):
                     constants.enter_context(patch.object(module, name, value))

@@ -255,13 +255,12 @@ def choose_class_rows(
 
     Notes
     -----
-    Original to kdgraph. A sum of kernels visits each counted row in the leaf of each tree, and what
-    it costs are these visits, not the number of rows: fully grown trees have leaves of a few rows
-    however many rows there are. Large leaves do not need all of theirs. On 100,000 rows of twenty
-    features, and trees of at least five rows a leaf, the NLL was .2741 with 3 of them in a leaf
-    instead of .2731 with all, and a prediction took 22 instead of 55 µs. Up to
-    :data:`MIN_CLASS_ROWS` rows are counted in any case, because the fewer rows there are, the more
-    each of them matters.
+    A sum of kernels visits each counted row in the leaf of each tree, and what it costs are these
+    visits, not the number of rows: fully grown trees have leaves of a few rows however many rows
+    there are. Large leaves do not need all of theirs. On 100,000 rows of twenty features, and trees
+    of at least five rows a leaf, the NLL was .2741 with 3 of them in a leaf instead of .2731 with
+    all, and a prediction took 22 instead of 55 µs. Up to :data:`MIN_CLASS_ROWS` rows are counted in
+    any case, because the fewer rows there are, the more each of them matters.
     """
     trees = tree_partition_of(partition)
     if trees is None or len(codes) <= MIN_CLASS_ROWS:

@@ -3,7 +3,8 @@
 The floor is the constant that Dey et al. (2024) add to every class-conditional density (Eq. 6 and
 7). It is handled in log space, as a threshold of the log density. This module contains the blend of
 posterior and prior (:func:`blend_with_prior`), the rules that choose a floor, and
-:class:`DensityFloorClassifier`, the base class of all classifiers with a floor.
+:class:`DensityFloorClassifier`, the base class of all classifiers with a floor. The rules and the
+clipped weight of the blend are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -105,9 +106,9 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
 
     Notes
     -----
-    Original to kdgraph. The floor is the ⌊(m + 1)·α⌋-th smallest log density. If m is too small for
-    that rank, it is the smallest, lowered by half of its distance to the median. Without this step,
-    37 rows would have a floor that rejects 1/38 of in-distribution rows.
+    The floor is the ⌊(m + 1)·α⌋-th smallest log density. If m is too small for that rank, it is the
+    smallest, lowered by half of its distance to the median. Without this step, 37 rows would have a
+    floor that rejects 1/38 of in-distribution rows.
 
     Examples
     --------
@@ -147,12 +148,12 @@ def mean_shift_log_floor(
 
     Notes
     -----
-    Original to kdgraph. A rank, as in :func:`conformal_log_floor`, determines how many rows fall
-    back to the prior, but not what that costs: with 30 rows it cannot be a hundredth, and a row
-    whose probabilities are equal to the prior costs nothing. The mean shift bounds the effect of
-    the floor on calibration, because the distance from calibration of a predictor changes by at
-    most the mean change of the predictor (Błasiok, Gopalan, Hu, Nakkiran, "A unifying theory of
-    distance from calibration", STOC 2023).
+    A rank, as in :func:`conformal_log_floor`, determines how many rows fall back to the prior, but
+    not what that costs: with 30 rows it cannot be a hundredth, and a row whose probabilities are
+    equal to the prior costs nothing. The mean shift bounds the effect of the floor on calibration,
+    because the distance from calibration of a predictor changes by at most the mean change of the
+    predictor (Błasiok, Gopalan, Hu, Nakkiran, "A unifying theory of distance from calibration",
+    STOC 2023).
 
     The mean is over the held-out rows and one more, because the next row has the lowest density of
     m + 1 rows with probability 1/(m + 1). Conformal risk control (Angelopoulos et al., ICLR 2024)

@@ -2,7 +2,7 @@
 
 :class:`DensityGate` blends the probabilities of a classifier with the class prior where the density
 of the training data is low. So any classifier has the behaviour of a kernel density forest in the
-OOD region.
+OOD region. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -92,10 +92,6 @@ class DensityGate(DensityFloorClassifier):
     ------
     DataError
         If rows are images and ``partition`` accepts vectors only.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     *Far from the data* g tends to P. Each of the finitely many Gaussians has a bounded variance in
     every direction, so that log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them. As the

@@ -26,12 +26,14 @@ from kdgraph.density.class_counts import (
     draw_rows,
 )
 from kdgraph.density.gaussians import (
+    LeftOutRows,
     PolytopeGaussians,
     VarianceRule,
+    left_out_positions,
+    log_density_by_folds,
     neighbour_whitening,
     polytope_moments,
 )
-from kdgraph.density.spacing import LeftOutRows, left_out_positions, log_density_by_folds
 from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of
 from kdgraph.smoothing.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
 
@@ -67,9 +69,8 @@ class GraphLimits:
         Maximum number of Gaussians alone, likewise.
     class_rows : int, float, "auto" or None, default=None
         Maximum number of rows whose classes are counted, or below 1 fraction of the training rows.
-        "auto": such that a row meets :data:`~kdgraph.density.class_counts.MAX_MEETINGS_PER_TREE` of them in a tree, but no fewer
-        than :data:`~kdgraph.density.class_counts.MIN_CLASS_ROWS`; a fit may raise it
-        (:func:`~kdgraph.density.out_of_sample.fit_graph`). None for all rows.
+        "auto": those of :func:`~kdgraph.density.class_counts.choose_class_rows`, more of which
+        :func:`~kdgraph.density.out_of_sample.fit_graph` may count. None for all rows.
     """
 
     max_polytopes: int | float | None = None

@@ -113,12 +113,11 @@ def fit_graph(
 
     Notes
     -----
-    Original to kdgraph. The number of counted rows that a row meets bounds the time of a
-    prediction, but not the error. In the small leaves of fully grown forests a few of them cost
-    less than .001 of NLL on most tables, but on a table of electricity prices with 31,718 rows half
-    of the rows cost .003. In the large leaves of boosted trees every row counts: of 100,000
-    simulated rows, all cost eight times the time of 16,384, and lower the NLL from .321 to .312. So
-    the time has a bound too.
+    The number of counted rows that a row meets bounds the time of a prediction, but not the error.
+    In the small leaves of fully grown forests a few of them cost less than .001 of NLL on most
+    tables, but on a table of electricity prices with 31,718 rows half of the rows cost .003. In the
+    large leaves of boosted trees every row counts: of 100,000 simulated rows, all cost eight times
+    the time of 16,384, and lower the NLL from .321 to .312. So the time has a bound too.
     """
     judged = slice(None, None, max(1, len(source.rows) // _MAX_SEARCH_ROWS))
 

@@ -88,10 +88,6 @@ class QueryPosterior:
         Class prior.
     maps : PosteriorMaps or None, default=None
         Maps of the average and of the parent; None for a single candidate.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     exponents: np.ndarray
@@ -215,10 +211,9 @@ def fit_posterior(
 
     Notes
     -----
-    Original to kdgraph. All combinations of exponent, pseudo-count and weight of the parent are
-    scored. The power of the parent's probabilities is fitted first, alone, by temperature scaling:
-    they are tried with this power and with power 1, not with every power, which would multiply the
-    grid by 41.
+    All combinations of exponent, pseudo-count and weight of the parent are scored. The power of the
+    parent's probabilities is fitted first, alone, by temperature scaling: they are tried with this
+    power and with power 1, not with every power, which would multiply the grid by 41.
 
     With some hundred rows, the candidate of least NLL on a grid is partly chosen by noise. On 18
     two-class tables with 240 training rows, out-of-bag parameters chosen in this way cost .006 nats
@@ -328,10 +323,6 @@ class IsotonicMaps:
     ----------
     thresholds, values : tuple of Float[m], one for each class
         Knots of each map, which is linear between them.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     thresholds: tuple[np.ndarray, ...]
@@ -379,10 +370,6 @@ class PosteriorMaps:
         Fraction s.
     isotonic : IsotonicMaps or None, default=None
         Isotonic maps of q; None if their fraction is 0.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     parent_fraction: float = 0.0
@@ -437,7 +424,7 @@ def fit_posterior_maps(
 
     Notes
     -----
-    Original to kdgraph; matrix scaling is that of Berta et al. (2025), see
+    Matrix scaling is that of Berta et al. (2025), see
     :func:`~kdgraph.base.softmax_map.fit_structured_scaling`. Weights of fractions are proportional
     to the likelihood, as those of :func:`~kdgraph.density.posterior.fit_posterior`.
     """

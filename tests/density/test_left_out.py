@@ -7,8 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdgraph.density.gaussians import polytope_moments
-from kdgraph.density.spacing import MAX_EXACT_POLYTOPES, LeftOutRows, rest_of_polytopes
+from kdgraph.density.gaussians import (
+    MAX_EXACT_POLYTOPES,
+    LeftOutRows,
+    polytope_moments,
+    rest_of_polytopes,
+)
 from kdgraph.geometry import polytopes_of
 from kdgraph.smoothing.nearest_mean import NearestMean
 

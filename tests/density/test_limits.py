@@ -10,8 +10,9 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.base import Rows
-from kdgraph.density import limits, out_of_sample
-from kdgraph.density.limits import GraphLimits, choose_class_rows, draw_rows, merge_polytopes
+from kdgraph.density import class_counts, graph, out_of_sample
+from kdgraph.density.class_counts import choose_class_rows, draw_rows
+from kdgraph.density.graph import GraphLimits, merge_polytopes
 from kdgraph.density.out_of_sample import HeldOutRows, fit_graph
 from kdgraph.density.posterior import PosteriorParameters
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
@@ -94,7 +95,7 @@ def test_merging_supports_constant_features(located_problem):
 def test_limits_stand_for_the_parameter_of_estimators():
     assert GraphLimits.of(None) == GraphLimits.of(None, by_row=True) == GraphLimits()
     assert GraphLimits.of("auto") == GraphLimits(
-        max_gaussians=limits.MAX_GAUSSIANS, class_rows="auto"
+        max_gaussians=graph.MAX_GAUSSIANS, class_rows="auto"
     )
     assert GraphLimits.of(0.1) == GraphLimits(max_polytopes=0.1)
     assert GraphLimits.of(30, by_row=True) == GraphLimits(max_gaussians=30, class_rows=30)
@@ -108,9 +109,9 @@ def meetings(codes: np.ndarray, class_rows: np.ndarray) -> float:
 def test_a_row_meets_a_bounded_number_of_counted_rows(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
     everyone = np.arange(len(codes))
-    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 10)
+    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 10)
     allowed = 0.4 * meetings(codes, everyone)
-    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", allowed)
+    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", allowed)
     class_rows = choose_class_rows(problem.partition, codes)
     assert (np.diff(class_rows) > 0).all() and len(class_rows) == round(0.4 * len(codes))
     # A random sample: a fifth for the rows that happen to be in it.
@@ -120,15 +121,15 @@ def test_a_row_meets_a_bounded_number_of_counted_rows(located_problem, problem, 
     is_counted = np.ones(codes.shape, dtype=bool)
     is_counted[::3] = False
     assert len(choose_class_rows(problem.partition, codes, is_counted)) > 1.15 * len(class_rows)
-    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
     assert len(choose_class_rows(problem.partition, codes)) == 10
 
 
 def test_small_leaves_and_few_rows_need_no_limit(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
     assert choose_class_rows(problem.partition, codes) is None  # fewer rows than MIN_CLASS_ROWS
-    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 10)
-    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 1e9)
+    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 10)
+    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 1e9)
     assert choose_class_rows(problem.partition, codes) is None
 
 
@@ -142,9 +143,9 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
         return model.fit(problem.train.X, problem.train.y, **settings)
 
     unlimited = fit(max_polytopes=None)
-    monkeypatch.setattr(limits, "MAX_GAUSSIANS", n // 4)
-    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", n // 2)
-    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(graph, "MAX_GAUSSIANS", n // 4)
+    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", n // 2)
+    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
     limited = fit()
     assert len(limited.graph_.gaussians.means) == n // 4
@@ -223,8 +224,8 @@ def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
         return model.fit(problem.train.X, problem.train.y, **settings)
 
     unlimited = fit(None)
-    monkeypatch.setattr(limits, "MIN_CLASS_ROWS", 30)
-    monkeypatch.setattr(limits, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 30)
+    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
     assert len(fit("auto").graph_.counts.class_rows) == 30
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", -np.inf)
