@@ -2,16 +2,17 @@
 
 Its modules contain:
 
-- the base classes of everything that is fitted after a parent (held-out rows, cloning, validation
-  of inputs) in :mod:`kdgraph.base.posthoc` and :mod:`kdgraph.base.posthoc_classifier`;
+- the base classes of everything that is fitted after a parent (held-out rows, cloning) in
+  :mod:`kdgraph.base.posthoc` and :mod:`kdgraph.base.posthoc_classifier`;
+- the base class of estimators around another one, and the inputs that an estimator accepts (missing
+  values, data frames, categories, labels) in :mod:`kdgraph.base.validation`, numbers that are too
+  large or too close in :mod:`kdgraph.base.precision`;
 - outputs of a parent for its own training rows, out of bag or by cross-fitting, in
   :mod:`kdgraph.base.out_of_sample`;
 - a parent and the components fitted after it as one model, its outputs, and the columns of
   ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
-- rows with their weights and groups, and the inputs that an estimator accepts (missing values,
-  data frames, categories) in :mod:`kdgraph.base.rows`, numbers that are too large or too close in
-  :mod:`kdgraph.base.precision`, and rows that are held out in :mod:`kdgraph.base.held_out`;
-- labels in NumPy's own types in :mod:`kdgraph.base.labels`;
+- rows with their weights and groups in :mod:`kdgraph.base.rows`, and rows that are held out in
+  :mod:`kdgraph.base.held_out`;
 - parents in ``FrozenEstimator``, and advice about unsuitable parents, in
   :mod:`kdgraph.base.frozen`;
 - which rows a parent was fitted on, and its trees that were fitted without a row, in

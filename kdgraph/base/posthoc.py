@@ -1,10 +1,11 @@
 """Base class of the estimators that are fitted after a parent.
 
 Calibrators, detectors and recalibrators repair or extend the outputs of a *parent*, a classifier or
-regressor. They need outputs for rows that the parent has not seen. :class:`PostHoc` validates the
-rows, holds calibration rows out or computes outputs without each row, and clones and fits the
-parent, or uses a frozen one unchanged. Original to kdgraph; the conventions are those of
-scikit-learn's ``CalibratedClassifierCV``.
+regressor. They need outputs for rows that the parent has not seen. :class:`PostHoc` holds
+calibration rows out or computes outputs without each row, and clones and fits the parent, or uses a
+frozen one unchanged; :class:`~kdgraph.base.validation.MetaEstimator` checks the parent and
+validates the rows. Original to kdgraph; the conventions are those of scikit-learn's
+``CalibratedClassifierCV``.
 """
 
 from __future__ import annotations
@@ -13,28 +14,18 @@ import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn import get_config
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base.frozen import (
-    check_is_estimator,
-    check_parameters_are_instances,
-    missing_method_advice,
-    unwrap_frozen,
-)
+from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.held_out import hold_rows_out
-from kdgraph.base.labels import plain_labels
 from kdgraph.base.out_of_sample import (
     CrossFitted,
     CrossFittedOutputs,
@@ -42,26 +33,8 @@ from kdgraph.base.out_of_sample import (
     UnseenRows,
     draw_folds_of_rows,
 )
-from kdgraph.base.precision import (
-    check_single_precision,
-    uses_single_precision,
-    warn_precision_loss,
-)
-from kdgraph.base.rows import (
-    IMPUTATION_ADVICE,
-    Rows,
-    accepts_categories,
-    accepts_dataframe,
-    allows_missing,
-    check_numeric_columns,
-    has_category_columns,
-    has_missing,
-    has_transformer_steps,
-    is_dataframe,
-    is_meta_estimator,
-    sample_weight_kwargs,
-    select_rows,
-)
+from kdgraph.base.precision import warn_precision_loss
+from kdgraph.base.rows import Rows, select_rows
 from kdgraph.base.training_rows import (
     is_frozen_and_trained,
     last_step,
@@ -70,12 +43,13 @@ from kdgraph.base.training_rows import (
     warn_calibration_rows_seen,
     warn_fit_rows_calibrate,
 )
+from kdgraph.base.validation import MetaEstimator
 from kdgraph.errors import DataError
-from kdgraph.parameters import CalibrationMode, OpenFraction, RequiredPartition
+from kdgraph.parameters import CalibrationMode, OpenFraction
 
 
 @dataclass(eq=False, repr=False)
-class PostHoc(MetaEstimatorMixin, BaseEstimator):
+class PostHoc(MetaEstimator):
     """Base class of estimators that are fitted after a parent, on rows new to the parent.
 
     A subclass is a dataclass whose fields are its parameters (or has an ``__init__`` that stores
@@ -93,11 +67,6 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     component that also needs training rows, such as a density or the reference of a detector, is
     fitted on ``1 - calibration_size`` of them. A warning mentions this, and also mentions if the
     parent has seen the rows, as far as that can be found out.
-
-    Rows are Float[n, d], images Float[n, c, h, w] or a data frame. A data frame is passed on
-    unchanged to a parent that consists of other estimators, such as a pipeline, or is frozen and
-    was fitted on a data frame. Rows may have missing values if the parent takes them. The checks
-    are those of scikit-learn (``validate_data``), for an estimator that wraps another one.
 
     No row has to be held out if ``calibration`` is "oob" or "cross_fit": the parent is fitted on
     all rows, and each row calibrates with outputs that were computed without it, by its out-of-bag
@@ -133,10 +102,6 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     calibration_ : {"held_out", "oob", "cross_fit"}
         Source of the outputs that calibrated.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -156,39 +121,15 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     (14, 6)
     """
 
-    estimator: Any
     _: KW_ONLY
     calibration_size: OpenFraction = 0.3
     random_state: Any = None
     calibration: CalibrationMode = "held_out"
     cv: Any = 5
 
-    required_method: ClassVar[str | None] = None
-    """Method that the parent must have, if any."""
-    required_partition: ClassVar[RequiredPartition | None] = None
-    """Kind of partition that the parent must have, if not every one is suitable."""
-    _numeric_targets: ClassVar[bool] = False
-
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         """Fit what comes after ``estimator_``, which is fitted before this call."""
         raise NotImplementedError
-
-    def _default_estimator(self) -> Any:
-        """Return the parent to fit; a subclass may replace None by a default."""
-        if self.estimator is None:
-            raise ValueError(f"{type(self).__name__} needs an estimator, got None")
-        return self.estimator
-
-    def _distance_estimator(self) -> Any:
-        """Return the estimator in whose feature space distances are measured, or None.
-
-        Features must be finite in that space.
-        """
-        return None
-
-    def _needs_labels(self) -> bool:
-        """Return whether ``fit`` requires y."""
-        return True
 
     def _needs_unseen_rows(self) -> bool:
         """Return whether calibration rows that the parent was fitted on would distort the fit."""
@@ -197,92 +138,6 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     def _requires_training_rows(self) -> bool:
         """Return whether :meth:`_fit_after` needs training rows that are not calibration rows."""
         return False
-
-    def _check_parent(self) -> Any:
-        """Return the parent to fit, and raise an error if it lacks the required method."""
-        check_parameters_are_instances(self)
-        parent, method = self._default_estimator(), self.required_method
-        if parent is not None:
-            check_is_estimator(parent, type(self).__name__)
-        if method is not None and not self._supports(parent, method):
-            advice = missing_method_advice(parent, method)
-            raise TypeError(
-                f"{type(self).__name__} needs an estimator with {method}, got"
-                f" {type(unwrap_frozen(parent)).__name__}{advice}"
-            )
-        return parent
-
-    def _supports(self, parent: Any, method: str) -> bool:
-        """Return whether ``parent``, fitted or not, has the method."""
-        return hasattr(parent, method)
-
-    def _validate_X(self, X: Any) -> Any:
-        """Return validated rows of a fitted estimator."""
-        check_is_fitted(self)
-        return self._validate_rows(X)[0]
-
-    def _validate_rows(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
-        """Return X, and y if passed, validated as by scikit-learn.
-
-        A data frame that the parent can read is returned unchanged, and the parent validates it.
-        """
-        parent, distance_estimator = self._default_estimator(), self._distance_estimator()
-        readers = [reader for reader in (parent, distance_estimator) if reader is not None]
-        # Distances need finite features, unless a pipeline imputes them before they are measured.
-        measures_raw_features = distance_estimator is not None and not has_transformer_steps(
-            distance_estimator
-        )
-        # What an estimator takes is found in its tags and parameters, which some libraries copy at
-        # each access: as long as the prediction of a row. Numbers need none of it.
-        are_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
-        if not are_numbers:
-            # Meta-estimators may contain an encoder and check their columns themselves.
-            checked_readers = [reader for reader in readers if not is_meta_estimator(reader)]
-            for reader in checked_readers or ([] if readers else [self]):
-                check_numeric_columns(X, reader, accepts_categories=accepts_categories(reader))
-        is_frame = is_dataframe(X)
-        has_readable_categories = (
-            is_frame
-            and has_category_columns(X)
-            and any(accepts_categories(reader) for reader in readers)
-        )
-        if is_frame and (
-            has_readable_categories or any(accepts_dataframe(reader) for reader in readers)
-        ):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        else:
-            may_miss = not are_numbers or has_missing(X)
-            allows = may_miss and (measures_raw_features or allows_missing(parent))
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype="numeric",
-                allow_nd=_are_images(X),
-                ensure_all_finite="allow-nan" if allows else True,
-            )
-        # Rows to predict may be farther away, and get finite numbers.
-        reads_rows = reset and parent is not None and not has_transformer_steps(parent)
-        if reads_rows and uses_single_precision(parent):
-            check_single_precision(X, type(unwrap_frozen(parent)).__name__)
-        if measures_raw_features and has_missing(X):
-            raise ValueError(
-                f"Input X contains NaN, and {type(self).__name__} measures distances;"
-                f" {IMPUTATION_ADVICE}"
-            )
-        return (X, *(self._validate_targets(X, targets) for targets in y))
-
-    def _validate_targets(self, X: Any, y: Any) -> Any:
-        """Return validated y, or None if there is none and none is required."""
-        if y is None:
-            if self._needs_labels():
-                raise ValueError(
-                    f"{type(self).__name__} requires y to be passed, but the target y is None"
-                )
-            return None
-        y = _check_y(plain_labels(y), y_numeric=self._numeric_targets, estimator=self)
-        check_consistent_length(X, y)
-        return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 
     def _split_rows(
         self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any
@@ -487,14 +342,27 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return the targets that the parent is fitted with, [n]."""
         return rows.y
 
-    def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed if the parent and distances allow them."""
-        tags, distance_estimator = super().__sklearn_tags__(), self._distance_estimator()
-        tags.input_tags.allow_nan = allows_missing(self.estimator) and (
-            distance_estimator is None or has_transformer_steps(distance_estimator)
-        )
-        tags.target_tags.required = self._needs_labels()
-        return tags
+
+def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the keyword arguments of ``estimator.fit`` for sample weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator to fit. The weights of a pipeline are for its last step. With metadata routing of
+        scikit-learn enabled, the steps of the pipeline request them.
+    weight : Float[n]
+        Sample weights. If all are 1, the result is empty.
+    """
+    if (weight == 1).all():
+        return {}
+    if get_config()["enable_metadata_routing"]:
+        return {"sample_weight": weight}
+    names = []
+    while isinstance(estimator, Pipeline):
+        last_name, estimator = estimator.steps[-1]
+        names.append(last_name)
+    return {"__".join([*names, "sample_weight"]): weight}
 
 
 def pipeline_prefix(estimator: Any) -> str:
@@ -512,14 +380,6 @@ def any_requires_training_rows(estimators: Iterable[Any]) -> bool:
         isinstance(estimator, PostHoc) and estimator._requires_training_rows()
         for estimator in estimators
     )
-
-
-def _are_images(X: Any) -> bool:
-    """Return whether X is Float[n, c, h, w].
-
-    scikit-learn's validation refuses all other arrays that are not matrices.
-    """
-    return getattr(X, "ndim", 2) == 4
 
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:

@@ -1,9 +1,6 @@
-"""Rows with weights and groups, and the inputs that an estimator accepts.
+"""Rows with weights and groups, in an array or a data frame of pandas.
 
-:class:`Rows` are the rows of one role (training, calibration) in an array or a data frame of
-pandas. The functions after it find out whether an estimator takes missing values, data frames,
-categories or weights: the tags of scikit-learn give this for single estimators, but not for
-pipelines.
+:class:`Rows` are the rows of one role (training, calibration).
 """
 
 from __future__ import annotations
@@ -15,25 +12,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import ThreadpoolController
 
-from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
+from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.out_of_sample import UnseenRows
 from kdgraph.errors import DataError
-from kdgraph.wording import reads_as_number
 
 MORE_ROWS_ADVICE = (
     "fit it to more rows, of which some are held out, or pass X_calibration and y_calibration"
 )
-IMPUTATION_ADVICE = (
-    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
-    " RandomForestClassifier())"
-)
-"""End of the error messages about missing values."""
 
 
 @dataclass(frozen=True)
@@ -372,103 +360,6 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     return _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
-def is_meta_estimator(estimator: Any) -> bool:
-    """Return whether some parameters of the estimator are estimators, as those of pipelines are.
-
-    An estimator that ``transforms_rows``, such as a model with its own preprocessing, counts too.
-    """
-    if isinstance(estimator, FrozenEstimator):
-        return is_meta_estimator(estimator.estimator)
-    if getattr(estimator, "transforms_rows", False):
-        return True
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        return False
-    return any(hasattr(value, "get_params") for value in estimator.get_params().values())
-
-
-def allows_missing(estimator: Any) -> bool:
-    """Return whether X with NaN may be passed to the estimator.
-
-    It may if a tag of the estimator allows it, or if the estimator consists of others, which refuse
-    missing values themselves if they must.
-    """
-    # FrozenEstimator copies the tags of the estimator in it, which takes as long as a prediction.
-    inner = unwrap_frozen(estimator)
-    if hasattr(inner, "__sklearn_tags__") and not isinstance(inner, type):
-        tags = inner.__sklearn_tags__()
-        if tags.input_tags.allow_nan or tags.no_validation:
-            return True
-    return is_meta_estimator(estimator)
-
-
-def accepts_dataframe(estimator: Any) -> bool:
-    """Return whether a data frame should be passed to the estimator without conversion.
-
-    It should if the estimator consists of others, or is frozen and was fitted on named columns.
-    """
-    return (
-        hasattr(estimator, "feature_names_in_")
-        if isinstance(estimator, FrozenEstimator)
-        else is_meta_estimator(estimator)
-    )
-
-
-def accepts_categories(estimator: Any) -> bool:
-    """Return whether the estimator takes columns of pandas' category type from a data frame.
-
-    The histogram gradient boosting models of scikit-learn do, LightGBM, XGBoost if
-    ``enable_categorical``, and CatBoost if its ``cat_features`` are named.
-    """
-    inner = unwrap_frozen(estimator)
-    library = type(inner).__module__.partition(".")[0]
-    if library in ("lightgbm", "xgboost", "catboost"):
-        options = inner.get_params() if hasattr(inner, "get_params") else {}
-        key = {"xgboost": "enable_categorical", "catboost": "cat_features"}.get(library)
-        return key is None or bool(options.get(key))
-    categorical_features = getattr(inner, "categorical_features", None)
-    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
-
-
-def has_category_columns(X: Any) -> bool:
-    """Return whether a column of the data frame X is of pandas' category type."""
-    return any(str(dtype) == "category" for dtype in X.dtypes)
-
-
-def has_transformer_steps(estimator: Any) -> bool:
-    """Return whether the estimator transforms its rows, as pipelines do, also inside of wrappers.
-
-    Estimators of other classes state it by an attribute ``transforms_rows``.
-    """
-    if isinstance(estimator, Pipeline):
-        return len(estimator.steps) > 1
-    if getattr(estimator, "transforms_rows", False):
-        return True
-    inner = getattr(estimator, "estimator", None)
-    return inner is not None and has_transformer_steps(inner)
-
-
-def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the keyword arguments of ``estimator.fit`` for sample weights.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator to fit. The weights of a pipeline are for its last step. With metadata routing of
-        scikit-learn enabled, the steps of the pipeline request them.
-    weight : Float[n]
-        Sample weights. If all are 1, the result is empty.
-    """
-    if (weight == 1).all():
-        return {}
-    if get_config()["enable_metadata_routing"]:
-        return {"sample_weight": weight}
-    names = []
-    while isinstance(estimator, Pipeline):
-        last_name, estimator = estimator.steps[-1]
-        names.append(last_name)
-    return {"__".join([*names, "sample_weight"]): weight}
-
-
 def _predicted(estimator: Any, method: str, X: Any) -> Any:
     """Return the outputs of a method for rows, with checked columns of probabilities."""
     outputs = getattr(estimator, method)(X)
@@ -478,7 +369,7 @@ def _predicted(estimator: Any, method: str, X: Any) -> Any:
     classes, shape = getattr(estimator, "classes_", None), np.shape(outputs)
     n_classes = None if classes is None else len(classes)
     if len(shape) != 2 or (shape[1] < 2 if n_classes is None else shape[1] != n_classes):
-        name, expected = _class_name(estimator), "each class"
+        name, expected = type(unwrap_frozen(estimator)).__name__, "each class"
         expected = expected if n_classes is None else f"each of {n_classes} classes"
         raise ValueError(
             f"predict_proba of {name} returned shape {shape}, and needs a column for {expected};"
@@ -486,87 +377,3 @@ def _predicted(estimator: Any, method: str, X: Any) -> Any:
             " np.column_stack([1 - p, p])"
         )
     return outputs
-
-
-def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
-    """Refuse columns that are not numeric, for an estimator that takes only numbers.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray of shape [n, d]
-        Data frame of pandas, or array of text or objects. Other arrays are not checked.
-    estimator : estimator
-        The estimator to fit on X, which the error names.
-    accepts_categories : bool, default=False
-        Allow columns of pandas' category type.
-
-    Raises
-    ------
-    ValueError
-        If a column contains text or categories (the message contains an encoder), or dates or
-        durations.
-    """
-    if is_dataframe(X):
-        # scikit-learn itself refuses duplicate names, with a good message.
-        if X.columns.has_duplicates or X.ndim != 2:
-            return
-        columns = ((repr(name), name, X[name]) for name in X.columns)
-    elif getattr(X, "ndim", 0) == 2 and getattr(X.dtype, "kind", "") in "OUS":
-        columns = ((str(position), position, X[:, position]) for position in range(X.shape[1]))
-    else:
-        return
-    texts = {}
-    for label, name, column in columns:
-        kind = getattr(column.dtype, "kind", "O")
-        if kind in "mM" or str(column.dtype).startswith("period"):
-            example = (
-                f"X.assign({name}=X[{name!r}].astype('int64'))"
-                if str(name).isidentifier()
-                else "X[name].astype('int64')"
-            )
-            raise ValueError(
-                f"column {label} holds dates or durations, and {_class_name(estimator)} takes"
-                f" numbers; make it a number, as in {example}"
-            )
-        is_text = kind in "OUS" and not (accepts_categories and str(column.dtype) == "category")
-        if is_text and (text := _first_text(column)) is not None:
-            texts[name] = label, text
-    if texts:
-        label, text = next(iter(texts.values()))
-        raise ValueError(
-            f"could not convert string to float: {text!r} in column {label};"
-            f" {_class_name(estimator)} takes numbers, put an encoder into the pipeline, as in"
-            f" {_encoded_model(estimator, list(texts))}"
-        )
-
-
-def _first_text(column: Any) -> str | None:
-    """Return the first text that is not a number; scikit-learn checks other objects."""
-    values = np.asarray(column, dtype=object).tolist()
-    return next(
-        (value for value in values if isinstance(value, str) and not reads_as_number(value)), None
-    )
-
-
-def _encoded_model(estimator: Any, columns: list[Any]) -> str:
-    """Return a program of the estimator behind the encoder that ``kdg run`` puts in front of it.
-
-    That is ordinal for trees, whose splits along an axis can separate any set of categories, and
-    one-hot for others.
-    """
-    is_tree = isinstance(unwrap_frozen(estimator), TREE_MODELS)
-    encoder = (
-        "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1,"
-        " encoded_missing_value=-2)"
-        if is_tree
-        else "OneHotEncoder(handle_unknown='ignore')"
-    )
-    return (
-        f"make_pipeline(make_column_transformer(({encoder}, {columns!r}),"
-        f" remainder='passthrough'), {_class_name(estimator)}())"
-    )
-
-
-def _class_name(estimator: Any) -> str:
-    """Return the class name of the estimator inside ``FrozenEstimator``."""
-    return type(unwrap_frozen(estimator)).__name__

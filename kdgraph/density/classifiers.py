@@ -32,7 +32,6 @@ from kdgraph.density.floor import (
     blend_with_prior,
     conformal_log_floor,
 )
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.density.out_of_sample import (
     FoldRows,
@@ -183,7 +182,6 @@ class KernelDensityClassifier(GraphClassifier):
             partition,
             partition.locate(rows.X),
             rows.one_hot(len(self.classes_)),
-            shrunk_variances,
             distance=self.distance,
             limits=GraphLimits.of(self.max_polytopes),
             leave_one_out=self.distance == "scaled",

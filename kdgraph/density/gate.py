@@ -23,7 +23,6 @@ from kdgraph.density.floor import (
     conformal_log_floor,
     mean_shift_log_floor,
 )
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.errors import DataError
 from kdgraph.geometry import finite_space_of, forest_partition_of
@@ -182,8 +181,6 @@ class DensityGate(DensityFloorClassifier):
         self.graph_ = KernelDensityGraph(
             partition,
             locations,
-            None,
-            shrunk_variances,
             distance=self.distance,
             limits=GraphLimits.of(self.max_polytopes),
             held_out=None if leaves_out else partition.embed(calibration.X),

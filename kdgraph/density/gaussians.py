@@ -1,21 +1,21 @@
 """Gaussians of polytopes, and the coordinates in which their distances are measured.
 
 Each populated polytope has one Gaussian with diagonal covariance (Dey et al. 2024, Section 4.1).
-:class:`PolytopeMoments` holds the moments of the rows in each polytope; a rule of type
-:data:`VarianceRule` turns them into variances; :class:`PolytopeGaussians` evaluates the densities.
+:class:`PolytopeMoments` holds the moments of the rows in each polytope, whose variances shrink
+towards the spacing between polytopes; :class:`PolytopeGaussians` evaluates the densities.
 :func:`neighbour_whitening` replaces the features by coordinates in which neighbouring polytopes
 differ by independent steps of size 1, a metric that respects correlations between features.
 
 A density floor needs the density of in-distribution rows that the density does not contain. Where
 no row is held out, each training row is left out in turn: by :class:`LeftOutRows` for distances in
-units of the spacing, and one fold after the other by :func:`log_density_by_folds` for others. Rule,
-whitening and densities without a row are original to kdgraph.
+units of the spacing, and one fold after the other by :func:`log_density_by_folds` for others.
+Variances, whitening and densities without a row are original to kdgraph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -173,60 +173,69 @@ class PolytopeMoments:
     sizes : Int[p]
         Number of rows in each polytope.
     mean : Float[p, d]
-        Mean by feature.
+        Mean by feature (Eq. 9 of Dey et al.).
     variance : Float[p, d]
         Biased variance by feature.
-    held_out : Float[m, d] or None, default=None
-        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
-    given_spacing : Float[d] or None, default=None
-        Spacing that was chosen in another way, see :class:`~kdgraph.density.gaussians.LeftOutRows`.
-    rounding : Float[d] or float, default=0.0
-        Spread up to which a feature is constant, if more than the rounding of its values.
     """
 
     sizes: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
-    held_out: np.ndarray | None = None
-    given_spacing: np.ndarray | None = None
-    rounding: np.ndarray | float = 0.0
 
-    @cached_property
-    def spacing(self) -> np.ndarray:
-        """Mean squared difference between neighbouring means, Float[d], by feature.
-
-        A change of a feature's unit cancels out.
-        """
-        # A feature that is constant in all but a few training rows, such as a border pixel, forbids
-        # every other value, and one held-out row with another value lowers the density floor for
-        # all rows. So spacings shrunk towards their mean are tried too, and used if they make
-        # held-out rows more likely by a clear margin.
-        if self.given_spacing is not None:
-            return self.given_spacing
-        spacing = spacing_between(self.mean, self.rounding)
-        if self.held_out is None:
-            return spacing
-        candidates = [(1 - weight) * spacing + weight * spacing.mean() for weight in SHRINKAGE_GRID]
-        sample = subsample(self.held_out)
-        likelihood = [self._log_likelihood(sample, candidate) for candidate in candidates]
-        return candidates[choose_shrinkage(likelihood)]
+    @classmethod
+    def of(cls, X: np.ndarray, polytopes: Polytopes) -> PolytopeMoments:
+        """Return the moments of rows, Float[n, d], in each polytope."""
+        sizes = polytopes.sizes[:, None]
+        mean = polytopes.sum_by_polytope(X) / sizes
+        # What rounding left is added, so that the mean of equal rows is the row itself. Otherwise
+        # it would choose between two polytopes of equal rows.
+        mean += polytopes.sum_by_polytope(X - mean[polytopes.polytope_of_row]) / sizes
+        squares = (X - mean[polytopes.polytope_of_row]) ** 2
+        return cls(polytopes.sizes, mean, polytopes.sum_by_polytope(squares) / sizes)
 
     def shrink_variances(self, spacing: np.ndarray) -> np.ndarray:
-        """Return variances, Float[p, d], with one more row in each polytope.
+        """Return variances shrunk towards the spacing between polytopes, Float[p, d].
 
-        The squared distance of this row to the mean is ``spacing``, Float[d].
+        Each polytope has one more row, whose squared distance to the mean is ``spacing``, Float[d]:
+        (n_r·var_r + s²)/(n_r + 1).
+
+        Notes
+        -----
+        Nearly all polytopes of a fully grown forest contain one row. Their variance by Eq. 10 is
+        1e-6, and that of the few others is 10⁴ times larger. A single density floor then does not
+        correspond to a single distance.
         """
         n = self.sizes[:, None]
         return (n * self.variance + spacing) / (n + 1)
 
-    def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
-        """Return the mean log density of ``rows`` (Float[m, d]) under shrunk Gaussians."""
-        nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
-        return float(
-            PolytopeGaussians(self.mean, self.shrink_variances(spacing))
-            .log_density(rows, nearest)
-            .mean()
-        )
+
+VarianceRule = Callable[[PolytopeMoments], np.ndarray]
+"""Function of the moments that returns the variances of the Gaussians, Float[p, d]."""
+
+
+def choose_spacing(
+    moments: PolytopeMoments,
+    held_out: np.ndarray | None = None,
+    rounding: np.ndarray | float = 0.0,
+) -> np.ndarray:
+    """Return the spacing between the means, Float[d], shrunk where that suits held-out rows.
+
+    ``held_out``: Float[m, d], None for no shrinkage; ``rounding``: see :func:`spacing_between`.
+    """
+    # A feature that is constant in all but a few training rows, such as a border pixel, forbids
+    # every other value, and one held-out row with another value lowers the density floor for all
+    # rows. So spacings shrunk towards their mean are tried too, and used if they make held-out rows
+    # more likely by a clear margin.
+    spacing = spacing_between(moments.mean, rounding)
+    if held_out is None:
+        return spacing
+    sample, likelihood = subsample(held_out), []
+    candidates = [_shrink(spacing, weight) for weight in SHRINKAGE_GRID]
+    for candidate in candidates:
+        gaussians = PolytopeGaussians(moments.mean, moments.shrink_variances(candidate))
+        nearest = NearestMean(moments.mean, np.sqrt(candidate))(sample)
+        likelihood.append(float(gaussians.log_density(sample, nearest).mean()))
+    return candidates[choose_shrinkage(likelihood)]
 
 
 def choose_shrinkage(likelihood: Sequence[float]) -> int:
@@ -237,49 +246,6 @@ def choose_shrinkage(likelihood: Sequence[float]) -> int:
     best, none = int(np.argmax(likelihood)), likelihood[0]
     least = _MIN_LIKELIHOOD_GAIN + _MIN_RELATIVE_GAIN * abs(none)
     return best if likelihood[best] > none + least else 0
-
-
-def polytope_moments(
-    X: np.ndarray,
-    polytopes: Polytopes,
-    held_out: np.ndarray | None = None,
-    rounding: np.ndarray | float = 0.0,
-) -> PolytopeMoments:
-    """Return the moments of rows Float[n, d] in each polytope; the mean is Eq. 9 of Dey et al.
-
-    ``held_out`` and ``rounding`` are those of :class:`PolytopeMoments`.
-    """
-    sizes = polytopes.sizes[:, None]
-    mean = polytopes.sum_by_polytope(X) / sizes
-    # What rounding left is added, so that the mean of equal rows is the row itself. Otherwise it
-    # would choose between two polytopes of equal rows.
-    mean += polytopes.sum_by_polytope(X - mean[polytopes.polytope_of_row]) / sizes
-    return PolytopeMoments(
-        polytopes.sizes,
-        mean,
-        polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / sizes,
-        held_out,
-        rounding=rounding,
-    )
-
-
-VarianceRule = Callable[[PolytopeMoments], np.ndarray]
-"""Function of the moments that returns the variances of the Gaussians, Float[p, d]."""
-
-
-def shrunk_variances(moments: PolytopeMoments) -> np.ndarray:
-    """Return variances shrunk towards the spacing between polytopes, Float[p, d].
-
-    Each polytope has one more row at that distance: (n_r·var_r + s²)/(n_r + 1), where s² is, by
-    feature, the spacing between neighbouring polytopes.
-
-    Notes
-    -----
-    Nearly all polytopes of a fully grown forest contain one row. Their variance by Eq. 10 is 1e-6,
-    and that of the few others is 10⁴ times larger. A single density floor then does not correspond
-    to a single distance.
-    """
-    return moments.shrink_variances(moments.spacing)
 
 
 @dataclass(frozen=True)
@@ -330,7 +296,7 @@ class LeftOutRows:
     Parameters
     ----------
     moments : PolytopeMoments
-        Moments of all rows, without held-out rows.
+        Moments of all rows.
     points : Float[n, d]
         The rows.
     polytope_of_row : Int[n]
@@ -338,8 +304,8 @@ class LeftOutRows:
 
     Attributes
     ----------
-    moments : PolytopeMoments
-        The moments with the spacing that was chosen by leave-one-out.
+    spacing : Float[d]
+        Spacing of all rows, with a shrinkage that is chosen by leave-one-out.
 
     Notes
     -----
@@ -360,11 +326,10 @@ class LeftOutRows:
 
     Examples
     --------
-    >>> from kdgraph.density.gaussians import polytope_moments
     >>> from kdgraph.geometry import polytopes_of
     >>> points, polytopes = np.array([[0.0], [1.0], [5.0]]), polytopes_of(np.arange(3)[:, None])
-    >>> left_out = LeftOutRows(polytope_moments(points, polytopes), points, np.arange(3))
-    >>> search = NearestMean(points, np.sqrt(left_out.moments.spacing))
+    >>> left_out = LeftOutRows(PolytopeMoments.of(points, polytopes), points, np.arange(3))
+    >>> search = NearestMean(points, np.sqrt(left_out.spacing))
     >>> left_out.log_density(search).round(2).tolist()  # of the means 1 and 5, 0 and 5, 0 and 1
     [-2.02, -2.22, -16.57]
     """
@@ -374,19 +339,18 @@ class LeftOutRows:
         own_mean, own_squares = rest_of_polytopes(points, polytope_of_row)
         self._rows, self._polytope = points[rows], polytope_of_row[rows]
         self._own_mean, self._own_squares = own_mean[rows], own_squares[rows]
-        self._n_others = moments.sizes[self._polytope] - 1
+        self._moments, self._n_others = moments, moments.sizes[self._polytope] - 1
         means, is_gone = moments.mean, self._n_others == 0
         self._is_exact = len(means) <= MAX_EXACT_POLYTOPES
         if self._is_exact:
-            spacing = moments.spacing
+            self.spacing = spacing_between(means)
             self._spacing = spacings_without(means, self._polytope, self._own_mean, is_gone)
         else:
             steps = NeighbourSteps.of(means)
-            spacing = steps.spacing
+            self.spacing = steps.spacing
             self._spacing = steps.spacings_without(np.where(is_gone, self._polytope, -1))
-        self.moments = replace(moments, given_spacing=spacing)
         weight = SHRINKAGE_GRID[choose_shrinkage(self._likelihoods())]
-        self.moments = replace(moments, given_spacing=_shrink(spacing, weight))
+        self.spacing = _shrink(self.spacing, weight)
         self._spacing = _shrink(self._spacing, weight)
 
     def _likelihoods(self) -> list[float]:
@@ -415,7 +379,7 @@ class LeftOutRows:
         two = search.nearest(self._rows, 2)
         other = np.where(two[:, 0] == self._polytope, two[:, 1], two[:, 0])
         to_own = np.where(self._n_others > 0, self._distance(self._own_mean), np.inf)
-        is_own = to_own < self._distance(self.moments.mean[other])
+        is_own = to_own < self._distance(self._moments.mean[other])
         return self._log_density_at(every, np.where(is_own, self._polytope, other), self._spacing)
 
     def _distance(self, means: np.ndarray) -> np.ndarray:
@@ -430,12 +394,12 @@ class LeftOutRows:
         spacing = _shrink(self._spacing[rows], weight)
         nearest = nearest_means_without(
             self._rows[rows],
-            self.moments.mean,
+            self._moments.mean,
             self._polytope[rows],
             self._own_mean[rows],
             self._n_others[rows] == 0,
             spacing,
-            _shrink(self.moments.spacing, weight),
+            _shrink(self.spacing, weight),
         )
         return self._log_density_at(rows, nearest, spacing)
 
@@ -443,7 +407,7 @@ class LeftOutRows:
         self, rows: np.ndarray, nearest: np.ndarray, spacing: np.ndarray
     ) -> np.ndarray:
         """Return log densities of some rows at a polytope of each, -inf at -1."""
-        is_own, moments = nearest == self._polytope[rows], self.moments
+        is_own, moments = nearest == self._polytope[rows], self._moments
         size = np.where(is_own, self._n_others[rows], moments.sizes[nearest])[:, None]
         mean = np.where(is_own[:, None], self._own_mean[rows], moments.mean[nearest])
         squares = np.where(

@@ -28,11 +28,12 @@ from kdgraph.density.class_counts import (
 from kdgraph.density.gaussians import (
     LeftOutRows,
     PolytopeGaussians,
+    PolytopeMoments,
     VarianceRule,
+    choose_spacing,
     left_out_positions,
     log_density_by_folds,
     neighbour_whitening,
-    polytope_moments,
 )
 from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of
 from kdgraph.smoothing.nearest_mean import MAX_MEANS_IN_PRODUCT, NearestMean
@@ -45,6 +46,8 @@ between polytopes. "whitened": the same along the axes of
 the Gaussians then have these axes too.
 """
 
+
+_WITH_UNIT = "scaled", "whitened"
 
 MaxPolytopes = int | float | Literal["auto"] | None
 """Parameter ``max_polytopes`` of estimators, see :meth:`GraphLimits.of`."""
@@ -139,9 +142,10 @@ class KernelDensityGraph:
     labels : Float[n, K] or None
         Weight of each row in the column of its class. None for a graph of the density alone, which
         has no class masses.
-    variance : callable
+    variance : callable or None, default=None
         Rule for the variances of the Gaussians, see
-        :data:`~kdgraph.density.gaussians.VarianceRule`.
+        :data:`~kdgraph.density.gaussians.VarianceRule`. None for variances that are shrunk towards
+        the spacing between polytopes.
     n_train : int, default=None
         Rows beyond this number contribute their class mass, but have no Gaussian and so are never
         in the nearest polytope. None for all rows.
@@ -151,7 +155,7 @@ class KernelDensityGraph:
         Maximum numbers of polytopes, Gaussians and rows whose classes are counted.
     held_out : Float[m, d], default=None
         Points that choose the shrinkage of the spacing between polytopes, see
-        :class:`~kdgraph.density.gaussians.PolytopeMoments`.
+        :func:`~kdgraph.density.gaussians.choose_spacing`.
     leave_one_out : bool, default=False
         Compute the density of training rows without themselves, by which "scaled" distances choose
         this shrinkage too, instead of on ``held_out``.
@@ -179,13 +183,10 @@ class KernelDensityGraph:
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from kdgraph.density.gaussians import shrunk_variances
     >>> from kdgraph.geometry import partition_of
     >>> X, y = make_moons(200, noise=0.1, random_state=0)
     >>> partition = partition_of(RandomForestClassifier(20, random_state=0).fit(X, y))
-    >>> graph = KernelDensityGraph(
-    ...     partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance="scaled"
-    ... )
+    >>> graph = KernelDensityGraph(partition, partition.locate(X), np.eye(2)[y], distance="scaled")
     >>> inside, outside = graph.log_density([[0.0, 1.0], [50.0, 50.0]])
     >>> bool(inside > outside)
     True
@@ -195,9 +196,9 @@ class KernelDensityGraph:
         self,
         partition: Partition,
         locations: Locations,
-        labels: np.ndarray | None,
-        variance: VarianceRule,
+        labels: np.ndarray | None = None,
         *,
+        variance: VarianceRule | None = None,
         n_train: int | None = None,
         distance: PolytopeDistance = "geodesic",
         limits: GraphLimits = NO_LIMITS,
@@ -207,7 +208,7 @@ class KernelDensityGraph:
         # Polytopes are numbered by first appearance, and training rows come first. The first
         # polytopes are therefore those with training rows; only these have Gaussians and can be
         # nearest. The others only add class mass to their neighbours.
-        self.partition = partition
+        self.partition, self.distance = partition, distance
         n_train = len(locations) if n_train is None else n_train
         self.fill_values = _fill_values(partition, locations.points[:n_train])
         all_points = self._fill_missing(locations.points)
@@ -217,20 +218,10 @@ class KernelDensityGraph:
         self.polytopes = all_polytopes.head(n_train)
         points = all_points[:n_train]
         self.whitening = neighbour_whitening(points) if distance == "whitened" else None
-        coordinates = self.to_coordinates(points)
-        cells = self.polytopes
-        if distance != "geodesic":
-            cells = merge_polytopes(cells, coordinates, n_train, limits.max_gaussians)
-        moments = polytope_moments(
-            coordinates,
-            cells,
-            None if held_out is None else self.to_coordinates(held_out),
-            0.0 if self.whitening is None else self.whitening.rounding(points),
-        )
-        self.floor_log_density, left_out = np.empty(0), None
-        if leave_one_out and distance == "scaled":
-            left_out = LeftOutRows(moments, points, cells.polytope_of_row)
-            moments = left_out.moments
+        left_out = self._fit_gaussians(points, variance, limits, held_out, leave_one_out)
+        self.floor_log_density = np.empty(0)
+        if left_out is not None and self._nearest_mean is not None:
+            self.floor_log_density = left_out.log_density(self._nearest_mean)
         elif leave_one_out:
 
             def graph_outside(others: np.ndarray, fold: np.ndarray) -> KernelDensityGraph:
@@ -238,50 +229,68 @@ class KernelDensityGraph:
                     partition,
                     locations[others],
                     None if labels is None else labels[others],
-                    variance,
+                    variance=variance,
                     distance=distance,
                     limits=limits,
                     held_out=points[fold],
                 )
 
             self.floor_log_density = log_density_by_folds(graph_outside, locations[:n_train])
-        self.spacing = moments.spacing if distance in ("scaled", "whitened") else None
-        self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
-        scale = 1.0 if self.spacing is None else np.sqrt(self.spacing)
-        self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, scale)
-        if left_out is not None:
-            assert self._nearest_mean is not None
-            self.floor_log_density = left_out.log_density(self._nearest_mean)
-        # Distances to means need nothing of the rows.
         self.counts: ClassCounts | None = None
-        if labels is None and distance != "geodesic":
-            return
-        class_rows = None
-        if distance != "geodesic":
-            class_rows = limits.choose_class_rows(partition, locations.codes)
-        self.counts = PolytopeCounts(
-            partition,
-            locations.codes,
-            np.ones((len(locations), 1)) if labels is None else labels,
-            all_polytopes,
-            len(self.polytopes),
-            class_rows,
+        if labels is not None or distance == "geodesic":
+            # Distances to means need nothing of the rows, geodesic ones the index of the counts.
+            self.counts = PolytopeCounts(
+                partition,
+                locations.codes,
+                np.ones((len(locations), 1)) if labels is None else labels,
+                all_polytopes,
+                len(self.polytopes),
+                None
+                if distance == "geodesic"
+                else limits.choose_class_rows(partition, locations.codes),
+            )
+
+    def _fit_gaussians(
+        self,
+        points: np.ndarray,
+        variance: VarianceRule | None,
+        limits: GraphLimits,
+        held_out: np.ndarray | None,
+        leave_one_out: bool,
+    ) -> LeftOutRows | None:
+        """Fit Gaussians and spacing to training rows; return what is left without each of them."""
+        coordinates, cells = self.to_coordinates(points), self.polytopes
+        if self.distance != "geodesic":
+            cells = merge_polytopes(cells, coordinates, len(points), limits.max_gaussians)
+        moments, has_unit = PolytopeMoments.of(coordinates, cells), self.distance in _WITH_UNIT
+        left_out, spacing = None, None
+        if leave_one_out and self.distance == "scaled":
+            left_out = LeftOutRows(moments, points, cells.polytope_of_row)
+            spacing = left_out.spacing
+        elif variance is None or has_unit:
+            spacing = choose_spacing(
+                moments,
+                None if held_out is None else self.to_coordinates(held_out),
+                0.0 if self.whitening is None else self.whitening.rounding(points),
+            )
+        self.spacing = spacing if has_unit else None
+        if variance is None:
+            assert spacing is not None
+            variances = moments.shrink_variances(spacing)
+        else:
+            variances = variance(moments)
+        self.gaussians = PolytopeGaussians(moments.mean, variances)
+        scale = 1.0 if self.spacing is None else np.sqrt(self.spacing)
+        self._nearest_mean = (
+            None if self.distance == "geodesic" else NearestMean(moments.mean, scale)
         )
+        return left_out
 
     def with_counts(self, counts: ClassCounts) -> KernelDensityGraph:
         """Return the graph with other counts of classes."""
         graph = copy(self)
         graph.counts = counts
         return graph
-
-    @property
-    def distance(self) -> PolytopeDistance:
-        """Distance by which the nearest polytope is found."""
-        if self._nearest_mean is None:
-            return "geodesic"
-        if self.whitening is not None:
-            return "whitened"
-        return "euclidean" if self.spacing is None else "scaled"
 
     def query(self, locations: Locations, exponents: np.ndarray) -> QueryResult:
         """Return class masses around rows, weighted by K^exponent, and their nearest polytopes.

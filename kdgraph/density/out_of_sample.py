@@ -27,7 +27,6 @@ import numpy as np
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.density.class_counts import OutOfBagCounts, PolytopeCounts, draw_rows
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import (
     GraphLimits,
     KernelDensityGraph,
@@ -196,7 +195,6 @@ class HeldOutRows:
             partition,
             locations,
             labels,
-            shrunk_variances,
             n_train=len(train),
             distance=distance,
             limits=GraphLimits.of(max_polytopes),
@@ -287,8 +285,6 @@ class OutOfBagRows:
         graph = KernelDensityGraph(
             partition,
             locations,
-            None,
-            shrunk_variances,
             distance=distance,
             limits=limits,
             leave_one_out=True,

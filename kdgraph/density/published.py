@@ -232,7 +232,7 @@ class PublishedClassifier(GraphClassifier):
             partition,
             locations,
             train.one_hot(len(self.prior_)),
-            self._variances,
+            variance=self._variances,
             distance=self.distance,
             limits=GraphLimits(max_polytopes=self.max_polytopes),
         )

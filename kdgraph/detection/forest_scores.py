@@ -17,7 +17,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.base.rows import apply_in_blocks
 from kdgraph.base.training_rows import NoOutOfBagRows, out_of_bag_rows
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
@@ -140,8 +139,6 @@ class ForestScores:
         self.graph = KernelDensityGraph(
             partition,
             locations,
-            None,
-            shrunk_variances,
             distance="whitened",
             limits=GraphLimits.of("auto"),
             leave_one_out=in_bag is not None,

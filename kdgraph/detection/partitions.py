@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.base.rows import apply_in_blocks
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (
@@ -587,7 +586,6 @@ class GraphDensity(PartitionDetector):
             partition,
             partition.locate(train.X, with_proba=False),
             None,
-            shrunk_variances,
             distance=self.distance,
             limits=GraphLimits.of(self.max_polytopes),
             held_out=None if leaves_out else partition.embed(calibration.X),

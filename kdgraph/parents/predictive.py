@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base.rows import allows_missing
+from kdgraph.base.validation import allows_missing
 from kdgraph.distributions import (
     Distribution,
     Normal,

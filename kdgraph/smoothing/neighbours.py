@@ -176,14 +176,12 @@ class NeighbourSearch:
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
         width = len(self) if issparse(self.X) else k
-        results = [
-            self._search_block(at[block], k, 0.0 if exact else self.eps)
-            for block in blocks_of(at.shape[0], width)
-        ]
-        if not results:
-            return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
-        distances, rows = zip(*results, strict=True)
-        return np.concatenate(distances), np.concatenate(rows)
+        distance, rows = np.empty((at.shape[0], k)), np.empty((at.shape[0], k), dtype=np.intp)
+        for block in blocks_of(at.shape[0], width):
+            distance[block], rows[block] = self._search_block(
+                at[block], k, 0.0 if exact else self.eps
+            )
+        return distance, rows
 
     def count_within(self, at: Any, radius: float) -> np.ndarray:
         """Return the number of rows within ``radius`` of each query point, Int[m]."""
@@ -329,7 +327,8 @@ def blocks_of(m: int, width: int) -> Iterator[slice]:
         At least one point.
     """
     step = max(BLOCK_SIZE // max(width, 1), 1)
-    yield from (slice(first, first + step) for first in range(0, m, step))
+    for first in range(0, m, step):
+        yield slice(first, first + step)
 
 
 def nearest_of_candidates(

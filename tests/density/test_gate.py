@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 
 from kdgraph import DensityGate
 from kdgraph.calibration import ScoreMap
-from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.errors import DataError
 from kdgraph.geometry import partition_of
@@ -118,9 +117,7 @@ def test_max_mean_shift_bounds_the_mean_shift(rows, isotonic, max_mean_shift):
 def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
     X, y, *_ = rows
     partition = partition_of(isotonic)
-    graph = KernelDensityGraph(
-        partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance="scaled"
-    )
+    graph = KernelDensityGraph(partition, partition.locate(X), np.eye(2)[y], distance="scaled")
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {
         "n_polytopes": len(graph.polytopes),

@@ -14,16 +14,14 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.density.gaussians import (
     PolytopeGaussians,
-    polytope_moments,
-    shrunk_variances,
+    PolytopeMoments,
+    choose_spacing,
 )
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.published import printed_variances, published_variances
 from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.geometry import partition_of, polytopes_of
 from kdgraph.smoothing.nearest_mean import NearestMean
-
-RULES = [shrunk_variances, printed_variances, published_variances]
 
 
 def make_polytopes(n: int = 60, d: int = 3, seed: int = 0):
@@ -43,8 +41,15 @@ def moments_by_loops(X, polytopes):
     )
 
 
+def shrunk_variances(moments):
+    return moments.shrink_variances(choose_spacing(moments))
+
+
+RULES = [shrunk_variances, printed_variances, published_variances]
+
+
 def fit_gaussians(X, polytopes, rule):
-    moments = polytope_moments(X, polytopes)
+    moments = PolytopeMoments.of(X, polytopes)
     return PolytopeGaussians(moments.mean, rule(moments))
 
 
@@ -61,7 +66,7 @@ def squared_spacing(mean):
 
 def test_mean_of_equal_rows_is_the_row_itself():
     """The sum of eleven times 0.3, divided by eleven, is not 0.3."""
-    moments = polytope_moments(np.full((14, 1), 0.3), polytopes_of(np.arange(14)[:, None] // 11))
+    moments = PolytopeMoments.of(np.full((14, 1), 0.3), polytopes_of(np.arange(14)[:, None] // 11))
     assert moments.mean.tolist() == [[0.3], [0.3]]
 
 
@@ -205,12 +210,11 @@ def test_held_out_rows_choose_spacing_of_nearly_constant_features():
     X[:, 2], held_out[:, 2] = 0, 0
     X[0, 2] = 1e-3  # one row in 400 sets the feature's scale; a held-out row far exceeds it
     single_row_polytopes = polytopes_of(np.arange(400)[:, None])
-    plain_spacing = polytope_moments(X, single_row_polytopes).spacing
-    assert np.array_equal(
-        polytope_moments(X, single_row_polytopes, held_out).spacing, plain_spacing
-    )
+    moments = PolytopeMoments.of(X, single_row_polytopes)
+    plain_spacing = choose_spacing(moments)
+    assert np.array_equal(choose_spacing(moments, held_out), plain_spacing)
     held_out[0, 2] = 1.0
-    chosen_spacing = polytope_moments(X, single_row_polytopes, held_out).spacing
+    chosen_spacing = choose_spacing(moments, held_out)
     assert chosen_spacing[2] > 100 * plain_spacing[2]
     expected = [
         (1 - weight) * plain_spacing + weight * plain_spacing.mean() for weight in (0.01, 0.1, 1.0)
@@ -233,7 +237,6 @@ def test_an_axis_on_which_features_cancel_is_no_feature(copies):
         partition,
         partition.locate(with_copies(X)),
         np.eye(2)[y],
-        shrunk_variances,
         distance="whitened",
     )
     assert graph.spacing.min() > 1e-6 * graph.spacing.max()

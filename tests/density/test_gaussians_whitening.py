@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.gaussians import neighbour_whitening, shrunk_variances
+from kdgraph.density.gaussians import neighbour_whitening
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import auroc
@@ -93,9 +93,7 @@ def test_whitening_cancels_units_of_features():
 
 def fit_graph(X: np.ndarray, y: np.ndarray, distance: PolytopeDistance) -> KernelDensityGraph:
     partition = partition_of(ExtraTreesClassifier(20, random_state=0).fit(X, y))
-    return KernelDensityGraph(
-        partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance=distance
-    )
+    return KernelDensityGraph(partition, partition.locate(X), np.eye(2)[y], distance=distance)
 
 
 def test_whitened_density_integrates_over_the_original_features():

@@ -7,7 +7,6 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kdgraph.density import KernelDensityGraph
-from kdgraph.density.gaussians import shrunk_variances
 
 ROUNDING = 1e-11  # sums of at most 230 terms
 
@@ -31,7 +30,6 @@ def graph(problem, problem_locations):
         problem.partition,
         problem_locations[0],
         problem.train.one_hot(len(problem.prior)),
-        shrunk_variances,
     )
 
 
@@ -69,7 +67,6 @@ def test_euclidean_distance_uses_means(problem, problem_locations):
         problem.partition,
         train,
         problem.train.one_hot(len(problem.prior)),
-        shrunk_variances,
         distance="euclidean",
     )
     assert graph.distance == "euclidean"
@@ -89,7 +86,6 @@ def test_rows_beyond_n_train_add_mass_but_no_gaussian(problem, problem_locations
         problem.partition,
         problem.partition.locate(everyone.X),
         everyone.one_hot(n_classes),
-        shrunk_variances,
         n_train=len(problem.train),
     )
     assert np.array_equal(larger_graph.gaussians.means, graph.gaussians.means)
@@ -116,7 +112,6 @@ def test_duplicated_rows_double_masses_and_keep_means(problem, problem_locations
         problem.partition,
         train[doubled_rows],
         problem.train[doubled_rows].one_hot(len(problem.prior)),
-        shrunk_variances,
     )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)

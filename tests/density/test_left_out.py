@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdgraph.density.gaussians import (
     MAX_EXACT_POLYTOPES,
     LeftOutRows,
-    polytope_moments,
+    PolytopeMoments,
     rest_of_polytopes,
 )
 from kdgraph.geometry import polytopes_of
@@ -82,10 +82,10 @@ def log_densities_by_refits(points, polytope_of_row) -> tuple[float, np.ndarray]
 def left_out_rows(points, polytope_of_row) -> tuple[np.ndarray, np.ndarray]:
     """Return the spacing that was chosen, and the log densities."""
     polytopes = polytopes_of(polytope_of_row[:, None])
-    moments = polytope_moments(points, polytopes)
+    moments = PolytopeMoments.of(points, polytopes)
     left_out = LeftOutRows(moments, points, polytopes.polytope_of_row)
-    search = NearestMean(moments.mean, np.sqrt(left_out.moments.spacing))
-    return left_out.moments.spacing, left_out.log_density(search)
+    search = NearestMean(moments.mean, np.sqrt(left_out.spacing))
+    return left_out.spacing, left_out.log_density(search)
 
 
 def check_against_refits(points, polytope_of_row) -> None:

@@ -21,9 +21,6 @@ from kdgraph.base.out_of_sample import OutOfBag
 from kdgraph.calibration import MatrixScaling
 from kdgraph.density import equations
 from kdgraph.density.class_counts import OutOfBagCounts, draw_rows
-from kdgraph.density.gaussians import (
-    shrunk_variances,
-)
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
@@ -181,7 +178,6 @@ def test_densities_of_left_out_rows_are_lower_than_in_sample(distance):
         partition,
         partition.locate(X),
         np.eye(2)[Y],
-        shrunk_variances,
         distance=distance,
         leave_one_out=True,
     )

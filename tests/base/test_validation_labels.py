@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import KernelDensityForest
-from kdgraph.base.labels import plain_labels
+from kdgraph.base.validation import plain_labels
 
 WHOLE_NUMBERS = {"int64": ["Int64", "int64[pyarrow]"], "uint64": ["UInt64", "uint64[pyarrow]"]}
 

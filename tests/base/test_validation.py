@@ -21,12 +21,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base.rows import (
-    accepts_dataframe,
-    allows_missing,
-    has_transformer_steps,
-    sample_weight_kwargs,
-)
+from kdgraph.base.posthoc import sample_weight_kwargs
+from kdgraph.base.validation import accepts_dataframe, allows_missing, has_transformer_steps
 from kdgraph.calibration import ScoreMap
 from kdgraph.parents import column_encoder
 

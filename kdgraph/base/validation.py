@@ -1,0 +1,395 @@
+"""Base class of estimators around another one, and the rows and labels that they accept.
+
+A :class:`MetaEstimator` accepts the rows that its parent accepts: missing values, data frames,
+columns of categories. The tags of scikit-learn give this for single estimators, but not for
+pipelines, so that the functions of this module find it out. Original to kdgraph; the checks are
+those of scikit-learn's ``validate_data``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import (
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from kdgraph.base.frozen import (
+    TREE_MODELS,
+    check_is_estimator,
+    check_parameters_are_instances,
+    missing_method_advice,
+    unwrap_frozen,
+)
+from kdgraph.base.precision import check_single_precision, uses_single_precision
+from kdgraph.base.rows import has_missing, is_dataframe
+from kdgraph.parameters import RequiredPartition
+from kdgraph.wording import reads_as_number
+
+IMPUTATION_ADVICE = (
+    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
+    " RandomForestClassifier())"
+)
+"""End of the error messages about missing values."""
+
+
+@dataclass(eq=False, repr=False)
+class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Base class of estimators around another one, their parent, whose rows they accept.
+
+    Rows are Float[n, d], images Float[n, c, h, w] or a data frame. A data frame is passed on
+    unchanged to a parent that consists of other estimators, such as a pipeline, or is frozen and
+    was fitted on a data frame. Rows may have missing values if the parent takes them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The parent.
+    """
+
+    estimator: Any
+
+    required_method: ClassVar[str | None] = None
+    """Method that the parent must have, if any."""
+    required_partition: ClassVar[RequiredPartition | None] = None
+    """Kind of partition that the parent must have, if not every one is suitable."""
+    _numeric_targets: ClassVar[bool] = False
+
+    def _default_estimator(self) -> Any:
+        """Return the parent to fit; a subclass may replace None by a default."""
+        if self.estimator is None:
+            raise ValueError(f"{type(self).__name__} needs an estimator, got None")
+        return self.estimator
+
+    def _distance_estimator(self) -> Any:
+        """Return the estimator in whose feature space distances are measured, or None.
+
+        Features must be finite in that space.
+        """
+        return None
+
+    def _needs_labels(self) -> bool:
+        """Return whether ``fit`` requires y."""
+        return True
+
+    def _check_parent(self) -> Any:
+        """Return the parent to fit, and raise an error if it lacks the required method."""
+        check_parameters_are_instances(self)
+        parent, method = self._default_estimator(), self.required_method
+        if parent is not None:
+            check_is_estimator(parent, type(self).__name__)
+        if method is not None and not self._supports(parent, method):
+            advice = missing_method_advice(parent, method)
+            raise TypeError(
+                f"{type(self).__name__} needs an estimator with {method}, got"
+                f" {type(unwrap_frozen(parent)).__name__}{advice}"
+            )
+        return parent
+
+    def _supports(self, parent: Any, method: str) -> bool:
+        """Return whether ``parent``, fitted or not, has the method."""
+        return hasattr(parent, method)
+
+    def _validate_X(self, X: Any) -> Any:
+        """Return validated rows of a fitted estimator."""
+        check_is_fitted(self)
+        return self._validate_rows(X)[0]
+
+    def _validate_rows(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
+        """Return X, and y if passed, validated as by scikit-learn.
+
+        A data frame that the parent can read is returned unchanged, and the parent validates it.
+        """
+        parent, distance_estimator = self._default_estimator(), self._distance_estimator()
+        readers = [reader for reader in (parent, distance_estimator) if reader is not None]
+        # Distances need finite features, unless a pipeline imputes them before they are measured.
+        measures_raw_features = distance_estimator is not None and not has_transformer_steps(
+            distance_estimator
+        )
+        # What an estimator takes is found in its tags and parameters, which some libraries copy at
+        # each access: as long as the prediction of a row. Numbers need none of it.
+        are_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
+        if not are_numbers:
+            # Meta-estimators may contain an encoder and check their columns themselves.
+            checked_readers = [reader for reader in readers if not is_meta_estimator(reader)]
+            for reader in checked_readers or ([] if readers else [self]):
+                check_numeric_columns(X, reader, accepts_categories=accepts_categories(reader))
+        is_frame = is_dataframe(X)
+        has_readable_categories = (
+            is_frame
+            and has_category_columns(X)
+            and any(accepts_categories(reader) for reader in readers)
+        )
+        if is_frame and (
+            has_readable_categories or any(accepts_dataframe(reader) for reader in readers)
+        ):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            may_miss = not are_numbers or has_missing(X)
+            allows = may_miss and (measures_raw_features or allows_missing(parent))
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype="numeric",
+                allow_nd=_are_images(X),
+                ensure_all_finite="allow-nan" if allows else True,
+            )
+        # Rows to predict may be farther away, and get finite numbers.
+        reads_rows = reset and parent is not None and not has_transformer_steps(parent)
+        if reads_rows and uses_single_precision(parent):
+            check_single_precision(X, type(unwrap_frozen(parent)).__name__)
+        if measures_raw_features and has_missing(X):
+            raise ValueError(
+                f"Input X contains NaN, and {type(self).__name__} measures distances;"
+                f" {IMPUTATION_ADVICE}"
+            )
+        return (X, *(self._validate_targets(X, targets) for targets in y))
+
+    def _validate_targets(self, X: Any, y: Any) -> Any:
+        """Return validated y, or None if there is none and none is required."""
+        if y is None:
+            if self._needs_labels():
+                raise ValueError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None"
+                )
+            return None
+        y = _check_y(plain_labels(y), y_numeric=self._numeric_targets, estimator=self)
+        check_consistent_length(X, y)
+        return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
+
+    def __sklearn_tags__(self):
+        """Return the tags; missing values are allowed if the parent and distances allow them."""
+        tags, distance_estimator = super().__sklearn_tags__(), self._distance_estimator()
+        tags.input_tags.allow_nan = allows_missing(self.estimator) and (
+            distance_estimator is None or has_transformer_steps(distance_estimator)
+        )
+        tags.target_tags.required = self._needs_labels()
+        return tags
+
+
+def _are_images(X: Any) -> bool:
+    """Return whether X is Float[n, c, h, w].
+
+    scikit-learn's validation refuses all other arrays that are not matrices.
+    """
+    return getattr(X, "ndim", 2) == 4
+
+
+def is_meta_estimator(estimator: Any) -> bool:
+    """Return whether some parameters of the estimator are estimators, as those of pipelines are.
+
+    An estimator that ``transforms_rows``, such as a model with its own preprocessing, counts too.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return is_meta_estimator(estimator.estimator)
+    if getattr(estimator, "transforms_rows", False):
+        return True
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        return False
+    return any(hasattr(value, "get_params") for value in estimator.get_params().values())
+
+
+def allows_missing(estimator: Any) -> bool:
+    """Return whether X with NaN may be passed to the estimator.
+
+    It may if a tag of the estimator allows it, or if the estimator consists of others, which refuse
+    missing values themselves if they must.
+    """
+    # FrozenEstimator copies the tags of the estimator in it, which takes as long as a prediction.
+    inner = unwrap_frozen(estimator)
+    if hasattr(inner, "__sklearn_tags__") and not isinstance(inner, type):
+        tags = inner.__sklearn_tags__()
+        if tags.input_tags.allow_nan or tags.no_validation:
+            return True
+    return is_meta_estimator(estimator)
+
+
+def accepts_dataframe(estimator: Any) -> bool:
+    """Return whether a data frame should be passed to the estimator without conversion.
+
+    It should if the estimator consists of others, or is frozen and was fitted on named columns.
+    """
+    return (
+        hasattr(estimator, "feature_names_in_")
+        if isinstance(estimator, FrozenEstimator)
+        else is_meta_estimator(estimator)
+    )
+
+
+def accepts_categories(estimator: Any) -> bool:
+    """Return whether the estimator takes columns of pandas' category type from a data frame.
+
+    The histogram gradient boosting models of scikit-learn do, LightGBM, XGBoost if
+    ``enable_categorical``, and CatBoost if its ``cat_features`` are named.
+    """
+    inner = unwrap_frozen(estimator)
+    library = type(inner).__module__.partition(".")[0]
+    if library in ("lightgbm", "xgboost", "catboost"):
+        options = inner.get_params() if hasattr(inner, "get_params") else {}
+        key = {"xgboost": "enable_categorical", "catboost": "cat_features"}.get(library)
+        return key is None or bool(options.get(key))
+    categorical_features = getattr(inner, "categorical_features", None)
+    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
+
+
+def has_category_columns(X: Any) -> bool:
+    """Return whether a column of the data frame X is of pandas' category type."""
+    return any(str(dtype) == "category" for dtype in X.dtypes)
+
+
+def has_transformer_steps(estimator: Any) -> bool:
+    """Return whether the estimator transforms its rows, as pipelines do, also inside of wrappers.
+
+    Estimators of other classes state it by an attribute ``transforms_rows``.
+    """
+    if isinstance(estimator, Pipeline):
+        return len(estimator.steps) > 1
+    if getattr(estimator, "transforms_rows", False):
+        return True
+    inner = getattr(estimator, "estimator", None)
+    return inner is not None and has_transformer_steps(inner)
+
+
+def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
+    """Refuse columns that are not numeric, for an estimator that takes only numbers.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray of shape [n, d]
+        Data frame of pandas, or array of text or objects. Other arrays are not checked.
+    estimator : estimator
+        The estimator to fit on X, which the error names.
+    accepts_categories : bool, default=False
+        Allow columns of pandas' category type.
+
+    Raises
+    ------
+    ValueError
+        If a column contains text or categories (the message contains an encoder), or dates or
+        durations.
+    """
+    if is_dataframe(X):
+        # scikit-learn itself refuses duplicate names, with a good message.
+        if X.columns.has_duplicates or X.ndim != 2:
+            return
+        columns = ((repr(name), name, X[name]) for name in X.columns)
+    elif getattr(X, "ndim", 0) == 2 and getattr(X.dtype, "kind", "") in "OUS":
+        columns = ((str(position), position, X[:, position]) for position in range(X.shape[1]))
+    else:
+        return
+    texts = {}
+    for label, name, column in columns:
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "mM" or str(column.dtype).startswith("period"):
+            example = (
+                f"X.assign({name}=X[{name!r}].astype('int64'))"
+                if str(name).isidentifier()
+                else "X[name].astype('int64')"
+            )
+            raise ValueError(
+                f"column {label} holds dates or durations, and {_class_name(estimator)} takes"
+                f" numbers; make it a number, as in {example}"
+            )
+        is_text = kind in "OUS" and not (accepts_categories and str(column.dtype) == "category")
+        if is_text and (text := _first_text(column)) is not None:
+            texts[name] = label, text
+    if texts:
+        label, text = next(iter(texts.values()))
+        raise ValueError(
+            f"could not convert string to float: {text!r} in column {label};"
+            f" {_class_name(estimator)} takes numbers, put an encoder into the pipeline, as in"
+            f" {_encoded_model(estimator, list(texts))}"
+        )
+
+
+def _first_text(column: Any) -> str | None:
+    """Return the first text that is not a number; scikit-learn checks other objects."""
+    values = np.asarray(column, dtype=object).tolist()
+    return next(
+        (value for value in values if isinstance(value, str) and not reads_as_number(value)), None
+    )
+
+
+def _encoded_model(estimator: Any, columns: list[Any]) -> str:
+    """Return a program of the estimator behind the encoder that ``kdg run`` puts in front of it.
+
+    That is ordinal for trees, whose splits along an axis can separate any set of categories, and
+    one-hot for others.
+    """
+    is_tree = isinstance(unwrap_frozen(estimator), TREE_MODELS)
+    encoder = (
+        "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1,"
+        " encoded_missing_value=-2)"
+        if is_tree
+        else "OneHotEncoder(handle_unknown='ignore')"
+    )
+    return (
+        f"make_pipeline(make_column_transformer(({encoder}, {columns!r}),"
+        f" remainder='passthrough'), {_class_name(estimator)}())"
+    )
+
+
+def _class_name(estimator: Any) -> str:
+    """Return the class name of the estimator inside ``FrozenEstimator``."""
+    return type(unwrap_frozen(estimator)).__name__
+
+
+def plain_labels(y: Any) -> Any:
+    """Return labels in NumPy's own type of their values, without missing ones.
+
+    Parameters
+    ----------
+    y : array or Series of shape [n]
+        Labels or targets before validation. Whole numbers and truth values of pandas' nullable and
+        Arrow types stay what they are, which a cast through float64 would not keep: it merges whole
+        numbers beyond 2⁵³.
+
+    Returns
+    -------
+    array or Series
+        ``y`` itself if NumPy has its type.
+
+    Raises
+    ------
+    ValueError
+        For missing labels, and labels of several types, which have no order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> plain_labels(pd.Series([2**53, 2**53 + 1], dtype="Int64"))
+    array([9007199254740992, 9007199254740993])
+    """
+    if getattr(y, "ndim", 1) != 1:
+        return y
+    dtype = getattr(y, "dtype", None)
+    is_object = str(dtype) == "object"
+    values = np.asarray(y, dtype=object).tolist() if is_object else []
+    n_missing = sum(value is None for value in values)
+    if not is_object and hasattr(y, "isna"):
+        n_missing = int(y.isna().sum())
+    if n_missing:
+        raise ValueError(
+            f"{n_missing} of {len(y)} labels in y are missing; leave out the rows without a label"
+        )
+    types = {
+        "str" if isinstance(value, str) else "number"
+        for value in values
+        if isinstance(value, str | int | float)
+    }
+    if len(types) > 1 and not any(isinstance(value, float) and value != value for value in values):
+        raise ValueError(
+            "labels must be of one type, y has text and numbers; make all of them text,"
+            " y.astype(str)"
+        )
+    numpy_dtype = getattr(dtype, "numpy_dtype", None)
+    return y if numpy_dtype is None else y.to_numpy(dtype=numpy_dtype)
