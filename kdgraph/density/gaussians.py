@@ -349,15 +349,13 @@ class LeftOutRows:
             steps = NeighbourSteps.of(means)
             self.spacing = steps.spacing
             self._spacing = steps.spacings_without(np.where(is_gone, self._polytope, -1))
-        weight = SHRINKAGE_GRID[choose_shrinkage(self._likelihoods())]
+        some, likelihood = np.arange(0, len(rows), -(-len(rows) // _MAX_CHOOSING_ROWS)), []
+        for weight in SHRINKAGE_GRID:
+            log_density = self._log_density(some, weight)
+            likelihood.append(float(log_density[np.isfinite(log_density)].sum()) / len(some))
+        weight = SHRINKAGE_GRID[choose_shrinkage(likelihood)]
         self.spacing = _shrink(self.spacing, weight)
         self._spacing = _shrink(self._spacing, weight)
-
-    def _likelihoods(self) -> list[float]:
-        """Return the mean log likelihood of some rows at each weight of the shrinkage."""
-        rows = np.arange(0, len(self._rows), -(-len(self._rows) // _MAX_CHOOSING_ROWS))
-        log_densities = [self._log_density(rows, weight) for weight in SHRINKAGE_GRID]
-        return [float(values[np.isfinite(values)].sum()) / len(rows) for values in log_densities]
 
     def log_density(self, search: NearestMean) -> np.ndarray:
         """Return the log densities of the rows at :func:`left_out_positions`, Float[m].
