@@ -41,12 +41,12 @@ def hold_rows_out(
 
     Notes
     -----
-    Original to kdgraph. The draw is that of scikit-learn's ``train_test_split``, where each class
-    has a row on both sides; a class of one row is in the fit. With more classes than rows to hold
-    out, classes give their rows in turn, by the fraction of their rows that they have given, and
-    each keeps one. For 100 classes of two to four rows, and parents behind temperature scaling or a
-    density gate, NLL on new rows was about that of a row held out of every class, or lower; it was
-    higher where all rows but one of each class were drawn alike.
+    The draw is that of scikit-learn's ``train_test_split``, where each class has a row on both
+    sides; a class of one row is in the fit. With more classes than rows to hold out, classes give
+    their rows in turn, by the fraction of their rows that they have given, and each keeps one. For
+    100 classes of two to four rows, and parents behind temperature scaling or a density gate, NLL
+    on new rows was about that of a row held out of every class, or lower; it was higher where all
+    rows but one of each class were drawn alike.
 
     Examples
     --------

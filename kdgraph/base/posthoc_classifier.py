@@ -103,10 +103,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     prior_ : Float[K]
         Class frequencies of the training rows.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression

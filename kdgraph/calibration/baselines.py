@@ -284,8 +284,8 @@ def apply_score_map(maps: CalibratedClassifierCV, scores: np.ndarray) -> np.ndar
 
     Notes
     -----
-    Original to kdgraph. As in scikit-learn, the scores of each class are mapped against the rest
-    and divided by their sum; a row of zeros gets equal probabilities.
+    As in scikit-learn, the scores of each class are mapped against the rest and divided by their
+    sum; a row of zeros gets equal probabilities.
 
     Examples
     --------

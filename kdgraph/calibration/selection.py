@@ -72,10 +72,6 @@ class CrossValidatedChoice:
         they are the same, None without a default.
     nll_ : dict of str to float
         Cross-validated loss of each candidate, a mean over rows.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     _: KW_ONLY
@@ -210,10 +206,10 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
 
     Notes
     -----
-    Original to kdgraph. With fewer than ``min_rows`` rows isotonic regression is not compared: it
-    gives a class the probability 0 below its lowest row. Behind forests on 12 tables, with 20 and
-    40 calibration rows, a choice that included it raised the NLL by up to .81 and .59 against the
-    parent; without it the largest loss was .07.
+    With fewer than ``min_rows`` rows isotonic regression is not compared: it gives a class the
+    probability 0 below its lowest row. Behind forests on 12 tables, with 20 and 40 calibration
+    rows, a choice that included it raised the NLL by up to .81 and .59 against the parent; without
+    it the largest loss was .07.
 
     Examples
     --------

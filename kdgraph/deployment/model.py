@@ -74,8 +74,8 @@ class DeployedModel:
 
     Notes
     -----
-    Original to kdgraph. Rows are a data frame, or an array of the numbers that the columns hold: an
-    array has positions in ``schema.features[j].categories`` where a column holds categories.
+    Rows are a data frame, or an array of the numbers that the columns hold: an array has positions
+    in ``schema.features[j].categories`` where a column holds categories.
 
     Examples
     --------
@@ -281,7 +281,7 @@ class PartitionPredictor:
 
     Notes
     -----
-    Original to kdgraph. Its predictions are those of :meth:`DeployedModel.predict_frame`.
+    Its predictions are those of :meth:`DeployedModel.predict_frame`.
 
     Examples
     --------

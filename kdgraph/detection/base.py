@@ -53,7 +53,7 @@ def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.n
     The same rows in the same order give the same bits on one machine, for any number of threads.
     The value of a row is independent of the other rows to 1e-10, relative to the terms of its sums.
     It is not independent to the bit: BLAS kernels for wide vectors add in an order that depends on
-    the position of a row in its block. Original to kdgraph.
+    the position of a row in its block.
     """
     # A matrix product adds in another order for another number of rows or threads. So every block
     # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on
@@ -417,10 +417,10 @@ class FeatureDetector(PostHocDetector):
 
     Notes
     -----
-    Original to kdgraph. The columns of wine differ by factors of a thousand. The distance to the
-    fifth neighbour separates wine from uniform noise with an AUROC of .79 in the original units,
-    .987 in standard deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5
-    to 9 with .98, .92 and .975.
+    The columns of wine differ by factors of a thousand. The distance to the fifth neighbour
+    separates wine from uniform noise with an AUROC of .79 in the original units, .987 in standard
+    deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5 to 9 with .98,
+    .92 and .975.
     """
 
     estimator: Any = None

@@ -54,7 +54,7 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
 
     Notes
     -----
-    Original to kdgraph; see :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
+    See :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
 
     Examples
     --------
@@ -108,8 +108,6 @@ class ForestScores:
     - ``box``: fraction of features outside of the box of in-bag rows in the leaf, as a mean over
       trees (:class:`~kdgraph.detection.LeafBox`),
     - ``entropy``: entropy of the forest's class probabilities.
-
-    Original to kdgraph.
 
     Examples
     --------

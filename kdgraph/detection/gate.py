@@ -77,8 +77,8 @@ class ScoreGate(PostHocClassifier):
 
     Notes
     -----
-    Original to kdgraph. *In distribution* an expected fraction of at most max(α, 1/(m + 1)) of rows
-    is below the threshold, with m calibration scores; all others keep their probabilities. As p̂ of
+    *In distribution* an expected fraction of at most max(α, 1/(m + 1)) of rows is below the
+    threshold, with m calibration scores; all others keep their probabilities. As p̂ of
     in-distribution rows is about uniform, they give away a weight of α/2 on average. *Far from the
     data* g tends to P if the score is unbounded, as that of a density or a distance is, because
     tails are continued exponentially; an entropy or a maximal probability is bounded.

@@ -275,9 +275,9 @@ def synthetic_outliers(
 
     Notes
     -----
-    Original to kdgraph. Permuted rows keep all marginal distributions, crossed rows are between
-    classes, and the others are outside. One-hot columns, on which densities see little, are rarely
-    consistent in permuted and crossed rows.
+    Permuted rows keep all marginal distributions, crossed rows are between classes, and the others
+    are outside. One-hot columns, on which densities see little, are rarely consistent in permuted
+    and crossed rows.
     """
     n, d = points.shape
     yield rng.permuted(points, axis=0)[:_N_OUTLIERS]
@@ -334,7 +334,7 @@ def left_out_tails(
 
     Notes
     -----
-    Original to kdgraph. A class is left out only if two classes remain.
+    A class is left out only if two classes remain.
     """
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 3:

@@ -156,7 +156,6 @@ class RankedEcdf(RowEcdf):
     -----
     A neighbour takes 6 bytes if there are fewer than 65,536 different PIT values, else 8. An
     elementwise function of PIT values is evaluated on the t values of the table only, not on n·k.
-    Original to kdgraph.
 
     Examples
     --------
@@ -241,10 +240,6 @@ class ScoredEcdf(RowEcdf):
         Scale of the scores.
     function : callable, default=None
         Increasing function of the PIT values, from :meth:`transform`.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

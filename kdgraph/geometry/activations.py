@@ -141,9 +141,8 @@ class DeviceCodeIndex:
 
     Notes
     -----
-    Original to kdgraph. K is equal to that of ``CodeIndex`` to the last bit, masses to 1e-12 of
-    their size. Codes stay packed on the device; no array of size queries × polytopes is allocated
-    beyond a block.
+    K is equal to that of ``CodeIndex`` to the last bit, masses to 1e-12 of their size. Codes stay
+    packed on the device; no array of size queries × polytopes is allocated beyond a block.
     """
 
     # Codes of a layer become signs, float32, whose product with other signs is matches -

@@ -69,8 +69,8 @@ class BoostedPartition(TreePartition):
 
     Notes
     -----
-    Original to kdgraph. Missing values stay missing in the points of :meth:`embed`, and a category
-    is the number of its code, -1 being missing; those who measure distances replace missing values.
+    Missing values stay missing in the points of :meth:`embed`, and a category is the number of its
+    code, -1 being missing; those who measure distances replace missing values.
 
     Examples
     --------
@@ -397,10 +397,6 @@ def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | Non
     ----------
     model : object
         Estimator, fitted or not.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

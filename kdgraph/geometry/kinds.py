@@ -37,10 +37,6 @@ class NoPartitionError(TypeError):
     parent : object
         The parent; ``name`` is the name of its class.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB
@@ -170,10 +166,6 @@ def partition_kind(parent: Any) -> PartitionKind | None:
         The kind. Parents that are not fitted may have no torch module yet: every class that creates
         one counts as a network.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> from sklearn.ensemble import ExtraTreesClassifier
@@ -212,10 +204,6 @@ def finite_space_of(parent: Any) -> Any:
         The parent. None for boosted trees, which take missing values: the graph replaces them where
         it measures distances.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -243,10 +231,6 @@ def check_has_partition(parent: Any) -> None:
     NoPartitionError
         If ``parent``, alone or at the end of a pipeline, is an estimator of scikit-learn and
         neither made of trees nor a meta-estimator.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

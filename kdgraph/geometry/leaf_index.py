@@ -329,10 +329,6 @@ class LeafIndex:
     ValueError
         If a code is not a node of its tree.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> codes = np.array([[1, 1], [1, 2], [2, 2]])  # three rows in two trees

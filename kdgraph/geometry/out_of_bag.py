@@ -175,7 +175,7 @@ class OutOfBagIndex(LeafIndex):
 
     Notes
     -----
-    Original to kdgraph. Rows that are in bag in all trees have no similarity to any row.
+    Rows that are in bag in all trees have no similarity to any row.
 
     Examples
     --------

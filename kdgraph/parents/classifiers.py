@@ -41,10 +41,6 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
     classes_ : Int[K]
         0 to K - 1: the first columns of X.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> PrecomputedScores().fit([[0.9, 0.1]], [0]).predict([[0.25, 0.75]])
@@ -166,8 +162,8 @@ class LatentClassifier(Pipeline):
 
     Notes
     -----
-    Original to kdgraph. Rows have the shape that ``encoder`` takes, which is not included in the
-    tags of scikit-learn's own pipelines.
+    Rows have the shape that ``encoder`` takes, which is not included in the tags of scikit-learn's
+    own pipelines.
 
     Examples
     --------
@@ -256,10 +252,6 @@ def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
         The fitted parent.
     random_state : int, RandomState or None
         Seed of the estimators without a seed.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     if hasattr(fitted, "forest_for_new_labels"):
         return fitted.forest_for_new_labels(random_state)

@@ -58,8 +58,8 @@ class ExternalDistribution(Distribution):
 
     Notes
     -----
-    Original to kdgraph. Mean and variance are those of the object, if it has them. Otherwise they
-    are taken over its quantiles at 64 levels, which leave out 1/64 of the probability at the ends.
+    Mean and variance are those of the object, if it has them. Otherwise they are taken over its
+    quantiles at 64 levels, which leave out 1/64 of the probability at the ends.
     """
 
     def __init__(self, wrapped: Any, row_ids: np.ndarray | None = None) -> None:
@@ -140,10 +140,6 @@ def distribution_from_predictions(
     ------
     TypeError
         For any other object.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -232,8 +228,8 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    Original to kdgraph. The distributions of a Gaussian process include the noise of the outcomes
-    only if the process has noise (``alpha``, or a ``WhiteKernel``).
+    The distributions of a Gaussian process include the noise of the outcomes only if the process
+    has noise (``alpha``, or a ``WhiteKernel``).
 
     Examples
     --------

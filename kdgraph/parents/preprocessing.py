@@ -289,9 +289,9 @@ class Design:
 
     Notes
     -----
-    Original to kdgraph. Missing numbers become the median of the training rows. Columns with a
-    linear dependence, such as indicators of all values together with an intercept, are not removed:
-    the parent has to be able to take them, as :class:`~kdgraph.parents.GammaGlm` is.
+    Missing numbers become the median of the training rows. Columns with a linear dependence, such
+    as indicators of all values together with an intercept, are not removed: the parent has to be
+    able to take them, as :class:`~kdgraph.parents.GammaGlm` is.
 
     Examples
     --------

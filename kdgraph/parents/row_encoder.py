@@ -70,9 +70,9 @@ def behind_row_encoder(forest: Any, parent: Any, X: Any) -> Pipeline:
 
     Notes
     -----
-    Original to kdgraph. Finite numbers reach the forest as they are: transformers may reduce the
-    dimension, and rows that are far from the data in the dimensions left out would look near. Other
-    rows pass the transformers of the pipeline that ends in the parent.
+    Finite numbers reach the forest as they are: transformers may reduce the dimension, and rows
+    that are far from the data in the dimensions left out would look near. Other rows pass the
+    transformers of the pipeline that ends in the parent.
 
     Examples
     --------
@@ -104,10 +104,6 @@ class RowEncoder(TransformerMixin, BaseEstimator):
     encoder_ : ColumnTransformer
         Encoder of the numbers and codes, see :func:`~kdgraph.parents.column_encoder`: missing
         numbers become medians, and unknown and missing categories have codes of their own.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

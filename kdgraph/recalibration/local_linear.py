@@ -53,11 +53,11 @@ def local_linear_scores(
 
     Notes
     -----
-    Original to kdgraph. Algorithm 1 of Torres et al. (2024) uses the neighbours' PIT values
-    unchanged, which is a local constant. At the edge of the data, or where the parent's error has a
-    slope, their mean is biased in first order of the bandwidth; their spread contains the slope of
-    the mean and, at the edge, the slope of the spread. Without the slopes all biases are of second
-    order, so that more neighbours can be used.
+    Algorithm 1 of Torres et al. (2024) uses the neighbours' PIT values unchanged, which is a local
+    constant. At the edge of the data, or where the parent's error has a slope, their mean is biased
+    in first order of the bandwidth; their spread contains the slope of the mean and, at the edge,
+    the slope of the spread. Without the slopes all biases are of second order, so that more
+    neighbours can be used.
 
     The spread is regressed on absolute residuals, as in Ruppert, Wand, Holst and Hössjer ("Local
     polynomial variance-function estimation", Technometrics 39, 1997): outliers affect them less

@@ -101,7 +101,7 @@ class NeighbourSearch:
     feature. If only some of several rows at the same distance can be taken, they are those with the
     lowest positions (except for the window, which takes the smaller values, and with ``eps``).
     Candidates from a matrix product or a tree are accepted only if rounding cannot have excluded a
-    nearer row. Original to kdgraph.
+    nearer row.
 
     Examples
     --------
@@ -360,10 +360,6 @@ def nearest_of_candidates(
         Float[m, k], increasing.
     rows : ndarray of shape (m, k)
         Int[m, k], positions.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     # Candidates come from sums whose order depends on the CPU and on the other queries, and which
     # have half of the digits near 0. So a few more than k are requested, and their distances are
@@ -420,7 +416,7 @@ def nearest_if_certain(
     Notes
     -----
     If the last candidate is farther than the k-th by more than the rounding error of both, no other
-    row belongs to the k. Original to kdgraph.
+    row belongs to the k.
     """
     # Sorted by position, so that of equal distances the lowest position comes first.
     positions = np.sort(candidates, axis=1)
@@ -496,7 +492,6 @@ def rank_in_sample(k: int, n: int, n_sampled: int) -> int:
     rows, but the distance to the very nearest rows is noisy. Among 50,000 of 170,000 to 206,000
     rows of three simulations with 5 and 20 features, the AUROC of a left-out class was lower than
     with k = 5 among all rows by .024, .011, .006, .005 and .004 with ranks 1, 2, 3, 4 and 5.
-    Original to kdgraph.
 
     Examples
     --------
@@ -524,10 +519,6 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
     -------
     ndarray of shape (m, k)
         Float[m, k], increasing.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     rows = index._fit_X
     if issparse(rows) or issparse(at):

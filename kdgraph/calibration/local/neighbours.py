@@ -94,10 +94,6 @@ class Neighbours:
         """Return the same rows in another number of bins, of equal width or of equal mass.
 
         Bins of equal mass have equal numbers of these rows, whatever their weights.
-
-        Notes
-        -----
-        Original to kdgraph.
         """
         return replace(self, edges=bin_edges(self.confidence, bins, strategy))
 
@@ -199,10 +195,6 @@ class Neighbours:
         """Return the mean value over the bin of each confidence, Float[m] or Float[m, K].
 
         It is NaN where there are no rows.
-
-        Notes
-        -----
-        Original to kdgraph.
         """
         # Sums by bin take O(n + m); the kernel averages of smoothing would take O(n m).
         own_bin, query_bin = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)

@@ -66,10 +66,6 @@ def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     position : ndarray of shape (n,)
         Int[n], positions in ``distinct_scores``.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> distinct(np.array([0.5, 0.1 + 0.2, 0.3]))
@@ -112,10 +108,6 @@ def first_from(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
     """Return the position of the lowest knot above each score, Int[n]; see :func:`first_from`.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -195,10 +187,6 @@ def can_cross_validate(correct: np.ndarray) -> bool:
 
     A fit on all folds but one then has rows of both kinds.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> can_cross_validate(np.array([True, True, False]))
@@ -230,8 +218,8 @@ def draw_folds(
 
     Notes
     -----
-    Original to kdgraph. Unlike scikit-learn's ``StratifiedKFold`` it accepts classes with fewer
-    rows than folds. Shrinkage is meant for these.
+    Unlike scikit-learn's ``StratifiedKFold`` it accepts classes with fewer rows than folds.
+    Shrinkage is meant for these.
 
     Examples
     --------
@@ -253,10 +241,6 @@ def fills_rows(self: TopLabelCalibrator) -> bool:
     ------
     AttributeError
         If ``fill_proba`` is False.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     if not self.fill_proba:
         raise AttributeError(
@@ -396,10 +380,6 @@ def fill_rows(proba: np.ndarray, top_label: TopLabel, confidence: np.ndarray) ->
     -------
     ndarray of shape (n, K)
         Float[n, K]; rows sum to 1.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

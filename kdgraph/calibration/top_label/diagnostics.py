@@ -63,10 +63,6 @@ class ScoreBin(NamedTuple):
         Fraction of correct predictions among its rows.
     rows : float
         Effective number of rows.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     lower: float
@@ -92,10 +88,6 @@ class CurveDiagnostics:
         Number of turns that noise does not explain.
     outside : tuple of ScoreBin
         Bins in which the curve contradicts its calibration rows.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     label: str
@@ -184,12 +176,7 @@ def diagnose_curves(curves: Sequence[FittedCurve]) -> list[CurveDiagnostics]:
 
 
 def summarize_diagnostics(diagnostics: Sequence[CurveDiagnostics]) -> dict[str, Any]:
-    """Return the problems for the record: turns and bins by label; empty without a problem.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Return the problems for the record: turns and bins by label; empty without a problem."""
     wiggles = {curve.label: curve.turns for curve in diagnostics if curve.oscillates}
     leaves = {
         curve.label: [score_bin._asdict() for score_bin in curve.outside]
@@ -201,12 +188,7 @@ def summarize_diagnostics(diagnostics: Sequence[CurveDiagnostics]) -> dict[str, 
 
 
 def warn_of_curves(diagnostics: Sequence[CurveDiagnostics]) -> None:
-    """Warn of curves that oscillate and of curves that leave their data, once for each problem.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Warn of curves that oscillate and of curves that leave their data, once for each problem."""
     warn_of_labels([curve.label for curve in diagnostics if curve.oscillates], OSCILLATES)
     warn_of_labels([curve.label for curve in diagnostics if curve.outside], LEAVES_DATA)
 
@@ -224,10 +206,6 @@ def warn_of_unseen_scores(
         Position of the curve of each new row, Int[m].
     score : ndarray of shape (m,)
         Score of each new row, Float[m].
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     warn_of_labels(
         [
@@ -246,10 +224,10 @@ def exceeds_score_range(
 
     Notes
     -----
-    Original to kdgraph. Too many are more than 5 %, and more than chance explains. If n calibration
-    scores and m new scores have one distribution, the number of new ones outside the range of the
-    others is beta-binomial, BB(m, 2, n - 1): they fall into two of the n + 1 gaps between order
-    statistics. The observed number must have a probability below 0.01/``n_curves``.
+    Too many are more than 5 %, and more than chance explains. If n calibration scores and m new
+    scores have one distribution, the number of new ones outside the range of the others is
+    beta-binomial, BB(m, 2, n - 1): they fall into two of the n + 1 gaps between order statistics.
+    The observed number must have a probability below 0.01/``n_curves``.
 
     Examples
     --------
@@ -296,10 +274,6 @@ def count_reversals(values: np.ndarray, noise: np.ndarray) -> int:
     -------
     int
         Number of reversals.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

@@ -95,10 +95,6 @@ class KernelSum:
         Returns
         -------
         KernelSum
-
-        Notes
-        -----
-        Original to kdgraph.
         """
         images = [score, -score, 2 - score] if boundary == "reflect" else [score]
         centre = np.concatenate(images)
@@ -121,7 +117,7 @@ class KernelSum:
     ) -> np.ndarray:
         """Return the contributions of rows to the sum at their own scores, Float[n].
 
-        The scores and weights are Float[n]. Original to kdgraph.
+        The scores and weights are Float[n].
         """
         # The mirror images of a row at 0 and 1 are at these distances from it.
         distances = [0 * score]
@@ -305,10 +301,6 @@ def logs_of(sums: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
     -------
     log_sum, log_error : ndarray of shape (m,)
         Logarithms, and bounds on their errors, infinite for sums that the error may exceed.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

@@ -49,10 +49,6 @@ class ShrinkageTerms(NamedTuple):
         Number of calibration rows of the class that support it at this score, Float[n].
     shared : ndarray of shape (n,)
         Confidence that is fitted to all classes, Float[n].
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     own: np.ndarray
@@ -61,10 +57,6 @@ class ShrinkageTerms(NamedTuple):
 
     def combine(self, pool: float) -> np.ndarray:
         """Return the average of both confidences with weights ``own_rows`` and ``pool``, Float[n].
-
-        Notes
-        -----
-        Original to kdgraph.
 
         Examples
         --------
@@ -107,12 +99,12 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     Notes
     -----
-    Original to kdgraph. With few rows, a class without an error has a confidence of 1, or its curve
-    falls to 0 at its only error; one contradicting row then costs as much as the clip of the NLL
-    permits. After shrinkage, an accuracy is the mean of a beta distribution whose prior is worth m
-    rows of the shared confidence, so errors of other classes at such a score stay possible. The
-    number n is the weight of all rows of the class for a parametric curve, such as a temperature;
-    for bins it is the weight of the bin, for kernels their sum at the score.
+    With few rows, a class without an error has a confidence of 1, or its curve falls to 0 at its
+    only error; one contradicting row then costs as much as the clip of the NLL permits. After
+    shrinkage, an accuracy is the mean of a beta distribution whose prior is worth m rows of the
+    shared confidence, so errors of other classes at such a score stay possible. The number n is the
+    weight of all rows of the class for a parametric curve, such as a temperature; for bins it is
+    the weight of the bin, for kernels their sum at the score.
 
     Examples
     --------

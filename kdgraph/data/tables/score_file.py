@@ -143,10 +143,6 @@ def sum_tolerance(scores: np.ndarray) -> float:
         At least :data:`MIN_SUM_TOLERANCE`, and at most :data:`_MAX_SUM_TOLERANCE` apart from the
         rounding of doubles.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> round(sum_tolerance(np.array([[0.333, 0.333, 0.333], [0.5, 0.25, 0.25]])), 6)

@@ -55,12 +55,11 @@ def export_onnx(model: Any, file: str | os.PathLike[str], *, parent: bool = True
 
     Notes
     -----
-    Original to kdgraph. Probabilities differ from those of kdgraph by rounding, less than 1e-9
-    where two scores of an isotonic map are not closer together than 1e-7. A row that is equally
-    near to several polytopes of a gate may get the density of another one of them; so may any row
-    where whitened features are exact combinations of others. A gate computes the distances of all
-    rows of a batch to all polytopes at once, 8 bytes each: pass some hundred rows at a time to a
-    graph of many Gaussians.
+    Probabilities differ from those of kdgraph by rounding, less than 1e-9 where two scores of an
+    isotonic map are not closer together than 1e-7. A row that is equally near to several polytopes
+    of a gate may get the density of another one of them; so may any row where whitened features are
+    exact combinations of others. A gate computes the distances of all rows of a batch to all
+    polytopes at once, 8 bytes each: pass some hundred rows at a time to a graph of many Gaussians.
 
     Examples
     --------

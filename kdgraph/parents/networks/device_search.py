@@ -44,7 +44,6 @@ class DeviceSearch:
     Notes
     -----
     The distances are those of :func:`~kdgraph.smoothing.neighbours.distances_of` to the bit.
-    Original to kdgraph.
 
     Examples
     --------

@@ -134,8 +134,8 @@ def choose_by_loss(
 
     Notes
     -----
-    Original to kdgraph. Resamples are of rows, not of fits: that another division into folds would
-    fit other components is not in the intervals.
+    Resamples are of rows, not of fits: that another division into folds would fit other components
+    is not in the intervals.
 
     Examples
     --------
