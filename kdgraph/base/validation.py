@@ -31,6 +31,7 @@ from kdgraph.base.frozen import (
 )
 from kdgraph.base.precision import check_single_precision, uses_single_precision
 from kdgraph.base.rows import has_missing, is_dataframe
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.parameters import RequiredPartition
 from kdgraph.wording import reads_as_number
 
@@ -62,6 +63,10 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
     required_partition: ClassVar[RequiredPartition | None] = None
     """Kind of partition that the parent must have, if not every one is suitable."""
     _numeric_targets: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
 
     def _default_estimator(self) -> Any:
         """Return the parent to fit; a subclass may replace None by a default."""

@@ -372,6 +372,20 @@ INPUTS: dict[str, Input] = {
 }
 """Inputs by parameter name. Every other parameter of a metric is an option."""
 
+DOCUMENTED = {
+    "y": "y : Int[n]\n    Labels, as positions in the classes.",
+    "top_label": "top_label : Float[n, K] or TopLabel\n    Class probabilities, or predicted"
+    " classes with their confidence\n    (:class:`~kdgraph.metrics.TopLabel`).",
+    "proba": "proba : Float[n, K]\n    Class probabilities.",
+    "distribution": "distribution : Distribution\n    Predicted distributions of the n rows.",
+    "prediction_set": "prediction_set : Bool[n, K]\n    True where a class is in the set of a row.",
+    "true_distribution": "true_distribution : Distribution\n"
+    "    True distributions of the same rows, available in simulations.",
+}
+"""Entries of docstrings, by parameter name, of inputs that need no other words for one metric."""
+DOCUMENTED_OUTCOMES = DOCUMENTED | {"y": "y : Float[n]\n    Outcomes."}
+"""The same of metrics of distributions."""
+
 MODEL_OUTPUTS = ("proba", "top_label", "prediction_set", "distribution", "ood_score", "ood_p_value")
 """Inputs that are outputs of a model. All other inputs must have matching shapes."""
 

@@ -19,9 +19,17 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
 
+from kdgraph.docstrings import add_descriptions
 from kdgraph.errors import ConfigError
 from kdgraph.extras import is_installed, needs_library
-from kdgraph.metrics.inputs import INPUTS, MODEL_OUTPUTS, check_inputs, n_rows
+from kdgraph.metrics.inputs import (
+    DOCUMENTED,
+    DOCUMENTED_OUTCOMES,
+    INPUTS,
+    MODEL_OUTPUTS,
+    check_inputs,
+    n_rows,
+)
 
 _CACHE: ContextVar[dict[Hashable, dict[Any, Any]] | None] = ContextVar("_CACHE", default=None)
 
@@ -256,8 +264,12 @@ def check_library(metric: Metric[...]) -> None:
 
 
 def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
-    """Return the function with its inputs converted and checked before each call."""
+    """Return the function with its inputs converted and checked before each call, and described."""
     signature = inspect.signature(function)
+    documented = DOCUMENTED_OUTCOMES if "distribution" in signature.parameters else DOCUMENTED
+    entries = {name: documented[name] for name in signature.parameters if name in documented}
+    doc = inspect.cleandoc(function.__doc__ or "")
+    function.__doc__ = add_descriptions(doc, entries, first=True)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
