@@ -47,6 +47,8 @@ SCIENCE = (
     *("calibration", "data/ood", "data/simulations", "density", "detection", "distributions"),
     *("geometry", "metrics", "parents", "recalibration"),
 )
+METRICS = frozenset({"metric", "mean_over_rows", "table"})
+"""Decorators that complete the docstring of a function."""
 FRAGMENTS = re.compile(r"\s*(Of|As|What|Whether|Where|Who)\b")
 """Words with which a docstring that is not a sentence begins."""
 PRIVATE_WORDS = re.compile(
@@ -194,6 +196,8 @@ def definitions(module: ast.Module) -> Iterator[Definition]:
             if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
                 continue
             said = (" ".join((ast.get_docstring(node) or "").split()), *above)
+            if any(ast.unparse(each).split("(")[0] in METRICS for each in node.decorator_list):
+                said = ("Float[n]", *said)  # the registry describes the inputs of a metric
             if isinstance(node, ast.ClassDef):
                 yield Definition(owner + node.name, node.lineno, "", said)
                 yield from inside(node.body, f"{node.name}.", said)

@@ -1,13 +1,16 @@
 """Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code
 with.
 
-Most lists of parameters and attributes have a type behind the colon, as numpydoc has it. Some have
+Docstrings are those of the imported objects, which kdgraph completes at import. Most lists of
+parameters and attributes have a type behind the colon, as numpydoc has it. Some have
 ``name : what it is.`` there, without a description below: that is rewritten as one. And roles of
 reStructuredText become links.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -26,9 +29,8 @@ class Readable(griffe.Extension):
         """Rewrite them."""
         for thing in everything_in(pkg):
             if thing.docstring is not None:
-                thing.docstring.value = linked(
-                    with_examples(entries_as_numpydoc(thing.docstring.value)), thing
-                )
+                text = completed(thing.docstring.value, thing)
+                thing.docstring.value = linked(with_examples(entries_as_numpydoc(text)), thing)
 
 
 def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
@@ -37,6 +39,16 @@ def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
     for member in thing.members.values():
         if not member.is_alias:
             yield from everything_in(member)  # type: ignore[arg-type]  # an alias is what it is not
+
+
+def completed(text: str, thing: griffe.Object) -> str:
+    """Return the docstring of a class or function as it is after the import of its module."""
+    if not (thing.is_class or thing.is_function):
+        return text
+    found: Any = importlib.import_module(thing.module.path)
+    for name in thing.path.removeprefix(f"{thing.module.path}.").split("."):
+        found = getattr(found, name, None)
+    return inspect.cleandoc(getattr(found, "__doc__", None) or text)
 
 
 def entries_as_numpydoc(text: str) -> str:

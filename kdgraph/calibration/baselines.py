@@ -52,12 +52,6 @@ class Uncalibrated(PostHocClassifier):
     ----------
     estimator : classifier
         Any classifier with ``predict_proba``; it is cloned and fitted, unless it is frozen.
-    calibration_size : float, default=0.3
-        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, and of a parent without a seed.
 
     Examples
     --------
@@ -99,8 +93,6 @@ class ScoreMap(Uncalibrated):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state
-        See :class:`Uncalibrated`.
     method : "isotonic", "sigmoid" or "temperature", default="isotonic"
         "isotonic" (Zadrozny and Elkan 2001) and "sigmoid" (Platt 1999) are fitted for each class
         against the rest. "temperature" (Guo et al. 2017) divides all logits by one number: those of

@@ -203,15 +203,9 @@ class ConformalClassifier(PostHocClassifier):
     tuning_size : float in (0, 1), default=0.2
         Fraction of the calibration rows that choose ``k_reg`` and ``penalty``; they take no part in
         the threshold. All rows do if both are given, or the score is not "raps".
-    calibration_size, random_state, calibration, cv
-        See :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted parent.
-    classes_ : ndarray of shape [K]
-        Labels, sorted.
     cells_ : list
         Rows with a threshold of their own: positions of the classes, groups, or ``["all"]``.
     thresholds_ : Float[len(cells_)]

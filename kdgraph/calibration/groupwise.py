@@ -76,8 +76,6 @@ class GroupWise(PostHocClassifier):
         Calibrator of each group; its own ``estimator`` is replaced by the parent.
     min_rows : int, default=2
         A group with fewer calibration rows uses the calibrator of all rows.
-    calibration_size, random_state
-        See :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------

@@ -54,12 +54,6 @@ class LogLinearCalibrator(PostHocClassifier):
     estimator : classifier
         Any classifier with ``predict_proba``. It is cloned and fitted; a
         ``FrozenEstimator(fitted)`` is not refitted.
-    calibration_size : float, default=0.3
-        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, and of a parent without a seed.
 
     Attributes
     ----------
@@ -109,8 +103,6 @@ class MatrixScaling(LogLinearCalibrator):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state
-        See :class:`LogLinearCalibrator`.
     structure : "matrix" or "vector", default="matrix"
         Fit the whole matrix W, or only its diagonal.
     mix_before_temperature : bool, default=True
@@ -207,8 +199,6 @@ class DirichletCalibration(LogLinearCalibrator):
 
     Attributes
     ----------
-    map_ : SoftmaxMap
-        The map.
     penalty_ : float
         The value λ.
     penalty_nll_ : ndarray of shape (8,) or None

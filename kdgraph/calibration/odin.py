@@ -45,12 +45,6 @@ class OdinCalibration(PostHocClassifier):
         deviation. "auto": one of ``epsilons``, chosen in ``fit``.
     epsilons : sequence of float
         Candidates of ε for "auto".
-    calibration_size : float, default=0.3
-        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, and of a parent without a seed.
 
     Attributes
     ----------

@@ -311,25 +311,11 @@ class KernelDensityForest(ForestParent, KernelDensityClassifier):
         the NLL of rows that are predicted without themselves by more than .001. A number, or a
         fraction of the training rows: merge neighbouring polytopes down to it; where no row is held
         out, Gaussians are merged, and the classes of so many rows are counted. None for no limit.
-    calibration_size : float, default=0.3
-        Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
-        estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     n_jobs : int, default=None
         Number of threads. Results do not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the choice of held-out rows, and of the forest if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted forest.
-    classes_ : ndarray of shape (K,)
-        Class labels.
-    prior_ : ndarray of shape (K,)
-        Class fractions of the training rows.
-    graph_ : KernelDensityGraph
-        Graph of the populated polytopes.
     posterior_ : QueryPosterior
         Posterior inside the training distribution, with its parameters.
     log_floor_ : float

@@ -225,8 +225,6 @@ class DensityFloorClassifier(PostHocClassifier):
     ----------
     n_jobs : int, default=None
         Number of threads. Results do not depend on it.
-    estimator, calibration_size, random_state
-        As for :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------

@@ -65,27 +65,6 @@ class DensityGate(DensityFloorClassifier):
         grow with the training rows. None for no limit.
     min_weight : float, default=1e-9
         Minimum of w, which keeps the argmax of ``estimator`` among equal priors.
-    calibration_size : float, default=0.3
-        Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
-        estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : int, default=None
-        Number of threads. Results do not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the choice of held-out rows and of the cloned estimators.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted estimator.
-    classes_ : ndarray of shape (K,)
-        Class labels.
-    prior_ : ndarray of shape (K,)
-        Class fractions of the training rows.
-    graph_ : KernelDensityGraph
-        Graph of the populated polytopes.
-    log_floor_ : float
-        Log density floor.
 
     Raises
     ------

@@ -106,8 +106,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of ``score_samples``.
     calibration_scores_ : Float[m]

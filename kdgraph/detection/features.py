@@ -62,25 +62,14 @@ class KthNeighbourDistance(FeatureDetector):
         device of the network whose layer or logits are compared, and the CPU for other features.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None
         Seed of the held-out rows, of the training rows that are compared, and of the parent if it
         has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator or None
-        Fitted parent.
     offset_ : float
         Threshold of the score.
-    feature_map_ : FeatureMap
-        Fitted feature map.
     scale_ : Float[m]
         Numbers by which the features are divided.
     index_ : NearestNeighbors
@@ -211,24 +200,11 @@ class VirtualLogit(FeatureDetector):
         residual.
     features : FeatureMap or None, default=None
         Features of the residual; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator or None
-        Fitted parent.
     offset_ : float
         Threshold of the score.
-    feature_map_ : FeatureMap
-        Fitted feature map.
     scale_ : Float[m]
         Numbers by which the features are divided.
     origin_ : Float[m]
@@ -382,24 +358,13 @@ class OutlierEstimator(FeatureDetector):
         Its threshold, and so its ``contamination``, is not used.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None
         Seed of the held-out rows, and of parent and detector if they have no seed.
 
     Attributes
     ----------
-    estimator_ : estimator or None
-        Fitted parent.
     offset_ : float
         Threshold of the score.
-    feature_map_ : FeatureMap
-        Fitted feature map.
     scale_ : Float[m]
         Numbers by which the features are divided.
     detector_ : estimator

@@ -59,16 +59,12 @@ class ScoreGate(PostHocClassifier):
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted estimator.
     detector_ : PostHocDetector
         The fitted detector.
     tails_ : UpperTails
         Distribution of its scores over in-distribution rows.
     log_threshold_ : float
         Logarithm of b.
-    classes_, prior_
-        As for :class:`~kdgraph.base.PostHocClassifier`.
 
     Raises
     ------

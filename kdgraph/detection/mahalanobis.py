@@ -120,24 +120,11 @@ class Mahalanobis(FeatureDetector):
         the distance to the nearest class.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator or None
-        Fitted parent.
     offset_ : float
         Threshold of the score.
-    feature_map_ : FeatureMap
-        Fitted feature map.
     scale_ : Float[m]
         Numbers by which the features are divided.
     feature_classes_ : array of shape (c,) or None
@@ -327,17 +314,9 @@ class LayerwiseMahalanobis(PostHocDetector):
     target_fpr : float, default=0.05
         Target false positive rate: the fraction of in-distribution rows that may fall below the
         threshold. The same held-out rows fit weights and ε.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
     layers_ : tuple of str

@@ -67,20 +67,9 @@ class MaxProbability(ProbabilityDetector):
     ----------
     estimator : classifier with ``predict_proba``
         Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
 
@@ -118,14 +107,8 @@ class Entropy(ProbabilityDetector):
     It is 0 if one class has probability 1. For two classes it ranks rows as
     :class:`MaxProbability`.
 
-    Parameters
-    ----------
-    estimator, target_fpr, calibration_size, random_state : see :class:`MaxProbability`
-
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
 
@@ -157,20 +140,9 @@ class MaxLogit(PostHocDetector):
     ----------
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
         Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
 
@@ -205,14 +177,11 @@ class Energy(PostHocDetector):
 
     Parameters
     ----------
-    estimator, target_fpr, calibration_size, random_state : see :class:`MaxLogit`
     temperature : float, default=1.0
         Temperature T, 1 in the paper. The score tends to the largest logit for T → 0.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
 
@@ -277,17 +246,9 @@ class Odin(PostHocDetector):
     target_fpr : float, default=0.05
         Target false positive rate: the fraction of in-distribution rows that may fall below the
         threshold. "auto" uses the same held-out rows.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     offset_ : float
         Threshold of the score.
     epsilon_ : float

@@ -142,26 +142,11 @@ class LeafOccupancy(PartitionDetector):
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : int or None, default=None
-        Number of threads. It never changes a number.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted forest.
     leaf_sizes_ : Int[nodes]
         Number of training rows in each leaf, with nodes numbered over all trees.
-    offset_ : float
-        Threshold of ``score_samples``.
 
     Notes
     -----
@@ -270,27 +255,12 @@ class LeafBox(PartitionDetector):
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : int or None, default=None
-        Number of threads. It never changes a number.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted forest.
     boxes_ : LeafBoxes
         Boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`: of all training rows, and of
         those in bag in each tree if they are scored out of bag.
-    offset_ : float
-        Threshold of ``score_samples``.
 
     Notes
     -----
@@ -398,22 +368,9 @@ class GeodesicDistance(PartitionDetector):
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : int or None, default=None
-        Number of threads. It never changes a number.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     partition_ : Partition
         Partition of the parent.
     codes_ : Int[n, …]
@@ -518,21 +475,12 @@ class GraphDensity(PartitionDetector):
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
     calibration_size : float
         Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. They also select the
         spacing of the Gaussians.
-    n_jobs : int or None, default=None
-        Number of threads. It never changes a number.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     graph_ : KernelDensityGraph
         Populated polytopes, see :class:`~kdgraph.density.KernelDensityGraph`.
     offset_ : float

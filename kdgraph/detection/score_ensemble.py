@@ -73,13 +73,6 @@ default=None
     n_left_out : int, default=3
         Number of classes that are left out in turn, each with a forest of its own; with 0, or with
         fewer than three classes, there are none.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     n_jobs : int or None, default=None
         Number of threads. It never changes a number.
     random_state : int, RandomState or None
@@ -87,16 +80,12 @@ default=None
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     scores_ : ForestScores
         The four scores behind it.
     tails_ : UpperTails
         Their distribution over in-distribution rows.
     weights_ : Float[4]
         Weight of each score.
-    offset_ : float
-        Threshold of ``score_samples``.
 
     Notes
     -----

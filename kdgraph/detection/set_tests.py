@@ -133,24 +133,14 @@ class SetMean(SetStatisticDetector):
         Number of rows in a set.
     repeats : int, default=100
         Number of sets that the evaluation draws.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution sets that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None
         Seed of the held-out rows, the sets of the threshold, and of parent and row detector if they
         have no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted parent.
     row_detector_ : PostHocDetector
         Fitted detector of rows.
-    null_mean_, null_std_, set_size_ : see :class:`~kdgraph.detection.SetStatisticDetector`
     offset_ : float
         Threshold of the score.
 
@@ -307,13 +297,11 @@ class MaximumMeanDiscrepancy(FeatureSetDetector):
 
     Parameters
     ----------
-    estimator, features : see :class:`FeatureSetDetector`
     bandwidth : float or None, default=None
         Standard deviation σ of the Gaussian kernel in the units of the features. None is the median
         distance of two of the training rows that are compared.
     n_reference : int, default=1000
         Number of training rows that sets are compared with; all if there are fewer.
-    set_size, repeats, target_fpr, calibration_size, random_state : see :class:`SetMean`
 
     Attributes
     ----------
@@ -321,7 +309,6 @@ class MaximumMeanDiscrepancy(FeatureSetDetector):
         Features of the training rows that sets are compared with.
     bandwidth_ : float
         Standard deviation of the kernel.
-    null_mean_, null_std_, set_size_, offset_ : see :class:`SetMean`
 
     Notes
     -----
@@ -402,7 +389,6 @@ class ClassifierTwoSample(FeatureSetDetector):
 
     Parameters
     ----------
-    estimator, features : see :class:`FeatureSetDetector`
     classifier : {"forest", "logistic"}, default="forest"
         Classifier that is trained for each set. "forest": 25 extremely randomised trees.
         "logistic": logistic regression of standardised features, which sees shifts of means only.
@@ -410,13 +396,11 @@ class ClassifierTwoSample(FeatureSetDetector):
         Number of folds. Each row is predicted by a classifier that was fitted on the other folds.
     n_reference : int, default=300
         Number of training rows that a set is separated from; all if there are fewer.
-    set_size, repeats, target_fpr, calibration_size, random_state : see :class:`SetMean`
 
     Attributes
     ----------
     reference_ : Float[n, d]
         Features of the training rows that sets are separated from.
-    null_mean_, null_std_, set_size_, offset_ : see :class:`SetMean`
 
     Notes
     -----
@@ -492,16 +476,10 @@ class KolmogorovSmirnov(FeatureSetDetector):
 
     It sees shifts of single features, and no change of their dependence alone.
 
-    Parameters
-    ----------
-    estimator, features : see :class:`FeatureSetDetector`
-    set_size, repeats, target_fpr, calibration_size, random_state : see :class:`SetMean`
-
     Attributes
     ----------
     reference_ : Float[n, d]
         Features of the training rows, each in increasing order.
-    null_mean_, null_std_, set_size_, offset_ : see :class:`SetMean`
 
     Notes
     -----

@@ -258,9 +258,6 @@ class TreeHamming(PartitionDetector, SetDetector):
 
     Parameters
     ----------
-    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels.
     labels : {"given", "shuffled", "none"}, default="shuffled"
         "given": the forest is trained as it is passed (Algorithm 1). "shuffled": a clone is trained
         on permuted labels (Section 6), or on random binary labels if labels are missing or
@@ -271,25 +268,12 @@ class TreeHamming(PartitionDetector, SetDetector):
     set_size : int, default=100
         Number of rows in a set. Sets of other sizes have the same mean APHD and another spread, so
         scores are comparable at one size.
-    repeats : int, default=10
-        Number of sets that the evaluation draws.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
-        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : int or None, default=None
-        Number of threads. It never changes a number.
     random_state : int, RandomState or None
         Seed of the held-out rows, the permutation, the sets of the threshold, and of the forest if
         it has no seed.
 
     Attributes
     ----------
-    estimator_ : estimator
-        Fitted forest whose leaves are compared.
     offset_ : float
         Threshold of the score.
     set_size_ : int

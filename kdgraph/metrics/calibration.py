@@ -43,11 +43,6 @@ def ece(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     bins : int, default=15
         Number of bins over [0, 1], not over [1/K, 1]. With two classes about half of them are
         empty.
@@ -91,11 +86,6 @@ def mce(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy
         As for :func:`ece`.
 
@@ -131,9 +121,6 @@ def ece_if_calibrated(
 
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy, norm, debiased
         Those of the :func:`ece` with which the number is compared.
     draws : int, default=200
@@ -218,11 +205,6 @@ def top_label_ece(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     bins : int, default=15
         Number of bins for each predicted class.
     strategy : {"uniform", "mass"}, default="uniform"
@@ -263,9 +245,6 @@ def top_label_ece_if_calibrated(
 
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy, norm, debiased
         Those of the :func:`top_label_ece` with which the number is compared.
     draws, seed
@@ -315,10 +294,6 @@ def classwise_ece(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    proba : Float[n, K]
-        Class probabilities.
     bins, strategy, debiased
         As for :func:`~kdgraph.metrics.ece`.
     norm : {"l1", "l2", "max"}, default="l1"
@@ -375,11 +350,6 @@ def mmce(y: np.ndarray, top_label: Top, *, width: Positive = 0.4, debiased: bool
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     width : float, default=0.4
         Width of the Laplacian kernel, in units of confidence. As it grows, the number approaches
         |mean confidence - accuracy|.
@@ -436,14 +406,6 @@ def smooth_ece(y: np.ndarray, top_label: Top) -> float:
     that is reflected at 0 and 1. The width of the Gaussian is the one at which the smoothed error
     equals the width. There are no bins and no parameters. Its scale differs from that of an ECE, so
     compare it only with itself.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
 
     Raises
     ------

@@ -48,11 +48,6 @@ def ece_compat(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     library : str, default="netcal"
         Library whose bins are reproduced, edge by edge:
 
@@ -107,11 +102,6 @@ def top_label_ece_compat(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     library, bins, norm
         As for :func:`ece_compat`; the bins are those of each predicted class.
 
@@ -143,10 +133,6 @@ def classwise_ece_compat(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    proba : Float[n, K]
-        Class probabilities.
     library, bins, norm
         As for :func:`ece_compat`.
 
@@ -174,11 +160,6 @@ def ece_by_edges(y: np.ndarray, top_label: Top, *, edges: Count = 15) -> float:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     edges : int, default=15
         Number of edges, at least 2. The published numbers have 10 for tables and 15 for networks.
 

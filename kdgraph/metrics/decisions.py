@@ -37,14 +37,6 @@ def prr(y: np.ndarray, top_label: Top) -> float:
     the confidence as a detector of incorrect predictions. It is NaN if all predictions are correct
     or all are incorrect.
 
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-
     References
     ----------
     Malinin, Mlodozeniec, Gales, "Ensemble distribution distillation", ICLR 2020, Section 4; Luo et
@@ -78,8 +70,6 @@ def aurc(y: np.ndarray, top_label: Top) -> float:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
@@ -103,14 +93,6 @@ def e_aurc(y: np.ndarray, top_label: Top) -> float:
     """Measure the excess AURC (E-AURC), in [0, 1]; 0 is the best.
 
     It is :func:`aurc` minus the AURC of the same errors in the best order.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
 
     References
     ----------
@@ -141,11 +123,6 @@ def reward(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     unsure_cost : float, default=1.0
         Cost of an abstention, above 0.
     wrong_cost : float, default=10.0
@@ -182,11 +159,6 @@ def reward_by_ratio(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     ratios : sequence of float
         Ratios of the costs, each above 0.
 
@@ -238,8 +210,6 @@ def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their

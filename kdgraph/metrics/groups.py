@@ -37,11 +37,6 @@ def group_ece(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
     bins, strategy
@@ -93,11 +88,6 @@ def group_mce(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
     bins, strategy, reduce
@@ -140,11 +130,6 @@ def by_group(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`).
     bins, strategy, min_count

@@ -397,11 +397,6 @@ def lce(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
         Features or images.
     bandwidth, bins, strategy, scale, kernel, leave_one_out

@@ -437,12 +437,6 @@ def mmc(top_label: Top) -> np.ndarray:
 
     Far from the data it should equal the largest class prior.
 
-    Parameters
-    ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-
     References
     ----------
     Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
@@ -465,8 +459,6 @@ def mmc_wrong(y: np.ndarray, top_label: Top) -> np.ndarray:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one

@@ -31,13 +31,6 @@ def _covered(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
 def set_coverage(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows whose set contains the label, in [0, 1].
 
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
-
     References
     ----------
     Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", Springer 2005, Chapter 2.
@@ -58,11 +51,6 @@ def set_size(prediction_set: np.ndarray) -> np.ndarray:
     Of two methods with the same coverage, the one with smaller sets is more useful. On rows out of
     distribution large sets are the better ones.
 
-    Parameters
-    ----------
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
-
     References
     ----------
     Sadinle, Lei and Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
@@ -80,11 +68,6 @@ def set_size(prediction_set: np.ndarray) -> np.ndarray:
 def empty_sets(prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows with an empty set, in [0, 1].
 
-    Parameters
-    ----------
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
-
     Notes
     -----
     Original to kdgraph.
@@ -100,11 +83,6 @@ def empty_sets(prediction_set: np.ndarray) -> np.ndarray:
 @mean_over_rows("singleton sets", better="higher")
 def singletons(prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows whose set is a single class, in [0, 1].
-
-    Parameters
-    ----------
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
 
     References
     ----------
@@ -125,13 +103,6 @@ def singleton_accuracy(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
 
     It is NaN if there are none. No method guarantees it: the coverage of all sets may be that of
     the large ones.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
 
     Notes
     -----
@@ -202,10 +173,6 @@ def size_stratified_coverage(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
     largest_sizes : sequence of int, default=(1, 3, 10, 100)
         Largest size of each stratum but the last: sets of 0 or 1, 2 or 3, 4 to 10, 11 to 100 and
         more classes.
@@ -251,10 +218,6 @@ def worst_class_coverage(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
     min_count : int, default=20
         Classes with fewer rows are left out; NaN if none is left.
 
@@ -289,10 +252,6 @@ def worst_group_set_coverage(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`).
     min_count : int, default=20
@@ -368,13 +327,6 @@ def tabulate_sets(
 def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndarray]:
     """Tabulate coverage and size of the sets of the rows of each class.
 
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
-
     Returns
     -------
     dict
@@ -405,10 +357,6 @@ def sets_by_group(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`).
 
@@ -433,13 +381,6 @@ def sets_by_group(
 @table("sets by size")
 def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndarray]:
     """Tabulate the coverage of the sets of each size.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
 
     Returns
     -------

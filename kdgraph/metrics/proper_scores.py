@@ -22,8 +22,6 @@ def error(y: np.ndarray, top_label: Top) -> np.ndarray:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
@@ -45,10 +43,6 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    proba : Float[n, K]
-        Class probabilities.
     clip : float, default=1e-6
         Lower bound of the label's probability, in (0, 1). Probabilities are not renormalised, and
         not clipped from above. A single row with probability 0 costs -log clip (13.8 nats at 1e-6),
@@ -76,10 +70,6 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    proba : Float[n, K]
-        Class probabilities.
     clip : float, default=1e-6
         The ``clip`` of the :func:`nll` with which the count is reported.
 
@@ -102,13 +92,6 @@ def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
     It is the mean of ``Σ_k (proba[i, k] - [y_i = k])²``, as Brier defined it. For two classes it is
     twice the mean of ``(p - y)²`` of the positive class.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    proba : Float[n, K]
-        Class probabilities.
 
     References
     ----------
@@ -140,8 +123,6 @@ def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
@@ -175,8 +156,6 @@ def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> fl
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
@@ -209,8 +188,6 @@ def brier_top(y: np.ndarray, top_label: Top) -> np.ndarray:
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
     top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
@@ -243,8 +220,6 @@ def hellinger(proba: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    proba : Float[n, K]
-        Class probabilities.
     truth : Float[n, K]
         True posterior P(y|x) of the same rows.
 

@@ -47,11 +47,6 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     The parent's ``predict_dist(X)`` returns a :class:`~kdgraph.distributions.Distribution` or a
     frozen distribution of scipy.stats. A parent may be a pipeline whose last step has this method.
 
-    Attributes
-    ----------
-    estimator_ : object
-        The fitted parent.
-
     Examples
     --------
     A recalibrator that doubles the parent's spread:
@@ -362,8 +357,6 @@ class SplitConformalRegressor(PostHocRegressor):
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     recalibrated_ : object
         The fitted recalibrator after it, or the parent.
     held_out_, y_held_out_ : Distribution, Float[h]

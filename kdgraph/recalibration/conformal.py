@@ -55,20 +55,12 @@ class ConformalPit(SplitConformalRegressor):
         Column of X, by position or name, whose values define the cells instead.
     by_group : bool, default=False
         Use the groups that are passed to ``fit`` and ``predict_dist`` as cells instead.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows and of their division, and of the recalibrator and the parent if
         these have no seed.
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
-    recalibrated_ : object
-        The fitted recalibrator after it, or the parent.
     held_out_, y_held_out_, held_out_cells_ : Distribution, Float[h], Int[h]
         Predicted distributions, outcomes and cells of the rows that correct intervals.
     edges_ : ndarray of shape (c - 1,) or (c,)
@@ -263,13 +255,9 @@ class LocalisedConformalPit(SplitConformalRegressor):
         Largest number of rows that correct intervals; all others recalibrate. The guarantee of
         coverage holds for any number. With None, time and memory of ``fit`` grow with the square of
         the number of calibration rows.
-    calibration_size, random_state : float, int, RandomState or None
-        See :class:`~kdgraph.recalibration.ConformalPit`.
 
     Attributes
     ----------
-    estimator_, recalibrated_, held_out_, y_held_out_
-        See :class:`~kdgraph.recalibration.ConformalPit`.
     space_ : FeatureSpace
         The space, fitted on the recalibrating rows.
     coordinates_ : Float[h, d] or sparse matrix

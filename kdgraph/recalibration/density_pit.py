@@ -56,17 +56,11 @@ class DensityPit(PostHocRegressor):
         stops. None: no rows are held out.
     validation_fraction : float, default=0.2
         Fraction of the calibration rows that is held out for early stopping.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, of the network, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     features_ : DecileFeatures
         Conversion of predicted distributions to inputs.
     network_ : SimultaneousQuantileNetwork

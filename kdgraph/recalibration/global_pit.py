@@ -73,10 +73,6 @@ class GlobalPit(_SharedMapPit):
     draws : int, default=None
         Number of values that are drawn from the recalibrated distribution of each row, as in
         :class:`~kdgraph.recalibration.LocalPit`. None: the distribution itself.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, of PIT values at steps
         (:func:`~kdgraph.recalibration.base.compute_pits`), of the draws, and of the parent if it
@@ -84,8 +80,6 @@ class GlobalPit(_SharedMapPit):
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     pit_map_ : PitMap
         Distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
     n_clipped_ : int
@@ -146,16 +140,12 @@ class IsotonicPit(_SharedMapPit):
     ----------
     estimator : regressor with ``predict_dist``
         Parent; it is cloned and fitted, unless frozen.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out, see :class:`~kdgraph.recalibration.GlobalPit`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, of PIT values at steps
         (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     pit_map_ : LinearMap
         The function R.
     n_clipped_ : int
@@ -200,15 +190,9 @@ class ResidualScale(PostHocRegressor):
     estimator : regressor with ``predict_dist``
         Parent that predicts normal or lognormal distributions; it is cloned and fitted, unless
         frozen.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out, see :class:`~kdgraph.recalibration.GlobalPit`.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     spread_ : float
         Root mean square residual of calibration rows, in the units of y; for lognormal
         distributions that of log y.

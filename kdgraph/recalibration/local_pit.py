@@ -240,18 +240,12 @@ class LocalPit(PostHocRegressor):
         Largest number of calibration rows that can be neighbours. If there are more, so many are
         drawn at random, and all else is as if these were all calibration rows (see Notes). None:
         all rows.
-    calibration_size : float, default=0.3
-        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, of the rows that can be neighbours and those that choose k, of
         the draws, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : object
-        The fitted parent.
     space_ : FeatureSpace
         The fitted space.
     coordinates_ : Float[n, d] or sparse matrix

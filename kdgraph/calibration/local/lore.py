@@ -352,19 +352,9 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
 
     Parameters
     ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``. It is cloned and fitted; a
-        ``FrozenEstimator(fitted)`` is not refitted.
-    features, kernel, bandwidth, bandwidths, bins, strategy, choice, max_reference_rows, n_jobs
-        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
     fill_proba, calibration_size, random_state
         See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds
         the feature map.
-
-    Attributes
-    ----------
-    bandwidth_, bins_, brier_, map_, neighbours_, groups_, n_eff_, fallback_
-        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
 
     Notes
     -----
@@ -432,16 +422,9 @@ class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state
-        See :class:`LocalRecalibration`.
     features, kernel, bandwidth, bandwidths, bins, strategy, choice, max_reference_rows, n_jobs
         See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`; the Brier score is that
         of all classes.
-
-    Attributes
-    ----------
-    bandwidth_, bins_, brier_, map_, neighbours_, groups_, n_eff_, fallback_
-        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
 
     Notes
     -----

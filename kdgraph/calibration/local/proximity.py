@@ -33,8 +33,6 @@ class ProximityCalibrator(TopLabelCalibrator):
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state
-        See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`.
     features : FeatureMap or None, default=None
         Features in which distances are measured. None: the parent's last hidden layer, its leaves
         or the rows, without reduction, in units of their spread.
@@ -151,15 +149,8 @@ class ProximityCalibrator(TopLabelCalibrator):
 class DensityRatio(ProximityCalibrator):
     """ProCal's density-ratio map of confidence and proximity, for continuous confidences.
 
-    Parameters
-    ----------
-    estimator, features, neighbours, max_reference_rows, fill_proba, calibration_size, random_state
-        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
-
     Attributes
     ----------
-    map_, index_, accuracy_
-        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
     points_ : tuple
         Confidence and proximity, Float[2, m], and weight, Float[m], of the correct and of the
         incorrect calibration rows; empty if these have no densities.
@@ -233,8 +224,6 @@ class BinMeanShift(ProximityCalibrator):
 
     Parameters
     ----------
-    estimator, features, neighbours, max_reference_rows, fill_proba, calibration_size, random_state
-        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
     proximity_bins : int, default=5
         Number of bins of proximity, with equal mass.
     bins : int, default=5
@@ -244,8 +233,6 @@ class BinMeanShift(ProximityCalibrator):
 
     Attributes
     ----------
-    map_, index_, accuracy_
-        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
     proximity_edges_ : ndarray of shape (p + 1,)
         Edges of the bins of proximity, Float[p + 1].
     edges_, gaps_ : list of ndarray

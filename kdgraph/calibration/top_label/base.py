@@ -270,12 +270,6 @@ class TopLabelCalibrator(PostHocClassifier):
         Provide ``predict_proba`` too: the confidence at the predicted class, and the remainder in
         the proportions of the parent's other probabilities (equally if they are all 0). The largest
         entry of such a row can belong to another class than the predicted one.
-    calibration_size : float, default=0.3
-        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
-        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
-        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, and of a parent without a seed.
 
     Notes
     -----

@@ -24,8 +24,6 @@ class CumulativeConfidence(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
     theta : "none", "median" or "best", default="none"
         Threshold below which all rows form one bin. "none": Cum, no threshold. "median": Cum+, the
         median score of the class. "best": Cum*, the observed score with the least NLL of the

@@ -278,8 +278,6 @@ class HistogramBinning(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
     bins : int, default=10
         Number of bins, at least 1.
     strategy : "uniform" or "mass", default="uniform"
@@ -340,11 +338,6 @@ class HistogramBinning(CurveCalibrator):
 class IsotonicConfidence(CurveCalibrator):
     """Isotonic regression of correctness on the score.
 
-    Parameters
-    ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
-
     Attributes
     ----------
     curves_ : list of dict
@@ -394,11 +387,6 @@ MAX_COEFFICIENT = np.exp(10.0)
 @dataclass(eq=False, repr=False)
 class BetaCalibration(CurveCalibrator):
     """Logistic regression of correctness on log s and -log(1 - s) that never falls in the score.
-
-    Parameters
-    ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
 
     Attributes
     ----------
@@ -484,11 +472,6 @@ class VennAbers(CurveCalibrator):
     One regression assumes that the new row is incorrect, the other that it is correct. For
     exchangeable rows one of the two is calibrated, whatever their distribution. The difference
     between them is the uncertainty that the calibration rows leave.
-
-    Parameters
-    ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
 
     Attributes
     ----------

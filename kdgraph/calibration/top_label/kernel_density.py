@@ -335,8 +335,6 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`CurveCalibrator`.
     bandwidth : str or float, default="b_mon2"
         Bandwidth of the kernels of correct and incorrect rows. "b_mon": the narrowest whose
         confidence is monotonic in the score; "b_mon2", "b_mon4": whose slope changes its sign at

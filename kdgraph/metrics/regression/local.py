@@ -193,10 +193,6 @@ def local_coverage(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     X : Float[n, d]
         Features of the rows.
     level : float, default=0.95
@@ -244,10 +240,6 @@ def group_coverage(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`); groups without rows are left out.
     level : float, default=0.95
@@ -288,10 +280,6 @@ def local_pit(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     X : Float[n, d]
         Features of the rows.
     bins : int, default=10
@@ -389,10 +377,6 @@ def worst_group_gap(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`).
     level : float, default=0.95

@@ -206,13 +206,6 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
     ``kstest(..., "uniform")``. Calibrated distributions of n rows have about 0.87/√n, and more than
     1.36/√n in 5 of 100 cases (Kolmogorov's limit), and less if F has steps at outcomes.
 
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-
     Examples
     --------
     Both PIT values are 0.5:
@@ -233,13 +226,6 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
     0.461 in 5 of 100 cases, for any n, and less if F has steps at outcomes. For other distributions
     it grows in proportion to n.
 
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-
     Examples
     --------
     >>> from kdgraph.distributions import Normal
@@ -256,13 +242,6 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
     √(2π)/8 = 0.313 on average, for any n, and less if F has steps at outcomes. For other
     distributions it grows in proportion to √n. :func:`pit_tests` returns its p-value.
-
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
 
     References
     ----------
@@ -291,8 +270,6 @@ def pit_tests(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows. A method that is fitted on other rows does not
         predict the true distributions exactly, so over many tests small p-values are more frequent
@@ -346,10 +323,6 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     bins : int, default=20
         Number of equal bins of [0, 1].
 

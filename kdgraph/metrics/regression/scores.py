@@ -25,13 +25,6 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
 
     It is scikit-learn's ``root_mean_squared_error``.
 
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-
     Examples
     --------
     >>> from kdgraph.distributions import Normal
@@ -49,8 +42,6 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows, with means Float[n].
 
@@ -78,8 +69,6 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
     ----------
     distribution : Distribution
         Predicted distributions of the n rows, with means Float[n].
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -128,10 +117,6 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     level : float, default=0.95
         Nominal coverage, in (0, 1). The interval ranges from the quantile at (1 - level)/2 to that
         at (1 + level)/2.
@@ -162,10 +147,6 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     level : float, default=0.95
         Nominal coverage, in (0, 1), as for :func:`coverage`.
 
@@ -200,10 +181,6 @@ def smis(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     mean_abs_y : float
         Mean of ``|y|``, above 0, on rows that are not test rows. A run uses its calibration rows.
     level : float, default=0.95
@@ -236,8 +213,6 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 
     Parameters
     ----------
-    distribution : Distribution
-        Predicted distributions of the n rows.
     level : float, default=0.95
         Nominal coverage, in (0, 1), as for :func:`coverage`.
 
@@ -261,8 +236,6 @@ def unbounded_fraction(distribution: Any, *, level: OpenFraction = 0.95) -> np.n
 
     Parameters
     ----------
-    distribution : Distribution
-        Predicted distributions of the n rows.
     level : float, default=0.95
         Nominal coverage, in (0, 1), as for :func:`coverage`.
 
@@ -296,10 +269,6 @@ def coverage_curve(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     levels : sequence of float
         Nominal coverages, each in (0, 1). The default ranges from 0.05 to 0.99.
 
@@ -363,8 +332,6 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows, with ``crps(y)``.
 
@@ -391,10 +358,6 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
     level : float, default=0.5
         Level of the quantile, in (0, 1).
 
@@ -423,8 +386,6 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows, with ``pdf``.
 

@@ -37,10 +37,6 @@ def kl(
 
     Parameters
     ----------
-    distribution : Distribution
-        Predicted distributions of the n rows.
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
     bins : int, default=30
         Number of bins of equal predicted mass, as in :func:`binned_kl`.
     estimator : {"auto", "binned"}, default="auto"
@@ -209,15 +205,6 @@ def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.
 
     Its expected value is at least 0, which only the truth reaches.
 
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
-
     References
     ----------
     Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
@@ -244,12 +231,6 @@ def interval_score_excess(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
     level : float, default=0.95
         Nominal coverage, in (0, 1), as for :func:`coverage`.
 
@@ -275,15 +256,6 @@ def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.n
     """Measure the mean of :func:`mse_y` minus that of the true mean on the same rows.
 
     Its expected value is :func:`mse_mean`, which has less noise. It may be below 0.
-
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -314,12 +286,6 @@ def truth_comparison(
 
     Parameters
     ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-    true_distribution : Distribution
-        True distributions of the same rows, available in simulations.
     mean_abs_y : float
         As for :func:`smis`.
     level : float, default=0.95
