@@ -119,13 +119,13 @@ def inherit_descriptions(cls: type) -> None:
     if not own:
         return
     doc = inspect.cleandoc(own)
-    bases = [base for base in cls.__mro__[1:] if base.__dict__.get("__doc__")]
-    # A base describes its own fields; its docstring is complete, so that the nearest one decides.
+    bases = [base for base in cls.__mro__[1:] if base.__module__.startswith("kdgraph.")]
     for section in ("Parameters", "Attributes"):
         descriptions: dict[str, str] = {}
-        for base in reversed(bases):
-            if base.__module__.startswith("kdgraph."):
-                descriptions |= described_names(inspect.cleandoc(base.__doc__ or ""), section)
+        for base in bases:  # of two descriptions that of the nearer base holds
+            inherited = described_names(inspect.cleandoc(base.__dict__["__doc__"] or ""), section)
+            for name, lines in inherited.items():
+                descriptions.setdefault(name, lines)
         doc = add_descriptions(doc, descriptions, section)
     cls.__doc__ = doc
 

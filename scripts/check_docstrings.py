@@ -7,6 +7,7 @@ modules.
 - The docstring of a public object of a package of methods, of its class or of its module, cites a
   source: a paper with its year, a numbered equation, section, table, figure or algorithm, a
   library, or the words "original to kdgraph".
+- Every public method has a docstring, or overrides one that has.
 - Every class and function that a package exports (``__all__``) has an example that runs as a
   doctest: a function in its docstring, a class there or in that of a method of its own.
 - Docstrings are sentences: none begins with one of ``FRAGMENTS``.
@@ -97,6 +98,7 @@ def main() -> int:
         f"kdgraph/{name.replace(' ', ': ')}: is exported, and no docstring has an example"
         for name in sorted(without_example(package))
     ]
+    found += list(without_docstring(package))
     print("\n".join(found), end="\n" if found else "")
     return int(bool(found))
 
@@ -138,6 +140,44 @@ def _language(tree: ast.Module, name: str) -> Iterator[str]:
             word = getattr(node, attribute, None)
             if isinstance(word, str) and PRIVATE_WORDS.search(word):
                 yield f"kdgraph/{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
+
+
+def without_docstring(package: Path) -> Iterator[str]:
+    """Yield a line for each public method that neither its class nor a base describes.
+
+    Bases are classes of the package, by their names: help() shows the docstring of an overridden
+    method.
+    """
+    classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                name = path.relative_to(package).as_posix()
+                classes.setdefault(node.name, []).append((name, node))
+
+    def describes(cls: ast.ClassDef, method: str) -> bool:
+        if any(each.name == method and ast.get_docstring(each) for each in _methods(cls)):
+            return True
+        bases = [ast.unparse(base).split("[")[0].split(".")[-1] for base in cls.bases]
+        return any(
+            describes(base, method)
+            for name in bases
+            if name != cls.name
+            for _, base in classes.get(name, [])
+        )
+
+    for name, cls in (each for same in classes.values() for each in same):
+        for method in _methods(cls):
+            is_public = not (cls.name.startswith("_") or method.name.startswith("_"))
+            decorators = {ast.unparse(each).split(".")[-1] for each in method.decorator_list}
+            has_body = not decorators & {"overload", "setter"}
+            if is_public and has_body and not describes(cls, method.name):
+                yield f"kdgraph/{name}:{method.lineno}: {cls.name}.{method.name}: no docstring"
+
+
+def _methods(cls: ast.ClassDef) -> list[ast.FunctionDef]:
+    """Return the methods that the body of a class defines."""
+    return [node for node in cls.body if isinstance(node, ast.FunctionDef)]
 
 
 def without_example(package: Path) -> set[str]:

@@ -26,8 +26,7 @@ from experiments.common.markdown import head, line, number, signed
 from kdgraph.base import Rows
 from kdgraph.config import plan
 from kdgraph.data.splits import Splits
-from kdgraph.density.posterior import clipped_nll
-from kdgraph.density.posterior import PosteriorParameters, fit_posterior
+from kdgraph.density.posterior import PosteriorParameters, clipped_nll, fit_posterior
 from kdgraph.runner import stages
 
 TABLES = (

@@ -127,7 +127,6 @@ class ScoreMap(Uncalibrated):
         )
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return the class probabilities, Float[n, K]."""
         return self._predict_rows(Rows.unweighted(self._validate_X(X)))
 
     @np.errstate(under="ignore")

@@ -112,7 +112,6 @@ class PolytopeCounts(ClassCounts):
 
     @property
     def class_rows(self) -> np.ndarray | None:
-        """Positions of the rows whose classes are counted, Int[l], increasing; None for all."""
         return self._class_rows
 
     def _make_index(self) -> PolytopeIndex:
@@ -126,7 +125,6 @@ class PolytopeCounts(ClassCounts):
     def query(
         self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return class masses (Float[n, K, k]) around codes, and their nearest polytopes."""
         return self._index.query(codes, exponents)
 
     def own_similarity(self, rows: slice) -> np.ndarray:
@@ -184,7 +182,6 @@ class OutOfBagCounts(ClassCounts):
 
     @property
     def class_rows(self) -> np.ndarray:
-        """Positions of the rows whose classes are counted, Int[l], increasing."""
         return self._numbers
 
     def _make_index(self) -> OutOfBagIndex:
@@ -203,7 +200,6 @@ class OutOfBagCounts(ClassCounts):
     def query(
         self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return class masses (Float[n, K, k]) around new codes, and their nearest polytopes."""
         masses, nearest = self._index.query(codes, exponents, with_nearest=with_nearest)
         # The index numbers the counted rows; the nearest polytope is that of the nearest row.
         return masses, np.where(nearest >= 0, self._polytope_of_row[np.maximum(nearest, 0)], -1)

@@ -53,17 +53,11 @@ class GraphClassifier(DensityFloorClassifier):
 
     A subclass fits ``graph_``, ``posterior_`` and ``log_floor_``, and defines the parent. Where the
     density is below the floor, the posterior is blended with the prior (Dey et al. 2024, Eq. 6, 7).
-
-    Parameters
-    ----------
-    estimator, alpha, calibration_size, n_jobs, random_state
-        As for :class:`~kdgraph.density.KernelDensityForest`.
     """
 
     estimator: Any = None
 
     def _distance_estimator(self) -> Any:
-        """Return the estimator in whose space distances are measured."""
         return finite_space_of(self._default_estimator())
 
     def _partition_options(self) -> dict[str, Any]:
@@ -79,7 +73,6 @@ class GraphClassifier(DensityFloorClassifier):
         return self.posterior_(query_result, self.graph_)
 
     def _searched_parameters(self) -> dict[str, float]:
-        """Return the parameters of the posterior, by name."""
         return self.posterior_.describe()
 
 
@@ -87,8 +80,48 @@ class GraphClassifier(DensityFloorClassifier):
 class KernelDensityClassifier(GraphClassifier):
     """Base class of the kernel density forest and network (Dey et al. 2024, Eq. 4 to 15).
 
-    Parameters and attributes are those of :class:`~kdgraph.density.KernelDensityForest`. A subclass
-    defines the parent.
+    A subclass defines the parent. The posterior is described at
+    :class:`~kdgraph.density.KernelDensityForest`.
+
+    Parameters
+    ----------
+    k : float or "auto", default="auto"
+        Factor of log n in the exponent of Eq. 15. "auto" for a search, or an average over a grid,
+        on rows that the parent was not fitted on.
+    pseudo_count, parent_weight, parent_power : float or "auto", default="auto"
+        Pseudo-count a, weight v and power β of the parent's probabilities, see Notes. "auto" as for
+        ``k``.
+    alpha : float or None, default=0.002
+        Expected fraction of in-distribution rows below the density floor (Eq. 6). None for no
+        floor: the posterior holds at every density.
+    min_weight : float, default=1e-9
+        Minimum weight of the posterior, which keeps its argmax among equal priors.
+    distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
+        Distance by which the nearest polytope is found. "scaled": Euclidean distance to its mean,
+        with every feature in units of the spacing between polytopes. "geodesic": Eq. 17.
+        "euclidean": plain Euclidean distance. "whitened": as "scaled", along axes that respect
+        correlations between features.
+    calibration : {"auto", "oob", "cross_fit", "held_out"}, default="auto"
+        Rows and outputs that choose the parameters and the floor. "oob": all rows, by the trees in
+        which each is out of bag; the forest needs ``bootstrap=True``. "cross_fit": all rows, by
+        parents that are fitted on the other folds. "held_out": rows that are held out, or passed to
+        ``fit`` as ``X_calibration``. "auto": "oob" for the training rows of a forest with
+        ``bootstrap=True``, also of a frozen one, if no calibration rows are passed, and "held_out"
+        otherwise.
+    cv : int, cross-validator or iterable, default=5
+        Folds of "cross_fit".
+    max_polytopes : int, float, "auto" or None, default="auto"
+        "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
+        count the classes of a random sample of the rows, so that predictions take a time that does
+        not grow with the training rows. The sample is doubled, up to 32,768 rows, while that lowers
+        the NLL of rows that are predicted without themselves by more than .001. A number, or a
+        fraction of the training rows: merge neighbouring polytopes down to it; where no row is held
+        out, Gaussians are merged, and the classes of so many rows are counted. None for no limit.
+
+    Attributes
+    ----------
+    posterior_ : QueryPosterior
+        Posterior inside the training distribution, with its parameters.
     """
 
     _: KW_ONLY
@@ -228,8 +261,15 @@ class NetworkParent(_OfClassifier):
 
     Parameters
     ----------
-    output_bits, layers, embedding
-        As for :class:`~kdgraph.density.KernelDensityNetwork`.
+    output_bits : bool, default=True
+        Count the bits of the output, p > 1/K, as one more layer.
+    layers : {"all", "head"}, default="all"
+        ReLU-like layers whose units make up the code. "head": those of the dense layers at the end
+        of the network, or the last one before them if they have none.
+    embedding : {"auto", "head", "last", "input"}, default="auto"
+        Space of the Gaussians. "head": the input of these dense layers, which is that of the
+        network if it is dense throughout. "last": the input of the last dense layer. "input": the
+        input of the network. "auto": "head", but "last" if that has more than 1,024 values.
     """
 
     _: KW_ONLY
@@ -279,47 +319,6 @@ class KernelDensityForest(ForestParent, KernelDensityClassifier):
         A forest, a tree or boosted trees, or a pipeline that ends in them. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for a random forest of 500 fully
         grown trees (Table 2).
-    k : float or "auto", default="auto"
-        Factor of log n in the exponent of Eq. 15. "auto" for a search, or an average over a grid,
-        on rows that the parent was not fitted on.
-    pseudo_count, parent_weight, parent_power : float or "auto", default="auto"
-        Pseudo-count a, weight v and power β of the parent's probabilities, see Notes. "auto" as for
-        ``k``.
-    alpha : float or None, default=0.002
-        Expected fraction of in-distribution rows below the density floor (Eq. 6). None for no
-        floor: the posterior holds at every density.
-    min_weight : float, default=1e-9
-        Minimum weight of the posterior, which keeps its argmax among equal priors.
-    distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
-        Distance by which the nearest polytope is found. "scaled": Euclidean distance to its mean,
-        with every feature in units of the spacing between polytopes. "geodesic": Eq. 17.
-        "euclidean": plain Euclidean distance. "whitened": as "scaled", along axes that respect
-        correlations between features.
-    calibration : {"auto", "oob", "cross_fit", "held_out"}, default="auto"
-        Rows and outputs that choose the parameters and the floor. "oob": all rows, by the trees in
-        which each is out of bag; the forest needs ``bootstrap=True``. "cross_fit": all rows, by
-        parents that are fitted on the other folds. "held_out": rows that are held out, or passed to
-        ``fit`` as ``X_calibration``. "auto": "oob" for the training rows of a forest with
-        ``bootstrap=True``, also of a frozen one, if no calibration rows are passed, and "held_out"
-        otherwise.
-    cv : int, cross-validator or iterable, default=5
-        Folds of "cross_fit".
-    max_polytopes : int, float, "auto" or None, default="auto"
-        "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
-        count the classes of a random sample of the rows, so that predictions take a time that does
-        not grow with the training rows. The sample is doubled, up to 32,768 rows, while that lowers
-        the NLL of rows that are predicted without themselves by more than .001. A number, or a
-        fraction of the training rows: merge neighbouring polytopes down to it; where no row is held
-        out, Gaussians are merged, and the classes of so many rows are counted. None for no limit.
-    n_jobs : int, default=None
-        Number of threads. Results do not depend on it.
-
-    Attributes
-    ----------
-    posterior_ : QueryPosterior
-        Posterior inside the training distribution, with its parameters.
-    log_floor_ : float
-        Log density floor, -inf if there is none.
 
     Notes
     -----
@@ -392,29 +391,12 @@ class KernelDensityNetwork(NetworkParent, KernelDensityClassifier):
         torch module as ``module_``, or a pipeline that ends in one. It is cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for four layers of 1,000 units
         (Table 3).
-    k, pseudo_count, parent_weight, parent_power, alpha, min_weight, distance, max_polytopes
-        As for :class:`~kdgraph.density.KernelDensityForest`.
-    calibration, cv, calibration_size, n_jobs, random_state
-        As for :class:`~kdgraph.density.KernelDensityForest`. A network has no out-of-bag rows, so
-        that "auto" is "held_out"; ``calibration="cross_fit", cv=3`` takes four fits of the network
-        and holds no row out.
-    output_bits : bool, default=True
-        Count the bits of the output, p > 1/K, as one more layer.
-    layers : {"all", "head"}, default="all"
-        ReLU-like layers whose units make up the code. "head": those of the dense layers at the end
-        of the network, or the last one before them if they have none.
-    embedding : {"auto", "head", "last", "input"}, default="auto"
-        Space of the Gaussians. "head": the input of these dense layers, which is that of the
-        network if it is dense throughout. "last": the input of the last dense layer. "input": the
-        input of the network. "auto": "head", but "last" if that has more than 1,024 values.
-
-    Attributes
-    ----------
-    estimator_, classes_, prior_, graph_, posterior_, log_floor_
-        As for :class:`~kdgraph.density.KernelDensityForest`.
 
     Notes
     -----
+    A network has no out-of-bag rows, so that ``calibration="auto"`` is "held_out"; "cross_fit" with
+    ``cv=3`` takes four fits of the network and holds no row out.
+
     Nearly all of the time of a fit is the training of the network. With 10,000 rows of four
     features, on one core of a CPU, an epoch of the network of Table 3 takes 2 to 2.6 s, of which
     early stopping does 11 to 50, and graph and posterior together take 1.2 s, at balanced classes

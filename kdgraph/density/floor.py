@@ -231,7 +231,7 @@ class DensityFloorClassifier(PostHocClassifier):
     graph_ : KernelDensityGraph
         Graph of the populated polytopes.
     log_floor_ : float
-        Log density floor.
+        Log density floor, -inf if there is none.
     """
 
     _: KW_ONLY
@@ -242,7 +242,6 @@ class DensityFloorClassifier(PostHocClassifier):
         return self._default_estimator()
 
     def _check_parent(self) -> Any:
-        """Return the parent, and raise an error if it has no partition."""
         parent = super()._check_parent()
         with _suggest_gate():
             check_has_partition(self._partition_estimator())
@@ -254,7 +253,6 @@ class DensityFloorClassifier(PostHocClassifier):
             return partition_of(fitted, n_jobs=self.n_jobs, **network_options)
 
     def _requires_training_rows(self) -> bool:
-        """Return True: the density needs training rows besides the held-out rows."""
         return True
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:

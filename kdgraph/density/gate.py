@@ -113,11 +113,9 @@ class DensityGate(DensityFloorClassifier):
     max_polytopes: Count | OpenFraction | Literal["auto"] | None = "auto"
 
     def _partition_estimator(self) -> Any:
-        """Return the estimator, not fitted yet, whose partition has the density."""
         return self.estimator if self.partition is None else self.partition
 
     def _distance_estimator(self) -> Any:
-        """Return the estimator in whose space distances are measured, None if it is encoded."""
         if needs_row_encoder(self.partition, self.estimator):
             return None
         return finite_space_of(self._partition_estimator())
@@ -189,7 +187,6 @@ class DensityGate(DensityFloorClassifier):
         return self._blend(rows.predict(self.estimator_), log_density)
 
     def log_density(self, X) -> np.ndarray:
-        """Return the log density f of the nearest polytope, Float[n], of rows Float[n, d]."""
         # The probabilities of ``estimator``, which may be expensive, are not needed.
         return apply_in_blocks(self.graph_.log_density, self._validate_X(X))
 

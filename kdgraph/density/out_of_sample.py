@@ -151,7 +151,7 @@ def _class_rows(graph: KernelDensityGraph) -> np.ndarray | None:
     return None if graph.counts is None else graph.counts.class_rows
 
 
-class HeldOutRows:
+class HeldOutRows(MassSource):
     """Held-out rows, which are predicted without their own class.
 
     They add their class masses to those of the training rows, because the parent's leaves do not
@@ -205,7 +205,6 @@ class HeldOutRows:
     def masses_at(
         self, graph: KernelDensityGraph, exponents: np.ndarray
     ) -> Callable[[slice], np.ndarray]:
-        """Return a function of a slice of the rows that returns class masses, Float[c, K, k]."""
         counts = graph.counts
         assert isinstance(counts, PolytopeCounts)
 
@@ -222,7 +221,6 @@ class HeldOutRows:
     def with_class_rows(
         self, graph: KernelDensityGraph, class_rows: np.ndarray
     ) -> KernelDensityGraph:
-        """Return the graph that counts the classes of other rows, Int[l], increasing."""
         polytopes = polytopes_of(self._codes)
         return graph.with_counts(
             PolytopeCounts(
@@ -235,7 +233,7 @@ class HeldOutRows:
         return graph.query(self._own_locations, np.empty(0)).log_density
 
 
-class OutOfBagRows:
+class OutOfBagRows(MassSource):
     """Rows of a bagged forest, which are predicted by the trees that they are out of bag in.
 
     Parameters
@@ -307,7 +305,6 @@ class OutOfBagRows:
     def masses_at(
         self, graph: KernelDensityGraph, exponents: np.ndarray
     ) -> Callable[[slice], np.ndarray]:
-        """Return a function of a slice of the rows that returns class masses, Float[c, K, k]."""
         counts = graph.counts
         assert isinstance(counts, OutOfBagCounts)
 
@@ -320,7 +317,6 @@ class OutOfBagRows:
     def with_class_rows(
         self, graph: KernelDensityGraph, class_rows: np.ndarray
     ) -> KernelDensityGraph:
-        """Return the graph that counts the classes of other rows, Int[l], increasing."""
         assert self._count is not None
         return graph.with_counts(self._count(class_rows))
 
@@ -333,7 +329,7 @@ class OutOfBagRows:
         return graph.left_out_log_density(self._positions)
 
 
-class FoldRows:
+class FoldRows(MassSource):
     """Rows that are predicted by the graphs of the parents of their folds.
 
     Parameters
@@ -358,7 +354,6 @@ class FoldRows:
     def masses_at(
         self, graph: KernelDensityGraph, exponents: np.ndarray
     ) -> Callable[[slice], np.ndarray]:
-        """Return a function of a slice of the rows that returns class masses, Float[c, K, k]."""
         # The factor k of the exponent k·log n is shared, not the exponent: a fold has fewer rows.
         factors = exponents / math.log(self.n_train)
         masses = np.empty((*self.parent_proba.shape, len(exponents)))

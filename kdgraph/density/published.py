@@ -192,9 +192,8 @@ class PublishedClassifier(GraphClassifier):
 
     Parameters
     ----------
-    estimator, alpha, calibration_size, n_jobs, random_state
-        As for :class:`~kdgraph.density.KernelDensityForest`. Networks have ``output_bits``,
-        ``layers`` and ``embedding`` as well.
+    alpha : float, default=0.002
+        Expected fraction of in-distribution rows below a floor that is fitted.
     k : float or "auto", default="auto"
         Factor of log n in the exponent of Eq. 15, in the versions of the code the whole exponent.
         "auto" for the search or the value of the version.

@@ -341,7 +341,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
         """Keep what the scores of a fold have defined, from the detector of the fold."""
 
     def takes_out_of_bag_outputs(self) -> bool:
-        """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
         return False
 
     def _unseen_source(self) -> CalibrationMode:

@@ -142,7 +142,6 @@ class KthNeighbourDistance(FeatureDetector):
     def _score_block(
         self, X: Any, distances: Callable[[np.ndarray, int], np.ndarray] | None = None
     ) -> np.ndarray:
-        """Return Float[n], the scores of one block; ``distances`` searches the neighbours."""
         normalised, factor = self._normalised_features(self._scaled_features(X))
         distance = (distances or self._distance_function())(normalised, self.k_)[:, -1]
         with np.errstate(over="ignore"):

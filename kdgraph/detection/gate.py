@@ -131,7 +131,6 @@ class ScoreGate(PostHocClassifier):
         return super()._check_parent()
 
     def _distance_estimator(self) -> Any:
-        """Return the estimator in whose space the detector measures distances, or None."""
         if not isinstance(self.detector, PostHocDetector | None):
             return None  # an error follows
         if self._needs_row_encoder():

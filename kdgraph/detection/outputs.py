@@ -41,7 +41,6 @@ class ProbabilityDetector(PostHocDetector):
         return False
 
     def takes_out_of_bag_outputs(self) -> bool:
-        """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
         return True
 
     def _scores_out_of_bag(self) -> bool:

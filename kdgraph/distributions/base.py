@@ -290,11 +290,11 @@ class StandardisedScores(ScoreScale):
     Levels beyond 0 and 1 are standardised values themselves.
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         beyond = (levels < 0) | (levels > 1)
         return np.where(beyond, levels, normal_ppf(np.where(beyond, 0.5, levels)))
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         p = normal_cdf(scores)
         return np.where(((p == 0) & (scores < 0)) | ((p == 1) & (scores > 1)), scores, p)
 
@@ -311,7 +311,7 @@ class LogTailScores(ScoreScale):
     [0.0, 9.67]
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri_exp
 
         beyond, below = levels > 1, levels < 0
@@ -320,7 +320,7 @@ class LogTailScores(ScoreScale):
         low_side = np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)
         return np.clip(np.where(beyond, above, low_side), -_MAX_SCORE, _MAX_SCORE)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         from scipy.special import log_ndtr
 
         scores = np.clip(scores, -_MAX_SCORE, _MAX_SCORE)
@@ -353,12 +353,12 @@ class SampleScores(ScoreScale):
         """Return the scale of m equal steps: the last value has the level 1 - 1/2m."""
         return cls(float(normal_ppf(np.array(1 - 0.5 / m))))
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         inside = np.clip(levels, 0.0, 1.0)
         scores = np.clip(normal_ppf(inside), -self.last_score, self.last_score)
         return scores + (levels - inside)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         inside = np.clip(scores, -self.last_score, self.last_score)
         beyond = scores - inside
         return np.where(beyond == 0, normal_cdf(inside), beyond + (beyond > 0))

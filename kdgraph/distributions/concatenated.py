@@ -66,33 +66,33 @@ class ConcatenatedDistribution(Distribution):
         rows = keep_row_axis(index)
         return ConcatenatedDistribution(self.parts, self.part[rows], self.position[rows])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self._by_part(lambda part, values: part.cdf(values), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self._by_part(lambda part, levels: part.ppf(levels), q, by_row=np.ndim(q) == 2)
 
-    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self._by_part(lambda part, values: part.extended_cdf(values), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         return self._by_part(
             lambda part, values: part.extended_ppf(values), levels, by_row=np.ndim(levels) == 2
         )
 
-    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
+    def fallback_levels(self) -> tuple[float, float]:
         return self.parts[0].fallback_levels()
 
-    def score_scale(self) -> ScoreScale:  # noqa: D102
+    def score_scale(self) -> ScoreScale:
         return self.parts[0].score_scale()
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self._by_part(lambda part, _: part.mean(), None)
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self._by_part(lambda part, _: part.var(), None)
 
-    def crps(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def crps(self, y: np.ndarray) -> np.ndarray:
         return self._by_part(lambda part, values: part.crps(values), y)
 
     def _by_part(

@@ -100,28 +100,28 @@ class CorrectedIntervals(Distribution):
     def __len__(self) -> int:
         return len(self.base)
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self.base.cdf(y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self.base.ppf(q)
 
-    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self.base.extended_cdf(y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         return self.base.extended_ppf(levels)
 
-    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
+    def fallback_levels(self) -> tuple[float, float]:
         return self.base.fallback_levels()
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self.base.mean()
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self.base.var()
 
-    def crps(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def crps(self, y: np.ndarray) -> np.ndarray:
         return self.base.crps(y)
 
 

@@ -124,7 +124,7 @@ class LocationScale(Distribution):
             self.loc + self.scale * z if not z.ndim else self.loc[:, None] + self.scale[:, None] * z
         )
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self.standard_cdf(self.standardise(y))
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
@@ -138,7 +138,7 @@ class LocationScale(Distribution):
         density = self.standard_pdf(self.standardise(y))
         return apply_by_row(lambda values, scale: values / scale, len(self), density, self.scale)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self.from_standard(self.standard_ppf(check_levels(q)))
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
@@ -165,16 +165,16 @@ class LocationScale(Distribution):
         beyond = (levels < 0) | (levels > 1)
         return np.where(beyond, levels, cls.standard_ppf(np.where(beyond, 0.5, levels)))
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         return self.from_standard(self.standard_extended_ppf(levels))
 
-    def standard_form(self) -> StandardForm:  # noqa: D102
+    def standard_form(self) -> StandardForm:
         return StandardForm(self.loc, self.scale, self.standard_extended_ppf)
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self.loc + self.scale * self.standard_mean
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self.scale**2 * self.standard_var
 
 
@@ -200,22 +200,22 @@ class Normal(LocationScale):
     """
 
     @staticmethod
-    def standard_cdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
+    def standard_cdf(z: np.ndarray) -> np.ndarray:
         return normal_cdf(z)
 
     @staticmethod
-    def standard_ppf(q: np.ndarray) -> np.ndarray:  # noqa: D102
+    def standard_ppf(q: np.ndarray) -> np.ndarray:
         return normal_ppf(q)
 
     @staticmethod
     @np.errstate(under="ignore")
-    def standard_pdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
+    def standard_pdf(z: np.ndarray) -> np.ndarray:
         return np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 
-    def score_scale(self) -> StandardisedScores:  # noqa: D102
+    def score_scale(self) -> StandardisedScores:
         return StandardisedScores()
 
-    def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:  # noqa: D102
+    def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:
         return self.from_standard(rng.standard_normal((len(self), m)))
 
     def crps(self, y: np.ndarray) -> np.ndarray:
@@ -317,7 +317,7 @@ class ScipyFamily(Distribution):
             self.family, {name: value[rows] for name, value in self.parameters.items()}
         )
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self._evaluate_at_values("cdf", y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
@@ -330,7 +330,7 @@ class ScipyFamily(Distribution):
         """
         return self._evaluate_at_values("pdf", y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self._evaluate_at_levels("ppf", check_levels(q))
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
@@ -349,7 +349,7 @@ class ScipyFamily(Distribution):
             levels = np.where(above > 0, 1 - np.log(np.where(above > 0, above, 1.0)), levels)
         return levels
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         beyond = levels > 1
         quantiles = self.ppf(np.where(beyond, 0.5, levels))
         if not beyond.any():
@@ -375,10 +375,10 @@ class ScipyFamily(Distribution):
             ),
         )
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self._family().mean(**self.parameters)
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self._family().var(**self.parameters)
 
     def _evaluate_at_levels(self, method: str, q: np.ndarray) -> np.ndarray:

@@ -172,17 +172,17 @@ class WeightedEcdf(PitMap):
     def __getitem__(self, index: Any) -> Self:
         return self
 
-    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:
         return replace(self, levels=function(self.levels))
 
-    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102
+    def cdf(self, p: np.ndarray) -> np.ndarray:
         return np.append(0.0, self.cumulative)[np.searchsorted(self.levels, p, side="right")]
 
-    def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray) -> np.ndarray:
         position = np.searchsorted(self.cumulative, q * (1 - LEVEL_TOLERANCE), side="left")
         return self.levels[np.minimum(position, len(self.levels) - 1)]
 
-    def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:
         return self.levels, np.diff(self.cumulative, prepend=0.0)
 
 
@@ -247,10 +247,10 @@ class LinearMap(PitMap):
         levels, weights = self.atoms()
         return WeightedEcdf(function(levels), np.cumsum(weights))
 
-    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, p: np.ndarray) -> np.ndarray:
         return np.interp(p, self.levels, self.cumulative)
 
-    def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray) -> np.ndarray:
         quantiles = np.interp(q, self.cumulative, self.levels)
         # Interpolation may round a level inside (0, 1) to 0 or 1, whose quantile may be infinite.
         quantiles = np.where((quantiles == 0) & (q > 0), _MIN_INSIDE, quantiles)
@@ -318,19 +318,19 @@ class Recalibrated(Distribution):
     def __getitem__(self, index: Any) -> Recalibrated:
         return Recalibrated(self.base[keep_row_axis(index)], self.pit_map[keep_row_axis(index)])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base class
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self.pit_map.cdf(self.base.extended_cdf(y))
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         q = check_levels(q)
         return self.base.extended_ppf(self.pit_map.ppf(q)) if q.ndim else self.ppf(q[None])[:, 0]
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self._sample_statistic(
             mean_of_samples, lambda mean, form: form.loc + form.scale * mean
         )
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self._sample_statistic(var_of_samples, lambda var, form: form.scale**2 * var)
 
     def crps(self, y: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class RowEcdf(PitMap):
         return len(self.weights)
 
     @property
-    def n_atoms(self) -> int:  # noqa: D102 - as in the base
+    def n_atoms(self) -> int:
         return self.weights.shape[1]
 
     @property
@@ -95,7 +95,7 @@ class RowEcdf(PitMap):
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
         """Return the PIT values that have these keys, elementwise."""
 
-    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, p: np.ndarray) -> np.ndarray:
         p = np.asarray(p, dtype=np.float64)
         values = p[:, None] if p.ndim == 1 else p
         probabilities = np.empty(values.shape)
@@ -105,7 +105,7 @@ class RowEcdf(PitMap):
             probabilities[rows] = cumulative_weight(block.weights, count)
         return probabilities[:, 0] if p.ndim == 1 else probabilities
 
-    def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray) -> np.ndarray:
         q = np.broadcast_to(q, (len(self), q.shape[-1]))
         pits = np.empty(q.shape)
         for rows in row_blocks(len(self), self.n_atoms):
@@ -114,7 +114,7 @@ class RowEcdf(PitMap):
             pits[rows] = block._level_of(np.take_along_axis(block._keys(), steps, axis=1))
         return pits
 
-    def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:
         return self._level_of(self._keys()), normalise_weights(self.weights)
 
     def sample(self, uniform: np.ndarray) -> Self:
@@ -215,7 +215,7 @@ class RankedEcdf(RowEcdf):
         ranks = np.minimum(packed >> _KEY_SHIFT, len(table) - 1).astype(rank.dtype)
         return cls((packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32), table, ranks)
 
-    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:
         return replace(self, table=function(self.table))
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:
@@ -284,7 +284,7 @@ class ScoredEcdf(RowEcdf):
         bits = np.minimum(bits, np.take_along_axis(bits, last, axis=1))
         return cls(weights, _from_sortable_bits(bits), scale or StandardisedScores())
 
-    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:
         return replace(self, function=function)
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:

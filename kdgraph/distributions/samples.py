@@ -187,13 +187,13 @@ class WeightedSamples(Distribution):
         subset.x, subset.weights = self.x[keep_row_axis(index)], self.weights[keep_row_axis(index)]
         return subset
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         def step_heights(values: np.ndarray) -> np.ndarray:
             return cumulative_weight(self.weights, count_in_rows(self.x, values, equal=True))
 
         return apply_to_matrix(step_heights, len(self), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         q = check_levels(q)
         levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
         steps = first_step_reaching(self.weights, levels)
@@ -213,7 +213,7 @@ class WeightedSamples(Distribution):
         """
         return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         levels = np.broadcast_to(
             levels, levels.shape if levels.ndim == 2 else (len(self), levels.size)
         )
@@ -230,13 +230,13 @@ class WeightedSamples(Distribution):
             np.where(levels > 1, self.x[:, -1:] + unit * above, inside),
         )
 
-    def score_scale(self) -> SampleScores:  # noqa: D102 - as in the base
+    def score_scale(self) -> SampleScores:
         return SampleScores.from_size(self.x.shape[1])
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return mean_of_samples(self.x, self.weights)
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return var_of_samples(self.x, self.weights)
 
     def crps(self, y: np.ndarray) -> np.ndarray:

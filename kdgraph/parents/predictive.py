@@ -73,7 +73,7 @@ class ExternalDistribution(Distribution):
     def __getitem__(self, index: Any) -> ExternalDistribution:
         return ExternalDistribution(self.wrapped, np.atleast_1d(self.row_ids[index]))
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2:
             return np.stack([self.cdf(column) for column in y.T], axis=1)
@@ -82,7 +82,7 @@ class ExternalDistribution(Distribution):
         values[self.row_ids] = y
         return np.asarray(self.wrapped.cdf(values), dtype=np.float64)[self.row_ids]
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         q = np.asarray(q, dtype=np.float64)
         if q.ndim == 1:
             return np.stack([self.ppf(float(level)) for level in q], axis=1)
@@ -90,10 +90,10 @@ class ExternalDistribution(Distribution):
             return np.stack([self._ppf_per_row(column) for column in q.T], axis=1)
         return np.asarray(self.wrapped.ppf(float(q)), dtype=np.float64)[self.row_ids]
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self._moment("mean", lambda quantiles: quantiles.mean(axis=1))
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self._moment("var", lambda quantiles: quantiles.var(axis=1))
 
     def _ppf_per_row(self, levels: np.ndarray) -> np.ndarray:

@@ -386,21 +386,17 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     """
 
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Return the probability that :meth:`predict` is correct, Float[n]; ``groups`` are [n]."""
         return self._predict_parts(X, groups)[2]
 
     def predict_top_label(self, X, groups=None) -> TopLabel:
-        """Return predicted classes, as positions, with their confidence; ``groups`` are [n]."""
         _, top_label, confidence = self._predict_parts(X, groups)
         return replace(top_label, confidence=confidence)
 
     @available_if(fills_rows)
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
         return fill_rows(*self._predict_parts(X, groups))
 
     def _predict_parts(self, X: Any, groups: Any = None) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         accuracy, _, _ = self._kernel_average(X, proba, groups)

@@ -83,7 +83,6 @@ class ProximityCalibrator(TopLabelCalibrator):
         return self._proximity_of(features)
 
     def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         top_label = TopLabel.from_proba(proba)

@@ -67,7 +67,6 @@ class CumulativeConfidence(CurveCalibrator):
     theta: ThetaRule = "none"
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record: theta by class, null without a threshold."""
         thetas = [
             float(curve["theta"]) if curve and np.isfinite(curve["theta"]) else None
             for curve in self.curves_

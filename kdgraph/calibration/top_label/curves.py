@@ -94,7 +94,6 @@ class CurveCalibrator(ShrinkageCalibrator):
         return self.by_class
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record, and the problems that diagnostics found."""
         problems = summarize_diagnostics(self.diagnostics_ or [])
         return {**super().describe(), **({"diagnostics": problems} if problems else {})}
 
@@ -422,7 +421,6 @@ class BetaCalibration(CurveCalibrator):
     _needs_both: ClassVar = True
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record: the number of clipped rows."""
         return {
             "n_clipped": sum(int(curve["n_clipped"]) for curve in self.curves_ if curve),
             **super().describe(),

@@ -396,7 +396,6 @@ class KernelDensityConfidence(CurveCalibrator):
     _needs_both: ClassVar[bool] = True
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record: bandwidth and sign changes by class."""
         labels = [str(label) for label in self._curve_labels()]
         by_class = {
             name: {

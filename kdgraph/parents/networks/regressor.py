@@ -213,18 +213,18 @@ class NormalHead(DistributionHead):
         """Return the mean of (z - f)² / 2 for outputs f Float32[b, 1] and targets z Float32[b]."""
         return (weights * (targets - outputs[:, 0]).square()).mean() / 2
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.array([np.average(targets, weights=weights)])
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
         # A residual below the resolution of Float32 is not evidence of certainty.
         return float(max(rms, np.finfo(np.float32).eps))
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return scaler.center + scaler.spread * outputs[..., 0]
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         mean = self.point_prediction(outputs, scaler)
@@ -240,13 +240,13 @@ class LogNormalHead(NormalHead):
     name = "lognormal"
     requires_positive_target = True
 
-    def transform_target(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def transform_target(self, y: np.ndarray) -> np.ndarray:
         return np.log(y)
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return np.exp(np.clip(super().point_prediction(outputs, scaler), -600, 600))
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         median = self.point_prediction(outputs, scaler)
@@ -276,16 +276,16 @@ class NormalScaleHead(DistributionHead):
             weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         mean = np.average(targets, weights=weights)
         return np.array(
             [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
         )
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return scaler.center + scaler.spread * outputs[..., 0]
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         scale = np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE))
@@ -304,7 +304,7 @@ class GammaHead(DistributionHead):
     name = "gamma"
     requires_positive_target = True
 
-    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
         return TargetScaler(0.0, float(np.average(y, weights=weight)))
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -312,7 +312,7 @@ class GammaHead(DistributionHead):
         log_mean = outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN)
         return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.array([np.log(np.average(targets, weights=weights))])
 
     def dispersion(
@@ -324,10 +324,10 @@ class GammaHead(DistributionHead):
         )
         return gamma_shape_mle(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return scaler.spread * np.exp(np.clip(outputs[..., 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN))
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return _gamma_distribution(
@@ -367,17 +367,17 @@ class GammaShapeHead(GammaHead):
             * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         mean = super().best_constant_output(targets, weights)
         return np.append(
             mean,
             np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0),
         )
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         return None
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return _gamma_distribution(
@@ -461,7 +461,7 @@ class QuantileHead(DistributionHead):
             weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         empirical = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
         steps = np.maximum(np.diff(empirical) / self.initial_steps, 1e-6)
         # steps + log(1 - exp(-steps)) is the inverse of softplus at the steps.
@@ -479,7 +479,7 @@ class QuantileHead(DistributionHead):
         """Return the quantile of the middle level, Float[...], from outputs Float64[..., m]."""
         return scaler.center + scaler.spread * outputs[..., 0]
 
-    def distribution(  # noqa: D102
+    def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return QuantileGrid(self.levels, self.quantiles(outputs, scaler))
