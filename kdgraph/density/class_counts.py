@@ -27,10 +27,8 @@ MIN_CLASS_ROWS = 16_384
 class ClassCounts:
     """Classes of rows, counted by an index that is built at the first query."""
 
-    @property
-    def class_rows(self) -> np.ndarray | None:
-        """Positions of the rows whose classes are counted, Int[l], increasing; None for all."""
-        raise NotImplementedError
+    class_rows: Any
+    """Positions of the rows whose classes are counted, Int[l], increasing; None for all."""
 
     # A density by distances to means needs no index. It is left out of pickles, because it follows
     # from the rest and takes half of the size of a forest's graph on disk.
@@ -40,11 +38,9 @@ class ClassCounts:
         return self._make_index()
 
     def _make_index(self) -> Any:
-        """Return the index, which :attr:`_index` keeps."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without the index."""
         return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     def query(
@@ -101,7 +97,7 @@ class PolytopeCounts(ClassCounts):
         n_anchors: int,
         class_rows: np.ndarray | None = None,
     ):
-        self.partition, self._class_rows = partition, class_rows
+        self.partition, self.class_rows = partition, class_rows
         self.codes, self._n_rows = codes, len(codes)
         if class_rows is not None:
             self.codes, labels = take_rows(codes, class_rows), labels[class_rows]
@@ -109,10 +105,6 @@ class PolytopeCounts(ClassCounts):
             n_anchors = len(polytopes)
         self._polytopes, self._n_anchors = polytopes, n_anchors
         self._class_masses = polytopes.sum_by_polytope(labels)
-
-    @property
-    def class_rows(self) -> np.ndarray | None:
-        return self._class_rows
 
     def _make_index(self) -> PolytopeIndex:
         return self.partition.index(
@@ -132,9 +124,9 @@ class PolytopeCounts(ClassCounts):
 
         It is 1 unless polytopes were merged, and 0 for rows whose classes do not count.
         """
-        if self._class_rows is not None:
+        if self.class_rows is not None:
             positions = np.arange(*rows.indices(self._n_rows))
-            return np.isin(positions, self._class_rows).astype(np.float64)
+            return np.isin(positions, self.class_rows).astype(np.float64)
         representatives = self._polytopes.representatives[self._polytopes.polytope_of_row[rows]]
         return self.partition.paired_similarity(
             self.codes[rows], take_rows(self.codes, representatives)
@@ -148,16 +140,12 @@ class OutOfBagCounts(ClassCounts):
     ----------
     partition : Partition
         Partition of the forest, also behind transformers.
-    codes : Int[n, T]
-        Codes of the rows that the forest was fitted on.
-    rows : Rows
-        These rows, with classes and weights.
+    codes, rows
+        The rows that the forest was fitted on, with classes and weights, and their Int[n, T].
     is_out : Bool[n, T]
         True where a row is out of bag in a tree.
-    n_classes : int
-        Number of classes K.
-    polytope_of_row : Int[n]
-        Populated polytope of each row.
+    n_classes, polytope_of_row
+        Number of classes K, and the populated polytope of each row, Int[n].
     class_rows : Int[l], default=None
         Rows whose classes are counted. None for all rows.
     """
@@ -173,16 +161,12 @@ class OutOfBagCounts(ClassCounts):
         class_rows: np.ndarray | None = None,
     ):
         self.partition, self._n_classes = partition, n_classes
-        self._numbers = np.arange(len(rows)) if class_rows is None else class_rows
-        counted = rows[self._numbers]
+        self.class_rows = np.arange(len(rows)) if class_rows is None else class_rows
+        counted = rows[self.class_rows]
         self._classes, self._weights = counted.y, counted.weight
-        self._polytope_of_row = polytope_of_row[self._numbers]
+        self._polytope_of_row = polytope_of_row[self.class_rows]
         # Only leaves that a counted row is out of bag in are needed from here on.
-        self._codes = np.where(is_out[self._numbers], take_rows(codes, self._numbers), IN_BAG)
-
-    @property
-    def class_rows(self) -> np.ndarray:
-        return self._numbers
+        self._codes = np.where(is_out[self.class_rows], take_rows(codes, self.class_rows), IN_BAG)
 
     def _make_index(self) -> OutOfBagIndex:
         forest = forest_partition_of(self.partition)
@@ -207,26 +191,13 @@ class OutOfBagCounts(ClassCounts):
     def query_training(
         self, codes: np.ndarray, is_out: np.ndarray, rows: np.ndarray, exponents: np.ndarray
     ) -> np.ndarray:
-        """Return the class masses around training rows, without their own.
+        """Return the class masses around training rows, without their own, Float[m, K, k].
 
-        Parameters
-        ----------
-        codes : Int[m, T]
-            Codes of the rows.
-        is_out : Bool[m, T]
-            True where each is out of bag in a tree.
-        rows : Int[m]
-            Positions of the rows among all training rows.
-        exponents : Float[k]
-            Powers of the similarity.
-
-        Returns
-        -------
-        Float[m, K, k]
-            Class masses.
+        ``codes``: Int[m, T]; ``is_out``: Bool[m, T], where each is out of bag in a tree; ``rows``:
+        Int[m], positions among all training rows; ``exponents``: Float[k].
         """
-        number = np.minimum(np.searchsorted(self._numbers, rows), len(self._numbers) - 1)
-        number[self._numbers[number] != rows] = -1
+        number = np.minimum(np.searchsorted(self.class_rows, rows), len(self.class_rows) - 1)
+        number[self.class_rows[number] != rows] = -1
         return self._index.query_training(np.where(is_out, codes, IN_BAG), number, exponents)
 
 
@@ -235,22 +206,10 @@ def choose_class_rows(
 ) -> np.ndarray | None:
     """Draw the rows whose classes are counted, so that a query meets a bounded number of them.
 
-    Parameters
-    ----------
-    partition : Partition
-        Partition of trees; rows of any other are all counted.
-    codes : Int[n, T]
-        Codes of the rows.
-    is_counted : Bool[n, T], default=None
-        True where the class of a row counts in a tree. None for all trees.
+    The result is Int[l], positions of the rows, increasing; None for all rows, as of any partition
+    but one of trees. ``codes``: Int[n, T]; ``is_counted``: Bool[n, T], where the class of a row
+    counts in a tree, None for all trees.
 
-    Returns
-    -------
-    Int[l] or None
-        Positions of the rows, increasing; None for all rows.
-
-    Notes
-    -----
     A sum of kernels visits each counted row in the leaf of each tree, and what it costs are these
     visits, not the number of rows: fully grown trees have leaves of a few rows however many rows
     there are. Large leaves do not need all of theirs. On 100,000 rows of twenty features, and trees
@@ -276,15 +235,7 @@ def choose_class_rows(
 
 
 def draw_rows(n_rows: int, n_drawn: int | None) -> np.ndarray:
-    """Return the positions of a sample of rows, Int[m], increasing; of all if they are few enough.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    n_drawn : int or None
-        Number of rows to draw; None for all.
-    """
+    """Return the positions of a sample of rows, Int[m], increasing; of all if these are few."""
     if n_drawn is None or n_rows <= n_drawn:
         return np.arange(n_rows)
     # At random, because the rows of a table may be in the order of their classes.

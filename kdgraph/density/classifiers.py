@@ -61,11 +61,9 @@ class GraphClassifier(DensityFloorClassifier):
         return finite_space_of(self._default_estimator())
 
     def _partition_options(self) -> dict[str, Any]:
-        """Return the options of the partition, by name."""
         return {}
 
     def _partition(self) -> Partition:
-        """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_, **self._partition_options())
 
     def _posterior_and_log_density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +164,6 @@ class KernelDensityClassifier(GraphClassifier):
             return super()._add_unseen_outputs(rows, parent, always=always)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Fit graph, posterior and floor."""
         graph, source = self._graph_and_source(train, calibration)
         parameters = PosteriorParameters(
             self.k, self.pseudo_count, self.parent_weight, self.parent_power
@@ -210,7 +207,6 @@ class KernelDensityClassifier(GraphClassifier):
         )
 
     def _graph_of(self, partition: Partition, rows: Rows) -> KernelDensityGraph:
-        """Return the graph of ``rows``."""
         return KernelDensityGraph(
             partition,
             partition.locate(rows.X),
@@ -249,7 +245,6 @@ class ForestParent(_OfClassifier):
     """Parent of a kernel density forest: trees, by default the forest of Table 2."""
 
     def _default_estimator(self) -> Any:
-        """Return the parent, or the forest of Table 2."""
         if self.estimator is not None:
             return self.estimator
         return RandomForestClassifier(500, n_jobs=self.n_jobs)
@@ -279,7 +274,6 @@ class NetworkParent(_OfClassifier):
     required_partition: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
-        """Return the parent, or the network of Table 3."""
         if self.estimator is not None:
             return self.estimator
         from kdgraph.parents.networks import MultilayerPerceptron
@@ -287,7 +281,6 @@ class NetworkParent(_OfClassifier):
         return MultilayerPerceptron(n_jobs=self.n_jobs)
 
     def _check_parent(self) -> Any:
-        """Return the parent, and raise an error if it is not a network."""
         parent = super()._check_parent()
         if partition_kind(parent) in ("forest", "boosted"):
             name = type(unwrap_frozen(parent)).__name__
@@ -298,7 +291,6 @@ class NetworkParent(_OfClassifier):
         return parent
 
     def _partition_options(self) -> dict[str, Any]:
-        """Return the options of the partition, by name."""
         return {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
 
 

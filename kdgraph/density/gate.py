@@ -121,7 +121,6 @@ class DensityGate(DensityFloorClassifier):
         return finite_space_of(self._partition_estimator())
 
     def _needs_unseen_rows(self) -> bool:
-        """Return True if the estimator must not be fitted on the held-out rows."""
         # A partition that is fitted by the gate is never fitted on the held-out rows, so that their
         # densities are unbiased even if ``estimator`` is. The mean shift depends on the
         # probabilities of ``estimator`` too.
@@ -130,7 +129,6 @@ class DensityGate(DensityFloorClassifier):
         return self.partition is None or self.max_mean_shift is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Fit the partition, the density graph and the floor."""
         if (
             self.partition is not None
             and np.ndim(train.X) > 2
@@ -194,7 +192,6 @@ class DensityGate(DensityFloorClassifier):
         return self._estimator_proba(X), self.graph_.log_density(X)
 
     def _estimator_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of ``estimator``, Float[n, K]."""
         partition = self.graph_.partition
         forest = forest_partition_of(partition)
         if forest is not None and forest.model is last_step(self.estimator_):

@@ -95,20 +95,10 @@ class Whitening:
 
 
 def neighbour_whitening(points: np.ndarray) -> Whitening:
-    """Fit a whitening to the differences between points and their nearest neighbours.
+    """Fit a whitening to the differences between points (Float[n, d]) and their nearest neighbours.
 
-    Parameters
-    ----------
-    points : Float[n, d]
-        The points.
+    With fewer than three points it only scales features to unit variance.
 
-    Returns
-    -------
-    Whitening
-        The map. With fewer than three points it only scales features to unit variance.
-
-    Notes
-    -----
     The covariance of all points measures the distance between classes, and the covariance of a
     class measures its extent. If a class is curved or consists of several pieces, neither measures
     what is near; the differences between neighbours do. Their covariance is shrunk as in Ledoit and
@@ -269,7 +259,6 @@ class PolytopeGaussians:
         return np.log(2 * np.pi * self.variances).sum(axis=1)
 
     def __getstate__(self) -> dict[str, np.ndarray]:
-        """Return means and variances, from which the rest follows."""
         return {"means": self.means, "variances": self.variances}
 
     def log_density(self, X: np.ndarray, polytope: np.ndarray) -> np.ndarray:
@@ -360,16 +349,9 @@ class LeftOutRows:
     def log_density(self, search: NearestMean) -> np.ndarray:
         """Return the log densities of the rows at :func:`left_out_positions`, Float[m].
 
-        Parameters
-        ----------
-        search : NearestMean
-            Search by which new rows find their polytope. Of more than 2,000 means, it chooses those
-            that a row is compared with, which are the nearest of at most 4,096.
-
-        Returns
-        -------
-        Float[m]
-            Log density of each row without the row, -inf if no other row is left.
+        They are -inf if no other row is left. ``search`` is that by which new rows find their
+        polytope. Of more than 2,000 means, it chooses those that a row is compared with, which are
+        the nearest of at most 4,096.
         """
         every = np.arange(len(self._rows))
         if self._is_exact:
@@ -381,7 +363,6 @@ class LeftOutRows:
         return self._log_density_at(every, np.where(is_own, self._polytope, other), self._spacing)
 
     def _distance(self, means: np.ndarray) -> np.ndarray:
-        """Return the squared distances of the rows to means, Float[m]."""
         return ((self._rows - means) ** 2 / self._spacing).sum(axis=1)
 
     def _log_density(self, rows: np.ndarray, weight: float = 0.0) -> np.ndarray:

@@ -45,10 +45,7 @@ between polytopes. "whitened": the same along the axes of
 :func:`~kdgraph.density.gaussians.neighbour_whitening`, which respect correlations between features;
 the Gaussians then have these axes too.
 """
-
-
 _WITH_UNIT = "scaled", "whitened"
-
 MaxPolytopes = int | float | Literal["auto"] | None
 """Parameter ``max_polytopes`` of estimators, see :meth:`GraphLimits.of`."""
 MAX_GAUSSIANS = 65_536
@@ -382,21 +379,8 @@ def merge_polytopes(
     their Gaussians become one with the moments of all their rows, and their class masses count at
     its code.
 
-    Parameters
-    ----------
-    polytopes : Polytopes
-        Polytopes of n rows.
-    points : Float[n, d]
-        Points of the rows.
-    n_train : int
-        Rows beyond this number contribute their class mass only; they join the nearest cluster.
-    max_polytopes : int, float or None
-        Maximum number of polytopes, or, below 1, fraction of the training rows. None for all.
-
-    Returns
-    -------
-    Polytopes
-        The merged polytopes, or ``polytopes`` if they are few enough.
+    ``points``: Float[n, d], of the rows. Rows beyond ``n_train`` contribute their class mass only;
+    they join the nearest cluster. ``max_polytopes`` is that of :class:`GraphLimits`.
     """
     # Clusters are compact in the space of the Gaussians, which keeps the boundary of the OOD region
     # sharp. On a forest's spiral with 1 % of its polytopes, predictions at radius 1.5 differed from

@@ -88,30 +88,11 @@ def fit_graph(
 ) -> tuple[KernelDensityGraph, QueryPosterior]:
     """Fit the posterior, and double the rows whose classes are counted while that pays.
 
-    Parameters
-    ----------
-    graph : KernelDensityGraph
-        Graph with the counted rows of :func:`~kdgraph.density.class_counts.choose_class_rows`.
-    source : MassSource
-        Rows that are each predicted without themselves.
-    prior : Float[K]
-        Class prior.
-    parameters : PosteriorParameters
-        Fixed parameters of the posterior.
-    raises : bool
-        Whether more rows than those of ``graph`` may be counted.
+    ``graph`` has the counted rows of :func:`~kdgraph.density.class_counts.choose_class_rows`; with
+    ``raises`` more of them may be counted. The result is the first graph for which twice as many
+    counted rows, with the same parameters of the posterior, lower the NLL by no more than
+    :data:`MAX_NLL_LOSS`, or one with all rows, or with :data:`MAX_CLASS_ROWS`; and its posterior.
 
-    Returns
-    -------
-    graph : KernelDensityGraph
-        The first graph for which twice as many counted rows, with the same parameters of the
-        posterior, lower the NLL by no more than :data:`MAX_NLL_LOSS`, or
-        one with all rows, or with :data:`MAX_CLASS_ROWS`.
-    posterior : QueryPosterior
-        Its posterior.
-
-    Notes
-    -----
     The number of counted rows that a row meets bounds the time of a prediction, but not the error.
     In the small leaves of fully grown forests a few of them cost less than .001 of NLL on most
     tables, but on a table of electricity prices with 31,718 rows half of the rows cost .003. In the
@@ -136,7 +117,10 @@ def fit_graph(
         return mean_nll(posterior.mix(masses, source.parent_proba[judged]), source.rows[judged])
 
     posterior, most = fit(graph), min(source.n_countable, MAX_CLASS_ROWS)
-    while raises and (class_rows := _class_rows(graph)) is not None and len(class_rows) < most:
+    while raises and graph.counts is not None:
+        class_rows = graph.counts.class_rows
+        if class_rows is None or len(class_rows) >= most:
+            break
         # The posterior is fitted again only where it pays, because the fit takes most of the time.
         more = draw_rows(source.n_countable, min(2 * len(class_rows), most))
         larger = source.with_class_rows(graph, more)
@@ -146,11 +130,6 @@ def fit_graph(
     return graph, posterior
 
 
-def _class_rows(graph: KernelDensityGraph) -> np.ndarray | None:
-    """Return the rows whose classes are counted, Int[l]; None for all rows."""
-    return None if graph.counts is None else graph.counts.class_rows
-
-
 class HeldOutRows(MassSource):
     """Held-out rows, which are predicted without their own class.
 
@@ -158,16 +137,8 @@ class HeldOutRows(MassSource):
     fit their labels. They have no Gaussians, so that the floor is fitted to rows that the density
     does not depend on.
 
-    Parameters
-    ----------
-    partition : Partition
-        Partition of the parent.
-    locations : Locations
-        Positions of the training rows, n of them, and of the held-out rows after them.
-    labels : Float[n + m, K]
-        Weights of these rows in the columns of their classes.
-    rows : Rows
-        The held-out rows, m of them.
+    ``locations`` are those of the n training rows and of the m held-out rows after them, and
+    ``labels``, Float[n + m, K], their weights in the columns of their classes.
     """
 
     averages = False
@@ -236,16 +207,8 @@ class HeldOutRows(MassSource):
 class OutOfBagRows(MassSource):
     """Rows of a bagged forest, which are predicted by the trees that they are out of bag in.
 
-    Parameters
-    ----------
-    partition : Partition
-        Partition of the forest.
-    rows : Rows
-        Some of the rows that it was fitted on, m of them, with out-of-bag outputs.
-    parent_proba : Float[m, K]
-        Their out-of-bag probabilities.
-    codes : Int[m, T], default=None
-        Codes of the rows. None to compute them.
+    ``rows`` are m of those that the forest was fitted on, with out-of-bag outputs, of which
+    ``parent_proba``, Float[m, K], are the probabilities, and ``codes``, Int[m, T], their leaves.
     """
 
     averages = True
@@ -332,14 +295,8 @@ class OutOfBagRows(MassSource):
 class FoldRows(MassSource):
     """Rows that are predicted by the graphs of the parents of their folds.
 
-    Parameters
-    ----------
-    graphs : sequence of KernelDensityGraph
-        Graphs of :func:`fold_graphs`.
-    rows : Rows
-        Some of the rows, m of them, with outputs of the parents of their folds.
-    parent_proba : Float[m, K]
-        These outputs.
+    The graphs are those of :func:`fold_graphs`; ``parent_proba``, Float[m, K], are the outputs of
+    the parents of the folds for m rows.
     """
 
     averages = True
@@ -394,17 +351,8 @@ def fold_graphs(
 ) -> list[KernelDensityGraph]:
     """Return the graph of the parent of each fold, of the rows outside of the fold.
 
-    Parameters
-    ----------
-    make_graph : callable
-        Function of the parent of a fold and of rows that returns a graph.
-    train : Rows
-        All n rows.
-    source : CrossFittedOutputs
-        Parents of the folds. It keeps the graphs, so that several fits with equal options share
-        them.
-    key : hashable
-        These options.
+    ``source``, the :class:`~kdgraph.base.out_of_sample.CrossFittedOutputs`, keeps the graphs, so
+    that several fits with equal options (``key``) share them.
     """
     if ("graphs", key) not in source.memo:
         source.memo["graphs", key] = [

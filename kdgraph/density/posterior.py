@@ -110,12 +110,8 @@ class QueryPosterior:
     def mix(self, masses: np.ndarray, parent_proba: np.ndarray | None) -> np.ndarray:
         """Return the posterior, Float[n, K].
 
-        Parameters
-        ----------
-        masses : Float[n, K, k]
-            Class masses at each exponent.
-        parent_proba : Float[n, K] or None
-            Probabilities of the parent; None where they have no weight.
+        ``masses``: Float[n, K, k], at each exponent; ``parent_proba``: Float[n, K], or None where
+        they have no weight.
         """
         average = self._average(masses, parent_proba)
         if self.maps is None or parent_proba is None:
@@ -193,21 +189,12 @@ def fit_posterior(
         returns their class masses, Float[c, K, k], without the mass of each row itself.
     parent_proba : Float[m, K]
         Probabilities of a parent that was not fitted on the rows.
-    rows : Rows
-        The rows, m of them.
-    prior : Float[K]
-        Class prior.
-    parameters : PosteriorParameters
-        Fixed parameters.
+    rows, prior, parameters
+        The m rows, the class prior, Float[K], and the parameters that are fixed.
     n_rows : int
         Number of training rows n of Eq. 15.
     average : bool
         Average all candidates, with maps of the average. False for the candidate of least NLL.
-
-    Returns
-    -------
-    QueryPosterior
-        The posterior.
 
     Notes
     -----
@@ -263,7 +250,6 @@ def fit_posterior(
 
 
 def _grid(value: Automatic, grid: np.ndarray) -> np.ndarray:
-    """Return the grid, or the fixed value alone."""
     return grid if value == "auto" else np.array([value])
 
 
@@ -311,7 +297,6 @@ def _remembered(
 
 
 def _chunks(n_rows: int) -> list[slice]:
-    """Return slices of all rows."""
     return [slice(start, start + _CHUNK_ROWS) for start in range(0, n_rows, _CHUNK_ROWS)]
 
 
@@ -408,25 +393,11 @@ def fit_posterior_maps(
 ) -> PosteriorMaps:
     """Fit the maps of a posterior to rows that neither it nor the parent depends on.
 
-    Parameters
-    ----------
-    posterior, parent_proba : Float[m, K]
-        Probabilities of the rows, computed without each row.
-    rows : Rows
-        The rows, m of them.
-
-    Returns
-    -------
-    PosteriorMaps
-        Maps that are fitted to all rows, with fractions for which maps of the other folds predicted
-        each row: maps of the rows that they are evaluated on would always win. There are none if
-        the rows of all folds but one may have a single class.
-
-    Notes
-    -----
-    Matrix scaling is that of Berta et al. (2025), see
-    :func:`~kdgraph.base.softmax_map.fit_structured_scaling`. Weights of fractions are proportional
-    to the likelihood, as those of :func:`~kdgraph.density.posterior.fit_posterior`.
+    The maps are fitted to all rows, with fractions for which maps of the other folds predicted each
+    row: maps of the rows that they are evaluated on would always win. There are none if the rows of
+    all folds but one may have a single class. Weights of fractions are proportional to the
+    likelihood, as those of :func:`fit_posterior`. Matrix scaling is that of Berta et al. (2025).
+    ``posterior``, ``parent_proba``: Float[m, K], computed without each row.
     """
     counts = np.bincount(rows.y, minlength=2)
     n_folds = min(_N_MAP_FOLDS, int(counts.max()))
@@ -459,7 +430,6 @@ def fit_posterior_maps(
 
 
 def _fit_scaling(proba: np.ndarray, rows: Rows) -> SoftmaxMap:
-    """Return structured matrix scaling of rows with probabilities Float[m, K]."""
     return fit_structured_scaling(proba, rows.y, rows.weight)
 
 
@@ -498,7 +468,6 @@ def _average_fractions(
 
 
 def _draw_stratified_folds(y: np.ndarray, n_folds: int) -> np.ndarray:
-    """Return the fold of each row, Int[m], drawn by class."""
     fold = np.empty(len(y), dtype=np.intp)
     # A class with fewer rows than folds is in some of them only, of which scikit-learn warns.
     with warnings.catch_warnings(action="ignore"):
@@ -557,20 +526,10 @@ def grid_nll(
     pseudo_counts: np.ndarray,
     parent_weights: np.ndarray,
 ) -> np.ndarray:
-    """Return the NLL of every candidate, Float[k, a, v].
+    """Return the NLL of every candidate, Float[k, a, v], on m rows.
 
-    Parameters
-    ----------
-    masses : Float[m, K, k]
-        Class masses at each of k exponents.
-    parent_proba : Float[m, K]
-        Tempered probabilities of the parent.
-    rows : Rows
-        The rows, m of them.
-    prior : Float[K]
-        Class prior.
-    pseudo_counts, parent_weights : Float[a], Float[v]
-        The grid.
+    ``masses``: Float[m, K, k], at each of k exponents; ``parent_proba``: Float[m, K], tempered;
+    ``pseudo_counts``, ``parent_weights``: Float[a], Float[v], the grid.
     """
     # NLL needs the column of the true class only, so that the whole grid of pseudo-counts and
     # weights of an exponent is one array operation: Float[a, v, m].

@@ -214,7 +214,6 @@ class PublishedClassifier(GraphClassifier):
     max_polytopes: Count | OpenFraction | None = None
 
     def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
-        """Return "held_out", as in the publication."""
         if self.calibration != "held_out":
             raise ParameterError(
                 f"{type(self).__name__} is calibrated on held-out rows, as in its publication, got"
@@ -224,7 +223,6 @@ class PublishedClassifier(GraphClassifier):
         return self.calibration
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Fit graph, posterior and floor."""
         partition = self._partition()
         locations = partition.locate(train.X)
         self.graph_ = KernelDensityGraph(
@@ -303,7 +301,6 @@ class Figure1Classifier(PublishedClassifier):
         return [lambda _: np.array([self._exponent(n)])]
 
     def _exponent(self, n: int) -> float:
-        """Return the exponent p."""
         return self._version_exponent(n) if self.k == "auto" else float(self.k)
 
     def _version_exponent(self, n: int) -> float:
@@ -321,7 +318,6 @@ class Figure1Classifier(PublishedClassifier):
 
 
 def _binned_ece(proba: np.ndarray, rows: Rows, bins: int) -> float:
-    """Return the expected calibration error in a number of bins."""
     return ece(rows.y, proba, bins=bins)
 
 

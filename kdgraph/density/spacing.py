@@ -99,25 +99,13 @@ class NeighbourSteps:
 
 
 def spacing_between(means: np.ndarray, rounding: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return the mean squared step between neighbouring means, Float[d].
+    """Return the mean squared step between neighbouring means (Float[p, d]), Float[d].
 
-    Parameters
-    ----------
-    means : Float[p, d]
-        Means of the polytopes. A single one has the spacing :data:`VARIANCE_LAMBDA`.
-    rounding : Float[d] or float, default=0.0
-        Spread up to which a feature is constant, if more than the rounding of its values.
-
-    Returns
-    -------
-    Float[d]
-        Spacing by feature. A change of a feature's unit cancels out: neighbours are the nearest in
-        units in which every feature has variance 1, and a feature keeps at least a thousandth of
-        the average squared step in these units.
-
-    Notes
-    -----
-    Of more than 2,000 means, every s-th one steps to its neighbour among all.
+    A change of a feature's unit cancels out: neighbours are the nearest in units in which every
+    feature has variance 1, and a feature keeps at least a thousandth of the average squared step in
+    these units. Of more than 2,000 means, every s-th one steps to its neighbour among all; a single
+    one has the spacing :data:`VARIANCE_LAMBDA`. ``rounding``: spread up to which a feature is
+    constant, Float[d] or float, if more than the rounding of its values.
 
     Examples
     --------
@@ -148,26 +136,13 @@ def limit_spacing(squared: np.ndarray) -> np.ndarray:
 def spacings_without(
     means: np.ndarray, polytope: np.ndarray, own_mean: np.ndarray, is_gone: np.ndarray
 ) -> np.ndarray:
-    """Return the spacing of the means without each of some rows.
+    """Return :func:`spacing_between` of the means without each of some rows, Float[m, d].
 
-    Parameters
-    ----------
-    means : Float[p, d]
-        Means of the polytopes of all rows.
-    polytope : Int[m]
-        Polytope of each row that is left out.
-    own_mean : Float[m, d]
-        Mean of the other rows of this polytope.
-    is_gone : Bool[m]
-        True where there are none, so that the polytope is gone too.
+    ``means``: Float[p, d], of the polytopes of all rows; ``polytope``: Int[m], of each row that is
+    left out; ``own_mean``: Float[m, d], of the other rows of this polytope; ``is_gone``: Bool[m],
+    where there are none, so that the polytope is gone too. Without any mean left the spacing is
+    that of one.
 
-    Returns
-    -------
-    Float[m, d]
-        :func:`spacing_between` of the remaining means, by row; where none is left as of one.
-
-    Notes
-    -----
     A row changes the units and moves one mean. A squared distance in the new units is at least the
     smallest ratio of an old squared unit to the new one times the old distance. So a mean is
     compared with the one that moved and with those that were near before, and with all others only
@@ -258,7 +233,6 @@ def _nearest_of_each(points, means, polytope, moved, inverses, near, reach, leas
 
 @_compiled
 def _swap(a, b):
-    """Exchange the values of two rows."""
     for j in range(a.shape[0]):
         a[j], b[j] = b[j], a[j]
 
