@@ -197,14 +197,17 @@ def test_weighted_variances_survive_an_offset(problem):
     """
     train = problem.partition.locate(problem.train.X)
     graph = KernelDensityGraph(
-        problem.partition, train, problem.train.one_hot(len(problem.prior)), published_variances
+        problem.partition,
+        train,
+        problem.train.one_hot(len(problem.prior)),
+        variance=published_variances,
     )
     expected = weighted_gaussians(graph, train.points, 1.0).variances
     shifted_graph = KernelDensityGraph(
         problem.partition,
         type(train)(train.points + 1e6, train.codes),
         problem.train.one_hot(len(problem.prior)),
-        published_variances,
+        variance=published_variances,
     )
     np.testing.assert_allclose(
         weighted_gaussians(shifted_graph, train.points + 1e6, 1.0).variances,

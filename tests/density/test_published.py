@@ -22,7 +22,7 @@ def graph(problem):
         problem.partition,
         problem.partition.locate(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
-        printed_variances,
+        variance=printed_variances,
     )
 
 
