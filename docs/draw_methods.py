@@ -38,6 +38,7 @@ from kdgraph.base import FittedModel
 from kdgraph.config import RunConfig, compose
 from kdgraph.config.catalogue import Catalogue
 from kdgraph.config.composer import conf_dir
+from kdgraph.config.yaml_files import read_text
 from kdgraph.data.dataset import Splits
 from kdgraph.data.simulations import Heteroscedastic, Spiral
 from kdgraph.figures import (
@@ -128,7 +129,7 @@ def overrides_of(preset: str, family: str, front: dict[str, Any]) -> list[str]:
     """Return the words of a small run of a preset."""
     path = conf_dir() / "method" / f"{preset}.yaml"
     words = [f"method={preset}", "n_jobs=1"]
-    if "${network}" in path.read_text(encoding="utf-8"):
+    if "${network}" in read_text(path):
         words.append("network=tabular_mlp")
     if drawn := front.get("drawn", {}).get(preset, front.get("drawn", {}).get("all")):
         return [*drawn.split(), *words]

@@ -30,6 +30,8 @@ from kdgraph.config.catalogue import (
     keys_of,
     read_component,
 )
+from kdgraph.config.preset_tables import TABLE
+from kdgraph.config.yaml_files import read_text
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
@@ -152,7 +154,7 @@ def group_page(group: str, catalogue: Catalogue, anchors: Mapping[str, str]) -> 
     if group in LISTED:
         lines += listed(group, own, catalogue, anchors)
     else:
-        bases = sorted(path for path in (CONF / group).glob("_*.yaml"))
+        bases = sorted(path for path in (CONF / group).glob("_*.yaml") if path.name != TABLE)
         if len(own) > 12:
             lines += contents(group, own, catalogue)
         for name, path in own.items():
@@ -235,7 +237,7 @@ def option_section(group: str, name: str, path: Path, level: int = 2) -> list[st
     about += [f"Builds on {' and '.join(bases)}."] if bases else []
     about += [f"Chooses {', '.join(others)}, unless the command line does."] if others else []
     lines += [" ".join(about), ""] if about else []
-    own = keys_of(path.read_text(encoding="utf-8"))
+    own = keys_of(read_text(path))
     rows = [
         key_row(key, component.keys.get(key, value), component)
         for key, value in own.items()
@@ -340,7 +342,7 @@ def settings(group: str, path: Path) -> list[str]:
 
 def load(path: Path) -> dict[str, Any]:
     """Return the content of a YAML file, which may have nothing but comments."""
-    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    return yaml.safe_load(read_text(path)) or {}
 
 
 def sentence(path: Path) -> str:

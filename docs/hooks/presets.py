@@ -24,6 +24,7 @@ from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose
 from kdgraph.config.catalogue import Component, Key, first_comment, flat, read_component
+from kdgraph.config.yaml_files import is_option, read_text
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import annotations_of, check_value
 
@@ -265,9 +266,9 @@ def default_parent(preset: str) -> str:
 def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
     """Parts of a preset by group, and what else it sets."""
     path = CONF / "method" / f"{preset}.yaml"
-    if not path.is_file():
+    if not is_option(path):
         raise PluginError(f"there is no method '{preset}' in conf/method")
-    node = yaml.safe_load(path.read_text(encoding="utf-8"))
+    node = yaml.safe_load(read_text(path))
     parts: dict[str, str] = {}
     for entry in node.pop("defaults"):
         if entry == "_regression":

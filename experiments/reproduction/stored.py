@@ -20,6 +20,7 @@ import pandas as pd
 from experiments.common.markdown import head, line
 from experiments.reproduction.papers import NAMES
 from experiments.reproduction.verdicts import VERDICTS
+from kdgraph.config.yaml_files import is_option, read_text
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.runner.files import write_atomically
 
@@ -241,9 +242,9 @@ def _printed(words: tuple[str, ...]) -> Records:
 def _preset(name: str) -> Records:
     """The numbers of a file of ``conf/``, as words."""
     path = ROOT / "conf" / f"{name}.yaml"
-    if not path.is_file():
+    if not is_option(path):
         raise UsageError(f"conf/ has no {name}.yaml; name a preset by its path below conf/")
-    return Records(texts=path.read_text(encoding="utf-8").splitlines())
+    return Records(texts=read_text(path).splitlines())
 
 
 def read_measured(folder: Path) -> pd.DataFrame:

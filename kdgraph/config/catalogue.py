@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from kdgraph.config.yaml_files import load_yaml, option_files, read_text
+from kdgraph.config.yaml_files import is_option, load_yaml, option_files, read_text
 from kdgraph.errors import ConfigError
 
 GROUPS = {
@@ -143,7 +143,7 @@ class Catalogue:
     def file(self, path: str) -> Path | None:
         """Return the file of ``group/option``, private ones (``parent/_acet``) too."""
         candidates = (folder / f"{path}.yaml" for folder in self.folders)
-        return next((file for file in candidates if file.is_file()), None)
+        return next(filter(is_option, candidates), None)
 
     def task(self, group: str, option: str) -> str:
         """Return the task of a method or a calibrator, one of :data:`TASKS`.
@@ -318,7 +318,7 @@ def _bases(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
             else [path.with_name(f"{source}.yaml")]
         )
         for file in candidates:
-            if file.is_file():
+            if is_option(file):
                 yield file, "" if package in ("", "_here_") else f"{package}."
                 break
 

@@ -51,7 +51,13 @@ from kdgraph.config.run_config import (
     method_label,
     method_options,
 )
-from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
+from kdgraph.config.yaml_files import (
+    check_option,
+    is_option,
+    load_yaml,
+    option_files,
+    read_text,
+)
 from kdgraph.containment import is_inner_name
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.wording import first_line, printable
@@ -282,7 +288,7 @@ class Composer:
             is_checked = override in self._readable or not self._is_group(parsed.key_or_group)
             for folder in () if is_checked else self.folders:
                 path = folder / parsed.key_or_group / f"{parsed.get_value_element_as_str()}.yaml"
-                if path.exists() or path.is_symlink():
+                if path.exists() or path.is_symlink() or is_option(path):
                     if folder != self.folders[0]:
                         _check_file(path)
                     break
@@ -338,8 +344,10 @@ class Composer:
         These are the YAML files, this package, and the folder where relative paths start. None
         where the environment decides too, through ``${oc.env:…}``.
         """
-        files = [path for folder in self.folders for path in option_files(folder) if path.is_file()]
-        contents = [path.read_bytes() for path in files]
+        files = [
+            path for folder in self.folders for path in option_files(folder) if is_option(path)
+        ]
+        contents = [read_text(path).encode() for path in files]
         if any(b"oc.env" in content for content in contents):
             return None
         code = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
@@ -434,7 +442,7 @@ class Composer:
         """Return whether the file of an option, and those that it builds on, choose no others."""
         if name not in self._apart:
             file = next(
-                (f for folder in self.folders if (f := folder / f"{name}.yaml").is_file()), None
+                (f for folder in self.folders if is_option(f := folder / f"{name}.yaml")), None
             )
             package, values = load_yaml(file) if file else ("_global_", {})
             defaults = values.get("defaults") or []
@@ -460,7 +468,7 @@ class Composer:
         """
         for folder in self.folders:
             for path in option_files(folder / group):
-                if not path.is_file():
+                if not is_option(path):
                     read_text(path)  # raises
         return _options(self.loader, group)
 

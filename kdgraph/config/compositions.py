@@ -32,6 +32,9 @@ from hydra.types import RunMode
 from omegaconf import Container, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from kdgraph.config.preset_tables import TABLE, presets_of_folder
+from kdgraph.config.yaml_files import is_option, read_text
+
 Value = tuple[str, Any]
 """A full key of the config and its new value."""
 
@@ -239,10 +242,9 @@ class _KeptFiles(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         file = self._file(config_path)
-        if not os.path.isfile(file):
+        if not is_option(file):
             raise ConfigLoadError(f"Config not found : {file}")
-        with open(file, encoding="utf-8") as stream:
-            header, config = _parsed(file, stream.read())
+        header, config = _parsed(str(file), read_text(file))
         # Hydra takes the defaults list out of it, and embeds the rest in a config.
         return ConfigResult(
             provider=self.provider,
@@ -258,11 +260,13 @@ class _KeptFiles(ConfigSource):
         return os.path.isdir(os.path.join(self.path, config_path))
 
     def is_config(self, config_path: str) -> bool:
-        return os.path.isfile(self._file(config_path))
+        return is_option(self._file(config_path))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         files: list[str] = []
-        for name in os.listdir(os.path.join(self.path, config_path)):
+        folder = Path(self.path, config_path)
+        presets = (f"{name}.yaml" for name in presets_of_folder(folder))
+        for name in {*os.listdir(folder), *presets} - {TABLE}:
             self._list_add_result(
                 files=files,
                 file_path=os.path.join(config_path, name),
@@ -271,8 +275,8 @@ class _KeptFiles(ConfigSource):
             )
         return sorted(set(files))
 
-    def _file(self, config_path: str) -> str:
-        return os.path.join(self.path, self._normalize_file_name(config_path))
+    def _file(self, config_path: str) -> Path:
+        return Path(self.path, self._normalize_file_name(config_path))
 
 
 @lru_cache(maxsize=4096)

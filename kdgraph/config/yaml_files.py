@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from kdgraph.config.messages import not_yaml
+from kdgraph.config.preset_tables import TABLE, presets_of_folder
 from kdgraph.errors import ConfigError
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
@@ -18,18 +19,35 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def option_files(folder: Path) -> list[Path]:
-    """Return everything below ``folder`` that is named as an option, ``*.yaml``, sorted."""
-    return sorted(folder.rglob("*.yaml"))
+    """Return the files of all options below ``folder``, ``*.yaml``, sorted.
+
+    An option of a table has the path that a file of its own would have.
+    """
+    paths = set(folder.rglob("*.yaml"))
+    for table in [path for path in paths if path.name == TABLE]:
+        paths |= {table.with_name(f"{name}.yaml") for name in presets_of_folder(table.parent)}
+    return sorted(path for path in paths if path.name != TABLE)
+
+
+def is_option(path: Path) -> bool:
+    """Return whether an option is a file, or in the table of its folder."""
+    return path.is_file() or _preset(path) is not None
+
+
+def _preset(path: Path) -> str | None:
+    return presets_of_folder(path.parent).get(path.stem) if path.suffix == ".yaml" else None
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a YAML file.
+    """Return the text of the file of an option, or what the table of its folder makes of it.
 
     Raises
     ------
     ConfigError
         If it is a folder or a link to nothing, cannot be opened, or is not UTF-8.
     """
+    if (preset := _preset(path)) is not None:
+        return preset
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -108,7 +126,7 @@ def check_option(group: str, option: str, node: Any, folders: Sequence[Path]) ->
     missing_keys = [
         key for key in ("name", "_target_") if not isinstance(node, dict) or key not in node
     ]
-    files = [path for folder in folders if (path := folder / group / f"{option}.yaml").is_file()]
+    files = [path for folder in folders if is_option(path := folder / group / f"{option}.yaml")]
     if missing_keys:
         place = files[0] if files else f"{group}={option}"
         meaning = {

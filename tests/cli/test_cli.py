@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.cli import main as cli
+from kdgraph.config.catalogue import Catalogue
 from kdgraph.metrics import METRICS
 from kdgraph.runner.files import check_and_load
 from kdgraph.runner.locks import process_identity
@@ -28,8 +29,8 @@ TINY = [
     "n_jobs=1",
 ]
 CONF = Path(__file__).parents[2] / "conf"
-N_DATASETS = len(list((CONF / "dataset").rglob("[!_]*.yaml")))
-N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
+OPTIONS = Catalogue([CONF]).groups
+N_DATASETS, N_EXPERIMENTS = len(OPTIONS["dataset"]), len(OPTIONS["experiment"])
 
 
 @pytest.mark.parametrize(

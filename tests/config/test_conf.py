@@ -14,6 +14,7 @@ from kdgraph.config.catalogue import first_comment
 from kdgraph.config.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config.composer import Composer
 from kdgraph.config.run_config import AFTER
+from kdgraph.config.yaml_files import is_option, option_files, read_text
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
 
@@ -42,7 +43,7 @@ ABSENT = {
 }
 FILES = sorted(
     path
-    for path in conf_dir().rglob("*.yaml")
+    for path in option_files(conf_dir())
     if path.name != "config.yaml"
     and not path.name.startswith("_")
     and not ABSENT.get(path.relative_to(conf_dir()).with_suffix("").as_posix())
@@ -201,7 +202,7 @@ PAPERS = {
 }
 # The C loader, if PyYAML has it, is several times as fast.
 _NODES = {
-    path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
+    path: yaml.load(read_text(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
     for path in FILES
 }
 
@@ -334,11 +335,8 @@ def test_method_uses_what_it_is_named_after(path):
         stem = f"network_{stem}" if f"network_{stem}" in after.values() else stem
     if parent.startswith("${network}_"):
         assert stem.removesuffix("_quick") == parent.removeprefix("${network}_")
-        assert (
-            (conf_dir() / "parent" / parent.replace("${network}", "mlp"))
-            .with_suffix(".yaml")
-            .is_file()
-        )
+        mlp = parent.replace("${network}", "mlp")
+        assert is_option(conf_dir() / "parent" / f"{mlp}.yaml")
     elif stem == "none":
         assert not after
     elif after:

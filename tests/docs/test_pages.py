@@ -43,7 +43,7 @@ def test_run_directory_of_the_readme_is_that_of_its_command():
 def test_every_method_preset_is_on_one_page():
     presets = [preset for path in METHOD_PAGES for preset in front_matter(path)["presets"]]
     assert sorted(presets) == sorted(
-        path.stem for path in (CONF / "method").glob("*.yaml") if not path.stem.startswith("_")
+        name for name in Catalogue([CONF]).groups["method"] if "/" not in name
     )
 
 

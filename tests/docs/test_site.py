@@ -15,6 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from kdgraph.config.catalogue import Catalogue
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -60,9 +62,7 @@ def test_no_page_loads_anything_from_the_network(site):
 
 def test_every_method_preset_has_an_anchor(site):
     assert anchors(site, "methods/", r'<h3 id="([\w]+)"') >= {
-        path.stem
-        for path in (ROOT / "conf" / "method").glob("*.yaml")
-        if not path.stem.startswith("_")
+        name for name in Catalogue([ROOT / "conf"]).groups["method"] if "/" not in name
     }
 
 

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from experiments.common.pictures import FORMATS, figures_of, title_and_description
+from kdgraph.config.yaml_files import is_option
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CONF = EXPERIMENTS.parent / "conf"
@@ -121,5 +122,5 @@ def _composes(word: str) -> bool:
     """Whether a word of a run, "group=option", names a file of conf/, or sets a key."""
     group, _, option = word.partition("=")
     return bool(option) and (
-        not (CONF / group).is_dir() or (CONF / group / f"{option}.yaml").is_file()
+        not (CONF / group).is_dir() or is_option(CONF / group / f"{option}.yaml")
     )

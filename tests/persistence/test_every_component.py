@@ -18,6 +18,7 @@ from sklearn.base import clone
 from kdgraph.base import FittedModel
 from kdgraph.config import conf_dir, plan
 from kdgraph.config.components import build, target_of
+from kdgraph.config.yaml_files import option_files
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import from_bytes, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
@@ -58,7 +59,7 @@ SMALL_REGRESSORS: dict[str, dict[str, Any]] = {
 
 def options(group: str) -> list[str]:
     """Return the options of a config group, such as ``paper/p1/trunk``."""
-    files = sorted((conf_dir() / group).rglob("[!_]*.yaml"))
+    files = [path for path in option_files(conf_dir() / group) if path.name[0] != "_"]
     return [path.relative_to(conf_dir() / group).with_suffix("").as_posix() for path in files]
 
 

@@ -15,6 +15,7 @@ from experiments.p1.cc18.__main__ import PARTS
 from experiments.p1.cc18.published import published_numbers
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 from experiments.p1.figures.__main__ import FIGURES
+from kdgraph.config.yaml_files import option_files, read_text
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = ROOT / "experiments" / "p1"
@@ -184,8 +185,8 @@ def test_ends_of_the_curves_of_single_tables_are_the_stored_numbers(numbers) -> 
     ends = ends[~ends.method.str.contains("euclidean|isotonic|sigmoid")]
     ids = {
         path.stem: found[1]
-        for path in (ROOT / "conf" / "dataset" / "cc18").glob("*.yaml")
-        if (found := re.search(r"^id: (\d+)", path.read_text(), re.MULTILINE))
+        for path in option_files(ROOT / "conf" / "dataset" / "cc18")
+        if (found := re.search(r"^id: (\d+)", read_text(path), re.MULTILINE))
     }
     ours = numbers[numbers.item == "Figures 5 to 8"].copy()
     ours["dataset"] = ours.dataset.map(ids)

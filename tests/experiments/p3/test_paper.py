@@ -15,6 +15,7 @@ from experiments.p3.paper import PAPER
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
+from kdgraph.config.yaml_files import read_text
 from tests.experiments.p3.made import record
 
 SETS = [*tabular.TABLES, *tabular.NOISE]
@@ -86,9 +87,9 @@ def test_numbers_are_percentages_in_their_places(found) -> None:
 
 
 def test_what_is_run_are_methods_of_the_experiment() -> None:
-    swept = yaml.safe_load(
-        (conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml").read_text()
-    )["hydra"]["sweeper"]["params"]["method"]
+    swept = yaml.safe_load(read_text(conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml"))[
+        "hydra"
+    ]["sweeper"]["params"]["method"]
     for size in PAPER.studies[0].sizes.values():
         ((experiment, methods),) = size.runs
         assert experiment == "experiment=paper/p3/tabular"

@@ -14,6 +14,7 @@ from experiments.p4 import celeba, setting
 from experiments.p4.celeba import SETTINGS
 from kdgraph.config import conf_dir, plan
 from kdgraph.config.components import parameters_of, target_of
+from kdgraph.config.yaml_files import read_text
 from tests.experiments.p4.test_setting import record, rows_of
 
 HERE = Path(setting.__file__).parent
@@ -44,9 +45,9 @@ def configs(name: str, *more: str) -> list:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_method_that_is_swept_has_a_row(name) -> None:
-    swept = yaml.safe_load(
-        (conf_dir() / "experiment" / "paper" / "p4" / f"{name}.yaml").read_text()
-    )["hydra"]["sweeper"]["params"]
+    swept = yaml.safe_load(read_text(conf_dir() / "experiment" / "paper" / "p4" / f"{name}.yaml"))[
+        "hydra"
+    ]["sweeper"]["params"]
     assert [method.strip() for method in swept["method"].split(",")] == [
         f"paper/p4/celeba/{method}" for method in SETTINGS[name].methods
     ]
@@ -78,9 +79,9 @@ def test_every_method_and_metric_of_the_paper_is_there_or_said_not_to_be(name) -
 
 
 def test_what_stands_in_tables_is_measured_in_15_bins() -> None:
-    measured = yaml.safe_load(
-        (conf_dir() / "metrics" / "paper" / "p4" / "celeba.yaml").read_text()
-    )["test"]
+    measured = yaml.safe_load(read_text(conf_dir() / "metrics" / "paper" / "p4" / "celeba.yaml"))[
+        "test"
+    ]
     for here in SETTINGS.values():
         assert {setting.WORST, *here.cells, *here.overall, *here.correlated, *here.own} <= set(
             measured

@@ -17,6 +17,7 @@ from experiments.reproduction.declared import SCALES
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
+from kdgraph.config.yaml_files import read_text
 from tests.experiments.p4.test_setting import METRICS, record
 
 SEEDS = 5
@@ -210,7 +211,7 @@ def test_other_readings_of_the_text_are_variants(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_run_are_the_methods_of_the_experiments() -> None:
-    swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml").read_text())[
+    swept = yaml.safe_load(read_text(conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml"))[
         "hydra"
     ]["sweeper"]["params"]["method"]
     known = {method.strip() for method in swept.split(",")}

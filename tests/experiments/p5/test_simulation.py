@@ -24,6 +24,7 @@ from experiments.p5.simulation import (
     frame_of,
 )
 from kdgraph.config import conf_dir, plan
+from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.runner.run import run
 
 SIZES = (1000, 10_000, 100_000)
@@ -231,8 +232,9 @@ def test_boxes_hold_every_run(monkeypatch):
 def test_layers_are_those_that_the_methods_name():
     folder = conf_dir() / "method/paper/p5/simulation"
     nodes = [
-        yaml.safe_load(path.read_text()).get("recalibrator", {})
-        for path in sorted(folder.glob("*_layer*.yaml"))
+        yaml.safe_load(read_text(path)).get("recalibrator", {})
+        for path in option_files(folder)
+        if "_layer" in path.name
     ]
     assert {node["layer"] for node in nodes} == {"6", "8"} < set(simulation.PLACES)
 

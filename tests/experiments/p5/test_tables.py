@@ -20,6 +20,7 @@ from experiments.p5.paper import PAPER
 from experiments.p5.records import TRUTH, against, chosen_k, frame_of, of, of_truth
 from experiments.reproduction.verdicts import cells_of as cells_of_paper
 from kdgraph.config import conf_dir
+from kdgraph.config.yaml_files import read_text
 from kdgraph.runner.stages import split
 
 PUBLISHED = read_published(PAPER.folder)
@@ -447,7 +448,7 @@ def test_the_experiment_has_the_rows_of_the_table(module, runs):
     round.
     """
     assert expected(module.EXPERIMENT) == runs
-    node = yaml.safe_load((conf_dir() / "experiment" / f"{module.EXPERIMENT}.yaml").read_text())
+    node = yaml.safe_load(read_text(conf_dir() / "experiment" / f"{module.EXPERIMENT}.yaml"))
     methods = {
         each.strip().rpartition("/")[2]
         for each in node["hydra"]["sweeper"]["params"]["method"].split(",")

@@ -1,0 +1,90 @@
+"""Presets that follow from a rule, many in one file.
+
+A folder of a config group may have a file ``_presets.yaml``, a mapping of presets by name. Each is
+as good as a file of its own, and has what differs from the others::
+
+    _each_: {package: dataset, defaults: [/dataset/openml@_here_, _self_], about: "{about} ({id})"}
+    iris: {about: Irises, set: {id: 61}}
+
+``_each_`` is the rule: the ``package`` of Hydra, its ``defaults`` list, a format of the summary,
+and ``named: true`` where a preset has its own name as a value. A preset has
+
+- ``about``: its summary, the first comment of a file;
+- ``check``: place and use in ``kdg check``;
+- ``base``: options that it builds on, the first entries of its defaults list;
+- ``choose``: group → option that it overrides;
+- ``set``: other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kdgraph.errors import ConfigError
+
+TABLE = "_presets.yaml"
+_ENTRIES = frozenset({"about", "check", "base", "choose", "set"})
+_RULE = frozenset({"package", "defaults", "about", "named"})
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def presets_of_folder(folder: Path) -> Mapping[str, str]:
+    """Return the presets of the table of a folder, name → text as of a YAML file.
+
+    It is empty if there is no table.
+
+    Raises
+    ------
+    ConfigError
+        If the table has another form, or a preset is a file as well.
+    """
+    table = folder / TABLE
+    try:
+        stamp = table.stat()
+    except OSError:
+        return {}
+    return _presets(table, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=256)
+def _presets(table: Path, changed: int, size: int) -> Mapping[str, str]:
+    del changed, size  # part of the key alone
+    try:
+        content = yaml.load(table.read_text(encoding="utf-8"), _Loader) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{table} cannot be read: {error}") from error
+    rule = content.pop("_each_", {})
+    if unknown := rule.keys() - _RULE:
+        raise ConfigError(f"{table}: _each_ has {', '.join(sorted(_RULE))}, got {unknown.pop()}")
+    return {str(name): _text(table, str(name), rule, preset) for name, preset in content.items()}
+
+
+def _text(table: Path, name: str, rule: Mapping[str, Any], preset: Any) -> str:
+    """Return a preset as the text of a YAML file."""
+    if not isinstance(preset, Mapping) or "about" not in preset or preset.keys() - _ENTRIES:
+        raise ConfigError(
+            f"{table}: {name} must have about: …, and may have check, base, choose and set, got"
+            f" {preset!r:.60}"
+        )
+    if table.with_name(f"{name}.yaml").exists():
+        raise ConfigError(f"{name} is in {table} and a file beside it; remove one of them")
+    values = preset.get("set", {})
+    about = rule.get("about", "{about}").format(about=preset["about"], **values)
+    lines = [f"# @package {rule['package']}"] if "package" in rule else []
+    lines.append(f"# {about}")
+    if "check" in preset:
+        lines.append(f"# place in kdg check: {preset['check']}")
+    chosen = [{f"override /{group}": option} for group, option in preset.get("choose", {}).items()]
+    defaults = [*preset.get("base", ()), *rule.get("defaults", ()), *chosen]
+    content = {
+        **({"defaults": defaults} if defaults else {}),
+        **({"name": name} if rule.get("named") else {}),
+        **values,
+    }
+    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=10_000)
+    return "\n".join([*lines, body if content else ""])
