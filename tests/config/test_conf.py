@@ -188,7 +188,7 @@ def test_preset_of_an_optional_library_is_tested_where_it_is_installed(preset):
 
 
 COMPONENT_FILES = [
-    path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()
+    path for path in FILES if path.parent.name in COMPONENTS and "_target_" in read_text(path)
 ]
 COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in COMPONENT_FILES]
 
@@ -297,7 +297,7 @@ def _shortened_sweep(path) -> list[str]:
 def test_file_begins_with_one_line_for_kdg_list_and_comments_have_at_most_100_columns(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
     assert not first_comment(path).endswith(".")
-    comments = [line for line in path.read_text().splitlines() if "#" in line]
+    comments = [line for line in read_text(path).splitlines() if "#" in line]
     assert max(map(len, comments)) <= 100
 
 

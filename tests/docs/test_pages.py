@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose, plan
 from kdgraph.config.catalogue import Catalogue, keys_of
+from kdgraph.config.yaml_files import read_text
 from kdgraph.figures import save_figure
 from tests.docs.printed_commands import printed_commands
 
@@ -333,7 +334,7 @@ def test_pages_of_the_configuration_have_every_option_and_key(hooks):
                 re.DOTALL | re.MULTILINE,
             )
             assert section is not None, (group, option)
-            for key, value in keys_of(path.read_text("utf-8")).items():
+            for key, value in keys_of(read_text(path)).items():
                 if key not in ("name", "_target_"):
                     (row,) = re.findall(rf"^\| `{re.escape(key)}` \|.*$", section[1], re.MULTILINE)
                     # A pipe in a cell is escaped.
