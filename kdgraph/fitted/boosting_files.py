@@ -17,42 +17,22 @@ import numpy as np
 
 from kdgraph.distributions import Normal, QuantileGrid
 from kdgraph.fitted.boosting_columns import catboost_columns, lightgbm_columns, xgboost_columns
-from kdgraph.fitted.source import ExternalModel, ModelSource
+from kdgraph.fitted.source import SEVERAL_OUTCOMES, ExternalModel, ModelSource
 from kdgraph.persistence.lightgbm_files import rewrite_lightgbm
 from kdgraph.persistence.trials import try_catboost
 from kdgraph.persistence.xgboost_files import rewrite_xgboost
-from kdgraph.wording import first_line
 
 _OF_SEVERAL_LABELS = ("MultiLogloss", "MultiCrossEntropy")
 _NO_THRESHOLD = 0.5
 """Threshold at which the label is that of the largest probability."""
-SEVERAL_OUTCOMES = (
-    "predicts several outcomes of a row; save a model of one outcome, or of its quantiles"
-)
 
 
 def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a file of XGBoost.
-
-    Parameters
-    ----------
-    source : ModelSource
-        Path, and task and kind of the outputs where the file leaves them open.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If XGBoost is not installed, the file is damaged, or its objective predicts neither classes
-        nor numbers.
-    """
-    try:
+    """Return the model of a file of XGBoost; see :data:`~kdgraph.fitted.source.ModelReader`."""
+    with source.importing("xgboost"):
         import xgboost
-    except ImportError as error:
-        raise source.not_installed("xgboost") from error
     booster = xgboost.Booster()
-    try:
+    with source.reading("is no model of XGBoost, or damaged"):
         content, document = rewrite_xgboost(content)
         booster.load_model(bytearray(content))
         learner = document["learner"]
@@ -68,8 +48,6 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
         if saved_by in classes:
             estimator = classes[saved_by]()
             estimator.load_model(bytearray(content))
-    except Exception as error:  # any: the parser reports damage as errors of many types
-        raise source.error(f"is no model of XGBoost, or damaged ({first_line(error)})") from error
     # A column of logits before the softmax, where the objective predicts labels.
     margin = objective in ("multi:softmax", "binary:logitraw")
     with source.errors():
@@ -94,7 +72,6 @@ def read_xgboost(source: ModelSource, content: bytes) -> ExternalModel:
     return ExternalModel(
         "XGBoost",
         predict if distribution is None else lambda X: distribution(X).mean(),
-        "classification" if is_class else "regression",
         outputs if is_class else "values",
         classes=tuple(range(n_classes)) if is_class else None,
         columns=columns,
@@ -125,30 +102,12 @@ def _best_rounds(source: ModelSource, booster: Any, learner: Mapping[str, Any]) 
 
 
 def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a file of LightGBM.
-
-    Parameters
-    ----------
-    source : ModelSource
-        Path, and task and kind of the outputs where the file leaves them open.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If LightGBM is not installed, the file is damaged, or its objective predicts neither classes
-        nor numbers.
-    """
-    try:
+    """Return the model of a file of LightGBM; see :data:`~kdgraph.fitted.source.ModelReader`."""
+    with source.importing("lightgbm"):
         import lightgbm
-    except ImportError as error:
-        raise source.not_installed("lightgbm") from error
-    try:
+    with source.reading("is no model of LightGBM, or damaged"):
         text = rewrite_lightgbm(content.decode())
         booster = lightgbm.Booster(model_str=text)
-    except Exception as error:  # any: as above
-        raise source.error(f"is no model of LightGBM, or damaged ({first_line(error)})") from error
     found = re.search(r"^objective=(\S+)", text, re.MULTILINE)
     objective = found[1] if found else "custom"
     if objective in ("lambdarank", "rank_xendcg"):
@@ -170,7 +129,6 @@ def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
     return ExternalModel(
         "LightGBM",
         predict,
-        "classification" if is_class else "regression",
         (source.outputs or default) if is_class else "values",
         classes=tuple(range(max(booster.num_model_per_iteration(), 2))) if is_class else None,
         columns=lightgbm_columns(booster),
@@ -179,34 +137,16 @@ def read_lightgbm(source: ModelSource, content: bytes) -> ExternalModel:
 
 
 def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a file of CatBoost.
-
-    Parameters
-    ----------
-    source : ModelSource
-        Path, and task and kind of the outputs where the file leaves them open.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If CatBoost is not installed, the file is damaged, or its objective predicts neither classes
-        nor numbers.
-    """
-    try:
+    """Return the model of a file of CatBoost; see :data:`~kdgraph.fitted.source.ModelReader`."""
+    with source.importing("catboost"):
         import catboost
-    except ImportError as error:
-        raise source.not_installed("catboost") from error
-    try:
+    with source.reading("is no model of CatBoost, or damaged"):
         if not source.trust:
             try_catboost(content)
         model = catboost.CatBoost().load_model(blob=content, format="cbm")
         loss = str(model.get_all_params().get("loss_function", ""))
         classes = tuple(np.asarray(model.classes_).tolist())
         columns = catboost_columns(model)
-    except Exception as error:  # any: as above
-        raise source.error(f"is no model of CatBoost, or damaged ({first_line(error)})") from error
     if loss.startswith(_OF_SEVERAL_LABELS):
         raise source.error(SEVERAL_OUTCOMES)
     if classes and source.task == "regression":
@@ -218,10 +158,8 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
             f" {source.key}outputs=logits, or {source.key}task=regression"
         )
     estimator = (catboost.CatBoostClassifier if is_class else catboost.CatBoostRegressor)()
-    try:
+    with source.reading("cannot be read by CatBoost"):
         estimator.load_model(blob=content, format="cbm")
-    except Exception as error:  # any: as above
-        raise source.error(f"cannot be read by CatBoost ({first_line(error)})") from error
 
     def predict(X: Any) -> np.ndarray:
         if not is_class:
@@ -242,7 +180,6 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
     return ExternalModel(
         "CatBoost",
         predict if distribution is None else lambda X: distribution(X).mean(),
-        "classification" if is_class else "regression",
         ("probabilities" if classes else source.outputs or "logits") if is_class else "values",
         classes=(classes or (0, 1)) if is_class else None,
         columns=columns,

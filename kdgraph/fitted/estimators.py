@@ -29,24 +29,12 @@ _KNOWN_LIBRARIES = ("sklearn", "imblearn", "lightgbm", "xgboost", "catboost")
 
 
 def model_of_estimator(source: ModelSource, estimator: Any, kind: str) -> ExternalModel:
-    """Return a fitted estimator of scikit-learn's kind as a model.
+    """Return a fitted estimator of scikit-learn's kind, read from a file of a ``kind``, as a model.
 
-    Parameters
-    ----------
-    source : ModelSource
-        Path, for messages.
-    estimator : estimator
-        The fitted estimator.
-    kind : str
-        Name of the format that it was read from.
-
-    Raises
-    ------
-    DataError
-        If it predicts neither probabilities nor numbers, or several targets.
+    DataError is raised if it predicts neither probabilities nor numbers, or several targets.
     """
-    name, fitted = type(estimator).__name__, estimator
-    if not hasattr(fitted, "predict"):
+    name = type(estimator).__name__
+    if not hasattr(estimator, "predict"):
         raise source.error(f"holds a {name}, which predicts nothing")
     with source.errors():
         columns = estimator_columns(estimator)
@@ -60,7 +48,6 @@ def model_of_estimator(source: ModelSource, estimator: Any, kind: str) -> Extern
             )
         return ExternalModel(
             predict=estimator.predict_proba,
-            task="classification",
             outputs="probabilities",
             classes=tuple(np.asarray(classes).tolist()),
             labels=estimator.predict if _has_own_labels(estimator) else None,
@@ -76,7 +63,6 @@ def model_of_estimator(source: ModelSource, estimator: Any, kind: str) -> Extern
     )
     return ExternalModel(
         predict=estimator.predict,
-        task="regression",
         outputs="values",
         distribution=None if method is None else getattr(estimator, method),
         **common,
@@ -84,7 +70,6 @@ def model_of_estimator(source: ModelSource, estimator: Any, kind: str) -> Extern
 
 
 def _has_own_labels(estimator: Any) -> bool:
-    """Return whether ``predict`` may return another class than that of the largest probability."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     if isinstance(estimator, _OWN_LABELS):
@@ -98,12 +83,9 @@ def _has_own_labels(estimator: Any) -> bool:
 def estimator_columns(estimator: Any) -> ModelColumns:
     """Return the columns that a fitted estimator takes.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator: of scikit-learn, with the names that it was fitted on, or of a library of
-        boosted trees, with the categories that this library keeps. For a pipeline, the categories
-        are those of the encoders that its first step contains.
+    An estimator of scikit-learn has the names that it was fitted on, one of a library of boosted
+    trees the categories that this library keeps. The categories of a pipeline are those of the
+    encoders that its first step contains.
     """
     library = type(estimator).__module__.partition(".")[0]
     if library == "lightgbm" and hasattr(estimator, "booster_"):

@@ -26,6 +26,7 @@ from kdgraph.fitted.onnx_models import read_onnx
 from kdgraph.fitted.repaired_models import read_repaired
 from kdgraph.fitted.source import (
     ExternalModel,
+    ModelReader,
     ModelSource,
     check_archive,
     import_object,
@@ -34,7 +35,7 @@ from kdgraph.fitted.source import (
 from kdgraph.persistence import LoadError, UntrustedFileError
 from kdgraph.persistence.archive import damage_message
 from kdgraph.persistence.skops_files import read_skops
-from kdgraph.wording import first_line, some
+from kdgraph.wording import some
 
 _MAX_LISTED_TYPES = 5
 _ANY_FRAME = ModelColumns(takes_frames=True)
@@ -89,10 +90,8 @@ def _read_function(source: ModelSource) -> ExternalModel:
     if isinstance(function, type) or not callable(function):
         raise source.error(f"is a {type(function).__name__}, and must be a function of rows")
     predict: Callable[[Any], np.ndarray] = function  # pyright: ignore[reportAssignmentType]
-    if source.task == "regression":
-        return ExternalModel("function", predict, "regression", "values", columns=_ANY_FRAME)
-    kind = source.outputs or "probabilities"
-    return ExternalModel("function", predict, "classification", kind, columns=_ANY_FRAME)
+    outputs = "values" if source.task == "regression" else source.outputs or "probabilities"
+    return ExternalModel("function", predict, outputs, columns=_ANY_FRAME)
 
 
 def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:
@@ -111,15 +110,10 @@ def _read_skops(source: ModelSource, content: bytes) -> ExternalModel:
 
 
 def _trusted_skops(source: ModelSource, content: bytes) -> Any:
-    """Return what skops reads, of any types."""
-    try:
+    with source.importing("skops"):
         from skops import io as skops_io
-    except ImportError as error:
-        raise source.not_installed("skops") from error
-    try:
+    with source.reading("is no skops file, or damaged"):
         return skops_io.loads(content, trusted=skops_io.get_untrusted_types(data=content))
-    except Exception as error:  # any: the schema may be of any origin
-        raise source.error(f"is no skops file, or damaged ({first_line(error)})") from error
 
 
 def _read_pickle(source: ModelSource, content: bytes) -> ExternalModel:
@@ -130,22 +124,18 @@ def _read_pickle(source: ModelSource, content: bytes) -> ExternalModel:
             "is a pickle, which can run any code when it is read; save it with skops"
             " (skops.io.dump), or as ONNX"
         )
-    try:
+    with source.reading("cannot be unpickled"):
         estimator = joblib.load(io.BytesIO(content))
-    except Exception as error:  # any: unpickling calls what the file names
-        raise source.error(f"cannot be unpickled ({first_line(error)})") from error
     return model_of_estimator(source, estimator, "pickle")
 
 
 def _read_torch(source: ModelSource, content: bytes) -> ExternalModel:
-    try:
+    with source.importing("torch"):
         from kdgraph.fitted.torch_models import read_torch
-    except ModuleNotFoundError as error:
-        raise source.not_installed("torch") from error
     return read_torch(source, content)
 
 
-_READERS: Mapping[str, Callable[[ModelSource, bytes], ExternalModel]] = {
+_READERS: Mapping[str, ModelReader] = {
     ".skops": _read_skops,
     ".joblib": _read_pickle,
     ".pickle": _read_pickle,

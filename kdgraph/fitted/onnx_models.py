@@ -31,26 +31,13 @@ _NORMALISING_OPERATORS = ("Softmax", "Sigmoid")
 
 
 def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of an ONNX file.
+    """Return the model of an ONNX file; see :data:`~kdgraph.fitted.source.ModelReader`.
 
-    Parameters
-    ----------
-    source : ModelSource
-        Path and what the file leaves open: name and kind of the output.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If onnx or onnxruntime is not installed, the file is damaged or refers to other files, needs
-        operators of another library and is not trusted, or its outputs are ambiguous.
+    DataError is also raised if the file refers to other files, or its outputs are ambiguous.
     """
-    try:
+    with source.importing("onnxruntime"):
         import onnx  # noqa: F401
         import onnxruntime
-    except ImportError as error:
-        raise source.not_installed("onnxruntime") from error
     try:
         content, model = rewrite_onnx(content, trust=source.trust)
     except UntrustedFileError as error:
@@ -64,12 +51,10 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     # Sums of several threads have no fixed order.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    try:
+    with source.reading("cannot be run by onnxruntime"):
         session = onnxruntime.InferenceSession(
             content, options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
-    except Exception as error:  # any: onnxruntime's errors have no public base
-        raise source.error(f"cannot be run by onnxruntime ({first_line(error)})") from error
     output, kind = _choose_output(source, session, graph)
     classes = _class_labels(graph)
     inputs = session.get_inputs()
@@ -79,8 +64,6 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
         or source.outputs is not None
         or (source.task is None and (has_label or kind != "values"))
     )
-    if not is_class:
-        kind = "values"
 
     def predict(X: Any) -> np.ndarray:
         return _as_columns(session.run([output], _feeds(source, inputs, X))[0], classes)
@@ -88,8 +71,7 @@ def read_onnx(source: ModelSource, content: bytes) -> ExternalModel:
     return ExternalModel(
         "ONNX",
         predict,
-        "classification" if is_class else "regression",
-        kind,
+        kind if is_class else "values",
         classes=classes if is_class else None,
         columns=_columns(inputs),
     )

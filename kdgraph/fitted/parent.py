@@ -8,11 +8,9 @@ Original to kdgraph.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,19 +26,20 @@ from kdgraph.data.source_columns import SourceColumn
 from kdgraph.distributions import Distribution, Normal
 from kdgraph.distributions.concatenated import ConcatenatedDistribution
 from kdgraph.errors import DataError
-from kdgraph.fitted.boosting_files import SEVERAL_OUTCOMES
 from kdgraph.fitted.labels import label_text, match_labels
 from kdgraph.fitted.model_files import read_model_once
 from kdgraph.fitted.outputs import probabilities_of
 from kdgraph.fitted.rows import ModelRows
 from kdgraph.fitted.source import (
+    SEVERAL_OUTCOMES,
     ExternalModel,
     ModelSource,
+    content_digest,
     names_function,
     read_content,
     source_files,
 )
-from kdgraph.geometry import PartitionKind, partition_kind
+from kdgraph.geometry import PartitionKind
 from kdgraph.metrics import TopLabel
 from kdgraph.parameters import Unseen, check_parameters
 from kdgraph.parents import column_encoder, distribution_from_predictions
@@ -191,7 +190,7 @@ class FittedParent(BaseEstimator):
     def needs_errors(self) -> bool:
         """Return whether the model predicts numbers without a distribution."""
         model = self._model()
-        return model.task == "regression" and model.distribution is None
+        return not model.is_classifier and model.distribution is None
 
     def load(self) -> FittedParent:
         """Read the file, without any rows.
@@ -217,7 +216,7 @@ class FittedParent(BaseEstimator):
             self.n_features_in_ = int(model.columns.n_features)
         if model.columns.given_names is not None:
             self.feature_names_in_ = np.array(model.columns.given_names, dtype=object)
-        if model.task == "classification":
+        if model.is_classifier:
             self._set_classes(model)
         return self
 
@@ -263,7 +262,7 @@ class FittedParent(BaseEstimator):
 
     def _fit_to_rows(self, model: ExternalModel, X: Any, y: np.ndarray) -> None:
         """Fit what the model lacks."""
-        is_class = model.task == "classification"
+        is_class = model.is_classifier
         if not is_class and model.distribution is None:
             errors = y - self.predict(X)
             scale = np.abs(y).max(initial=0.0) or 1.0
@@ -295,7 +294,7 @@ class FittedParent(BaseEstimator):
         random_state : int, RandomState or None
             Seed of the forest.
         """
-        is_class = self._model().task == "classification"
+        is_class = self._model().is_classifier
         kind = ExtraTreesClassifier if is_class else ExtraTreesRegressor
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         forest = kind(_N_TREES, random_state=seed, n_jobs=self.n_jobs)
@@ -304,10 +303,7 @@ class FittedParent(BaseEstimator):
 
     def own_partition(self) -> PartitionKind | None:
         """Return the kind of partition that kdgraph reads from the model itself, or None."""
-        model = self._model()
-        if model.network is not None and model.task == "classification":
-            return "network"
-        return partition_kind(_last_step(model.estimator))
+        return self._model().own_partition
 
     def has_partition(self) -> bool:
         """Return whether kdgraph reads a partition of the model itself."""
@@ -351,7 +347,7 @@ class FittedParent(BaseEstimator):
 
         It does not exist for regressors. Its argument X is Float[n, d], images or a DataFrame.
         """
-        if self._model().task != "classification":
+        if not self._model().is_classifier:
             raise AttributeError(f"the model in {self.path} is a regressor")
         return self._predict_proba
 
@@ -362,7 +358,7 @@ class FittedParent(BaseEstimator):
         It does not exist for classifiers. A regressor that predicts numbers has normal
         distributions around them, with the root mean square error on the rows of ``fit``.
         """
-        if self._model().task != "regression":
+        if self._model().is_classifier:
             raise AttributeError(f"the model in {self.path} is a classifier")
         return self._predict_dist
 
@@ -401,7 +397,7 @@ class FittedParent(BaseEstimator):
         """
         check_is_fitted(self, "content_")
         model = self._model()
-        if model.task == "regression":
+        if not model.is_classifier:
             return self._outputs(model, X).ravel()
         if model.labels is not None:
             return self.classes_[self._own_positions(model, X)]
@@ -462,12 +458,10 @@ class FittedParent(BaseEstimator):
         )
 
     def _file_content(self) -> bytes:
-        return b"" if names_function(self.path) else read_content(self._source())
+        return read_content(self._source())
 
     def _digest(self) -> str:
-        files = [file for file in source_files(Path(self.path)) if names_function(self.path)]
-        content = files[0].read_bytes() if files else self.content_.tobytes()
-        return hashlib.sha256(content).hexdigest()
+        return content_digest(self._source(), self.content_.tobytes())
 
     def _model(self) -> ExternalModel:
         """Return the model, of the content that was read or of the file."""
@@ -583,11 +577,11 @@ class FittedParent(BaseEstimator):
                 f"must predict numbers [{n}, K] for {n} rows, got {outputs.dtype} of shape"
                 f" {outputs.shape}"
             )
-        if model.task == "regression" and outputs.size != n:
+        if not model.is_classifier and outputs.size != n:
             raise self._source().error(
                 f"{SEVERAL_OUTCOMES} (it predicts {outputs.shape[1]} numbers)"
             )
-        if model.task == "regression" and not np.isfinite(outputs).all():
+        if not model.is_classifier and not np.isfinite(outputs).all():
             row = int(np.argmin(np.isfinite(outputs.ravel())))
             raise self._source().error(
                 f"must predict finite numbers, and row {row} has {outputs.ravel()[row]}"
@@ -640,13 +634,9 @@ class FittedParent(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
-        is_class = self._model().task == "classification"
+        is_class = self._model().is_classifier
         tags.estimator_type = "classifier" if is_class else "regressor"
         return tags
-
-
-def _last_step(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def load_fitted(

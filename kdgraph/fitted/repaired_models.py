@@ -16,23 +16,11 @@ from kdgraph.wording import first_line
 
 
 def read_repaired(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a file of ``kdg repair``.
+    """Return the model of a file of ``kdg repair``; see :data:`~kdgraph.fitted.source.ModelReader`.
 
     Its predictions are those of the :class:`~kdgraph.deployment.DeployedModel` in the file. A
-    category that the model was not fitted with is refused, unless ``source.unseen`` is "missing".
-
-    Parameters
-    ----------
-    source : ModelSource
-        Path, trust and treatment of new categories. A file with the key of this user needs no
-        trust.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If the file is damaged, is of another user and not trusted, or holds something else.
+    category that the model was not fitted with is refused, unless ``source.unseen`` is "missing". A
+    file with the key of this user needs no trust.
     """
     try:
         model = from_bytes(content, source.path, trust=source.trust).value
@@ -66,7 +54,6 @@ def _external(source: ModelSource, saved: Any) -> ExternalModel:
     return ExternalModel(
         kind="kdgraph",
         predict=model.predict_proba if is_class else model.predict,
-        task="classification" if is_class else "regression",
         outputs="probabilities" if is_class else "values",
         classes=tuple(schema.classes) if is_class else None,
         columns=ModelColumns(tuple(dict.fromkeys(names)))

@@ -6,6 +6,7 @@ An :class:`ExternalModel` is a function from rows to outputs with what is known 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 from collections.abc import Callable, Iterator
@@ -20,8 +21,10 @@ import numpy as np
 from kdgraph.errors import DataError
 from kdgraph.extras import needs_library
 from kdgraph.fitted.columns import ANY_COLUMNS, ColumnError, ModelColumns
+from kdgraph.geometry import PartitionKind, partition_kind
 from kdgraph.parameters import Unseen
 from kdgraph.persistence.zip_members import MAX_BYTES, ZipMembers
+from kdgraph.wording import first_line
 
 FittedTask = Literal["classification", "regression"]
 OutputKind = Literal["probabilities", "logits", "values"]
@@ -29,6 +32,9 @@ OutputKind = Literal["probabilities", "logits", "values"]
 MODEL_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """An import path ``package.module:name``."""
 
+SEVERAL_OUTCOMES = (
+    "predicts several outcomes of a row; save a model of one outcome, or of its quantiles"
+)
 _TRUST = "if you know and trust its origin, give {key}trust=true"
 
 
@@ -43,11 +49,9 @@ class ExternalModel:
     predict : callable
         Function from a data frame, or an array Float[n, d], to outputs: Float[n, K] or Float[n] of
         a classifier, Float[n] of a regressor.
-    task : {"classification", "regression"}
-        Task of the model.
     outputs : {"probabilities", "logits", "values"}
-        Kind of the outputs. One column of probabilities or logits is that of the second of two
-        classes.
+        Kind of the outputs, "values" of a regressor. One column of probabilities or logits is that
+        of the second of two classes.
     classes : tuple or None, default=None
         Labels of the columns of the outputs, where the file has them.
     columns : ModelColumns, default=ANY_COLUMNS
@@ -65,7 +69,6 @@ class ExternalModel:
 
     kind: str
     predict: Callable[[Any], np.ndarray]
-    task: FittedTask
     outputs: OutputKind
     classes: tuple[Any, ...] | None = None
     columns: ModelColumns = ANY_COLUMNS
@@ -73,6 +76,18 @@ class ExternalModel:
     network: Any = None
     distribution: Callable[[Any], Any] | None = None
     labels: Callable[[Any], np.ndarray] | None = None
+
+    @property
+    def is_classifier(self) -> bool:
+        """True if the model predicts probabilities or logits of classes."""
+        return self.outputs != "values"
+
+    @property
+    def own_partition(self) -> PartitionKind | None:
+        """Kind of the partition that kdgraph reads from the model itself, or None."""
+        if self.network is not None and self.is_classifier:
+            return "network"
+        return partition_kind(self.estimator)
 
 
 @dataclass(frozen=True)
@@ -110,9 +125,9 @@ class ModelSource:
 
     def error(self, problem: str) -> DataError:
         """Return an error of one line that begins with the path of the model."""
-        first_line = str(problem).strip().split("\n")[0]
+        line = problem.strip().split("\n")[0]
         # Libraries quote the content of the file, which may move the cursor of a terminal.
-        shown = "".join(sign if sign.isprintable() else "?" for sign in first_line)
+        shown = "".join(sign if sign.isprintable() else "?" for sign in line)
         return DataError(f"{self.key}path={self.path}: {shown}")
 
     @contextmanager
@@ -125,13 +140,33 @@ class ModelSource:
         except DataError as error:
             raise self.error(str(error)) from error
 
+    @contextmanager
+    def reading(self, problem: str) -> Iterator[None]:
+        """Make errors of any type begin with the path and a problem, such as a damaged file."""
+        try:
+            yield
+        except Exception as error:  # any: libraries document no type of these errors
+            raise self.error(f"{problem} ({first_line(error)})") from error
+
+    @contextmanager
+    def importing(self, library: str) -> Iterator[None]:
+        """Make errors of an import name the command that installs the library."""
+        try:
+            yield
+        except ImportError as error:
+            raise self.error(needs_library("", library)) from error
+
     def untrusted(self, problem: str) -> DataError:
         """Return the error for a file that can run code when it is read."""
         return self.error(f"{problem}; {_TRUST.format(key=self.key)}")
 
-    def not_installed(self, library: str) -> DataError:
-        """Return the error for a library that the model needs and that is not installed."""
-        return self.error(needs_library("", library))
+
+ModelReader = Callable[[ModelSource, bytes], ExternalModel]
+"""Function that returns the model of a file, from its source and its content.
+
+It raises DataError if the library of the format is not installed, the file is damaged, can run code
+and is not trusted, or its model predicts neither classes nor numbers.
+"""
 
 
 def names_function(path: str) -> bool:
@@ -170,13 +205,15 @@ def import_object(source: ModelSource, name: str) -> Any:
 
 
 def read_content(source: ModelSource) -> bytes:
-    """Return the content of the file.
+    """Return the content of the file, nothing for an import path.
 
     Raises
     ------
     DataError
         If the file does not exist, cannot be read or has more than 4 GiB.
     """
+    if names_function(source.path):
+        return b""
     path = Path(source.path).expanduser()
     try:
         size = path.stat().st_size
@@ -188,6 +225,14 @@ def read_content(source: ModelSource) -> bytes:
             f"cannot be read ({error.strerror or error}); it is a file relative to the working"
             " directory, or the import path package.module:function of a function"
         ) from error
+
+
+def content_digest(source: ModelSource, content: bytes) -> str:
+    """Return the SHA-256 of the content of a file, or of the module of an import path."""
+    if names_function(source.path):
+        for module in source_files(Path(source.path)):
+            content = module.read_bytes()
+    return hashlib.sha256(content).hexdigest()
 
 
 def check_archive(source: ModelSource, content: bytes) -> list[str]:

@@ -28,7 +28,6 @@ from kdgraph.fitted.source import (
 )
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.persistence.zip_members import ZipMembers
-from kdgraph.wording import first_line
 
 _BLOCK_ROWS = 1024
 # Keys under which training loops keep the weights in a dictionary of several things.
@@ -36,21 +35,7 @@ _WEIGHT_KEYS = ("state_dict", "model_state_dict", "model")
 
 
 def read_torch(source: ModelSource, content: bytes) -> ExternalModel:
-    """Return the model of a file of torch.
-
-    Parameters
-    ----------
-    source : ModelSource
-        Path, trust, and the function that makes the module of a file of weights.
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    DataError
-        If the file is damaged, can run code and is not trusted, or has weights without a module
-        that takes them.
-    """
+    """Return the model of a file of torch; see :data:`~kdgraph.fitted.source.ModelReader`."""
     names = check_archive(source, content) if content[:4] == b"PK\x03\x04" else []
     inner = ["/".join(name.split("/")[1:]) or name for name in names]
     if "constants.pkl" in inner and any(name.startswith("code/") for name in inner):
@@ -69,15 +54,12 @@ def _program(
             f"is a {kind} of torch, which can run code of its writer's choosing when it is read;"
             " save the weights (module.state_dict()), or ONNX"
         )
-    try:
-        with warnings.catch_warnings():
-            # torch announces the end of TorchScript at every call.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            # torch 2.11 reads an exported program through memory that is not writeable, and warns.
-            warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
-            program = load(content)
-    except Exception as error:  # any: torch's readers raise errors of many types
-        raise source.error(f"is no {kind}, or damaged ({first_line(error)})") from error
+    with source.reading(f"is no {kind}, or damaged"), warnings.catch_warnings():
+        # torch announces the end of TorchScript at every call.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # torch 2.11 reads an exported program through memory that is not writeable, and warns.
+        warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
+        program = load(content)
     return _model(source, kind, program)
 
 
@@ -93,16 +75,14 @@ def _load_pickle(source: ModelSource, content: bytes) -> Any:
     """Return weights, or the whole module of a trusted file."""
     try:
         return torch.load(io.BytesIO(_rewritten(content)), map_location="cpu", weights_only=True)
-    except Exception as error:  # any: as above
+    except Exception as error:  # any: torch's readers raise errors of many types
         if not source.trust:
             raise source.untrusted(
                 "holds more than weights, or is damaged, and a pickle can run any code when it is"
                 " read; save the weights (module.state_dict())"
             ) from error
-    try:
+    with source.reading("is no file of torch, or damaged"):
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
-    except Exception as error:  # any: as above
-        raise source.error(f"is no file of torch, or damaged ({first_line(error)})") from error
 
 
 def _rewritten(content: bytes) -> bytes:
@@ -148,7 +128,7 @@ def _model(
     source: ModelSource, kind: str, module: Any, network: nn.Module | None = None
 ) -> ExternalModel:
     is_regression = source.task == "regression"
-    outputs: OutputKind = "values" if is_regression else source.outputs or _kind_of(network)
+    outputs = "values" if is_regression else source.outputs or _kind_of(network)
 
     def predict(X: Any) -> np.ndarray:
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
@@ -156,13 +136,10 @@ def _model(
             blocks = [_tensor(source, module(block)) for block in rows.split(_BLOCK_ROWS)]
         return torch.cat(blocks).double().numpy()
 
-    return ExternalModel(
-        kind, predict, "regression" if is_regression else "classification", outputs, network=network
-    )
+    return ExternalModel(kind, predict, outputs, network=network)
 
 
 def _kind_of(network: nn.Module | None) -> OutputKind:
-    """Return "probabilities" for a module whose last layer is a softmax or a sigmoid."""
     layers = [] if network is None else list(network.modules())
     is_normalised = bool(layers) and isinstance(layers[-1], nn.Softmax | nn.Sigmoid)
     return "probabilities" if is_normalised else "logits"
