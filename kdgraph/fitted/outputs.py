@@ -76,7 +76,6 @@ def probabilities_of(outputs: np.ndarray, kind: OutputKind, source: ModelSource)
 
 
 def _proba_of_logits(logits: np.ndarray, source: ModelSource) -> np.ndarray:
-    """Return class probabilities Float64[n, K] of logits Float64[n, K], or Float64[n] of two."""
     if logits.ndim == 1:
         second = expit(logits)
         proba = np.column_stack([1 - second, second])
@@ -98,5 +97,5 @@ def _warn_if_probabilities(outputs: np.ndarray, source: ModelSource) -> None:
         warnings.warn(
             f"the outputs of {source.path} are at least 0 and sum to 1, as probabilities do, and"
             f" their softmax is taken; give {source.key}outputs=probabilities",
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -9,29 +9,23 @@ Original to kdgraph.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pandas.api.types import is_numeric_dtype
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base.rows import is_dataframe
 from kdgraph.data.source_columns import SourceColumn
 from kdgraph.distributions import Distribution, Normal
-from kdgraph.distributions.concatenated import ConcatenatedDistribution
-from kdgraph.errors import DataError
-from kdgraph.fitted.labels import label_text, match_labels
+from kdgraph.fitted.labels import order_classes
 from kdgraph.fitted.model_files import read_model_once
-from kdgraph.fitted.outputs import probabilities_of
+from kdgraph.fitted.predictor import ModelPredictor
 from kdgraph.fitted.rows import ModelRows
 from kdgraph.fitted.source import (
-    SEVERAL_OUTCOMES,
     ExternalModel,
     ModelSource,
     content_digest,
@@ -42,13 +36,10 @@ from kdgraph.fitted.source import (
 from kdgraph.geometry import PartitionKind
 from kdgraph.metrics import TopLabel
 from kdgraph.parameters import Unseen, check_parameters
-from kdgraph.parents import column_encoder, distribution_from_predictions
-from kdgraph.wording import first_line, some
+from kdgraph.parents import column_encoder
 
 _PICKLE_NAME = "pickle:loads"
 _N_TREES = 100
-_MAX_LISTED_COLUMNS = 8
-_MAX_LISTED_CLASSES = 8
 _MIN_RELATIVE_SPREAD = 1e-12
 
 _TRANSIENT = ("_loaded", "_wrapped")
@@ -208,16 +199,22 @@ class FittedParent(BaseEstimator):
         check_parameters(self)
         for name in _TRANSIENT:
             self.__dict__.pop(name, None)
-        self.content_ = np.frombuffer(self._file_content(), np.uint8)
-        self.sha256_ = self._digest()
-        model = self._model()
-        self._check_columns(model)
-        if model.columns.n_features is not None:
-            self.n_features_in_ = int(model.columns.n_features)
-        if model.columns.given_names is not None:
-            self.feature_names_in_ = np.array(model.columns.given_names, dtype=object)
-        if model.is_classifier:
-            self._set_classes(model)
+        source = self._source()
+        content = read_content(source)
+        self.content_ = np.frombuffer(content, np.uint8)
+        self.sha256_ = content_digest(source, content)
+        predictor = self._predictor()
+        model, columns = predictor.model, predictor.model.columns
+        with source.errors():
+            predictor.rows.check_columns(self.path)
+            if model.is_classifier:
+                self.classes_, self.class_order_ = order_classes(
+                    self.path, model.classes, self.classes, self.data_labels
+                )
+        if columns.n_features is not None:
+            self.n_features_in_ = int(columns.n_features)
+        if columns.given_names is not None:
+            self.feature_names_in_ = np.array(columns.given_names, dtype=object)
         return self
 
     def fit(self, X: Any, y: Any = None) -> FittedParent:
@@ -245,25 +242,23 @@ class FittedParent(BaseEstimator):
             If a trusted file can run code, and if a forest is fitted.
         """
         self.load()
-        model = self._model()
         if self.trust:
             warnings.warn(
                 f"{self.path} is trusted: reading it can run any code that its writer put into it",
                 stacklevel=2,
             )
         self.n_features_in_, self.input_shape_ = X.shape[1], tuple(X.shape[1:])
-        self._check_rows(model, X)
-        with self._source().errors():
-            self._rows(model).check_categories(X)
-        self.categorical_columns_ = self._categorical_columns(X)
+        predictor = self._predictor()
+        with predictor.source.errors():
+            predictor.rows.check_rows(X)
+        self.categorical_columns_ = predictor.rows.holds_categories(X)
         if len(X) and y is not None:
-            self._fit_to_rows(model, X, np.asarray(y))
+            self._fit_to_rows(X, np.asarray(y))
         return self
 
-    def _fit_to_rows(self, model: ExternalModel, X: Any, y: np.ndarray) -> None:
+    def _fit_to_rows(self, X: Any, y: np.ndarray) -> None:
         """Fit what the model lacks."""
-        is_class = model.is_classifier
-        if not is_class and model.distribution is None:
+        if self.needs_errors():
             errors = y - self.predict(X)
             scale = np.abs(y).max(initial=0.0) or 1.0
             self.sd_ = float(max(np.sqrt(np.mean(errors**2)), _MIN_RELATIVE_SPREAD * scale))
@@ -272,19 +267,11 @@ class FittedParent(BaseEstimator):
         self.forest_ = self.forest_for_new_labels(self.random_state).fit(X, y)
         self.forest_.set_params(forest__n_jobs=1)
         warnings.warn(
-            f"the model in {self.path} ({model.kind}) has no partition that can be read: gate,"
-            f" detectors and local calibration use a forest of {_N_TREES} trees of their own,"
+            f"the model in {self.path} ({self._model().kind}) has no partition that can be read:"
+            f" gate, detectors and local calibration use a forest of {_N_TREES} trees of their own,"
             f" fitted on {len(X):,} rows",
             stacklevel=3,
         )
-
-    def _categorical_columns(self, X: Any) -> list[bool]:
-        """Return for each column of the rows whether it holds categories, or text."""
-        if is_dataframe(X):
-            return [not is_numeric_dtype(dtype) for dtype in X.dtypes]
-        if self._is_table():
-            return [column.holds_categories for column in self.data_columns]
-        return [False] * X.shape[1]
 
     def forest_for_new_labels(self, random_state: Any) -> Pipeline:
         """Return a forest that is not fitted, behind an encoder of categories and missing values.
@@ -294,8 +281,7 @@ class FittedParent(BaseEstimator):
         random_state : int, RandomState or None
             Seed of the forest.
         """
-        is_class = self._model().is_classifier
-        kind = ExtraTreesClassifier if is_class else ExtraTreesRegressor
+        kind = ExtraTreesClassifier if self._model().is_classifier else ExtraTreesRegressor
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         forest = kind(_N_TREES, random_state=seed, n_jobs=self.n_jobs)
         encoder = column_encoder(self.categorical_columns_, categories="ordinal")
@@ -312,33 +298,19 @@ class FittedParent(BaseEstimator):
     @property
     def estimator_(self) -> Any:
         """The model behind its rows, or its forest; AttributeError if there is neither."""
-        model = self._model()
         if self.own_partition() == "network":
-            return self._network(model)
+            return self._network()
         if self.has_partition():
-            inner = model.estimator
-            steps = inner.steps if isinstance(inner, Pipeline) else [("model", inner)]
-            return Pipeline([("rows", self._rows(model)), *steps])
+            return self._predictor().pipeline()
         if "forest_" in vars(self):
             return self.forest_
         raise AttributeError(f"the model in {self.path} has no partition that can be read")
 
-    def _network(self, model: ExternalModel) -> Any:
-        """Return the torch module as an estimator that was fitted on positions of classes."""
-        from kdgraph.parents.networks import TorchClassifier
-
+    def _network(self) -> Any:
         if "input_shape_" not in vars(self):
             raise AttributeError(f"the shape of the rows of {self.path} is unknown; call fit(X)")
         if "_wrapped" not in vars(self):
-            n = len(self.classes_)
-            # What reads logits takes column k for class k.
-            if (self.class_order_ != np.arange(n)).any():
-                raise self._source().error(
-                    "has its classes in another order than the sorted one, in which logits and"
-                    " layers are read; choose what needs no network, or sort the outputs"
-                )
-            network = TorchClassifier(model.network, max_epochs=0, device="cpu")
-            self._wrapped = network.fit(np.zeros((n, *self.input_shape_)), np.arange(n))
+            self._wrapped = self._predictor().network(self.class_order_, self.input_shape_)
         return self._wrapped
 
     @property
@@ -364,27 +336,20 @@ class FittedParent(BaseEstimator):
 
     def _predict_proba(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "content_")
-        model = self._model()
-        outputs = self._outputs(model, X)
-        proba = probabilities_of(outputs, model.outputs, self._source())
-        if proba.shape[1] != len(self.classes_):
-            raise self._source().error(
-                f"predicts {proba.shape[1]} classes, and there are {len(self.classes_)}:"
-                f" {some([str(label) for label in self._known_labels()], _MAX_LISTED_CLASSES)}"
-            )
-        return proba[:, self.class_order_]
+        labels = self.data_labels if len(self.data_labels) else self.classes_.tolist()
+        return self._predictor().proba(X, labels)[:, self.class_order_]
 
     def _predict_dist(self, X: Any) -> Distribution:
         check_is_fitted(self, "content_")
-        model = self._model()
-        if model.distribution is not None:
-            return self._predicted_distribution(model, X)
+        predictor = self._predictor()
+        if predictor.model.distribution is not None:
+            return predictor.distribution(X)
         if "sd_" not in vars(self):
-            raise self._source().error(
+            raise predictor.source.error(
                 "predicts numbers, and no rows have shown how far off they are; pass some:"
                 " fit(X, y)"
             )
-        mean = self._outputs(model, X).ravel()
+        mean = predictor.numbers(X)
         return Normal(mean, np.full(len(mean), self.sd_))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -396,11 +361,11 @@ class FittedParent(BaseEstimator):
             Rows.
         """
         check_is_fitted(self, "content_")
-        model = self._model()
-        if not model.is_classifier:
-            return self._outputs(model, X).ravel()
-        if model.labels is not None:
-            return self.classes_[self._own_positions(model, X)]
+        predictor = self._predictor()
+        if not predictor.model.is_classifier:
+            return predictor.numbers(X)
+        if predictor.model.labels is not None:
+            return self.classes_[predictor.label_positions(X, self.class_order_)]
         return self.classes_[self._predict_proba(X).argmax(axis=1)]
 
     @property
@@ -425,19 +390,8 @@ class FittedParent(BaseEstimator):
 
     def _predict_top_label(self, X: Any) -> TopLabel:
         proba = self._predict_proba(X)
-        predicted = self._own_positions(self._model(), X)
+        predicted = self._predictor().label_positions(X, self.class_order_)
         return TopLabel(predicted, proba[np.arange(len(proba)), predicted], len(self.classes_))
-
-    def _own_positions(self, model: ExternalModel, X: Any) -> np.ndarray:
-        """Return the position in ``classes_`` of the label that the model predicts, Int[n]."""
-        assert model.labels is not None
-        labels = self._call(model, model.labels, X) if len(X) else np.empty(0, dtype=int)
-        column = {label_text(label): k for k, label in enumerate(model.classes or ())}
-        try:
-            columns = [column[label_text(label)] for label in np.asarray(labels).ravel().tolist()]
-        except KeyError as error:
-            raise self._source().error(f"predicts {error}, which is none of its classes") from error
-        return np.argsort(self.class_order_)[np.array(columns, dtype=np.int64)]
 
     def describe(self) -> dict[str, Any]:
         """Return the format and the digest of the file for the record of a run."""
@@ -457,176 +411,24 @@ class FittedParent(BaseEstimator):
             key="parent." if len(self.data_columns) or len(self.data_labels) else "",
         )
 
-    def _file_content(self) -> bytes:
-        return read_content(self._source())
-
-    def _digest(self) -> str:
-        return content_digest(self._source(), self.content_.tobytes())
-
     def _model(self) -> ExternalModel:
         """Return the model, of the content that was read or of the file."""
+        source = self._source()
         if "content_" not in vars(self):
-            return read_model_once(self._source(), self._file_content())
+            return read_model_once(source, read_content(source))
         if "_loaded" not in vars(self):
-            self._loaded = read_model_once(self._source(), self.content_.tobytes())
+            self._loaded = read_model_once(source, self.content_.tobytes())
         return self._loaded
+
+    def _predictor(self) -> ModelPredictor:
+        model = self._model()
+        rows = ModelRows(self.data_columns, model.columns, self.unseen, self.missing_category)
+        return ModelPredictor(model, self._source(), rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the model, which is read from the content again."""
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name not in _TRANSIENT}
-
-    def _rows(self, model: ExternalModel) -> ModelRows:
-        columns = model.columns
-        if columns.takes_frames and not self._is_table():
-            columns = replace(columns, takes_frames=False)
-        return ModelRows(self.data_columns, columns, self.unseen, self.missing_category)
-
-    def _is_table(self) -> bool:
-        return len(self.data_columns) > 0
-
-    def _check_columns(self, model: ExternalModel) -> None:
-        """Raise DataError unless the columns of the data set are those of the model."""
-        if not self._is_table():
-            return
-        columns, source = self._rows(model).of_model, self._source()
-        names = [column.name for column in self.data_columns]
-        with source.errors():
-            columns.check_names(names)
-            if columns.names is not None or columns.takes_frames:
-                columns.check_types(self.data_columns)
-        categories = [column.name for column in self.data_columns if column.holds_categories]
-        if categories and columns.names is None and not columns.takes_frames:
-            raise source.error(
-                f"takes an array of numbers, and columns hold categories"
-                f" ({some(categories, _MAX_LISTED_COLUMNS)}); fit the model on a data frame,"
-                " in a pipeline that encodes them"
-            )
-        if columns.given_names is None and not columns.takes_frames and len(names) > 1:
-            warnings.warn(
-                f"the model in {self.path} has no names of columns, and takes those of the table in"
-                f" their order: {some(names, _MAX_LISTED_COLUMNS)}",
-                stacklevel=4,
-            )
-
-    def _check_rows(self, model: ExternalModel, X: Any) -> None:
-        """Raise DataError unless the columns of X are those of the model."""
-        columns, source = self._rows(model).of_model, self._source()
-        if is_dataframe(X):
-            with source.errors():
-                columns.check_names([str(name) for name in X.columns])
-        elif not self._is_table() and columns.n_features not in (None, X.shape[1]):
-            raise source.error(
-                f"was fitted on {columns.n_features} columns, and the rows have {X.shape[1]}"
-            )
-
-    def _known_labels(self) -> list[Any]:
-        return list(self.data_labels) if len(self.data_labels) else self.classes_.tolist()
-
-    def _set_classes(self, model: ExternalModel) -> None:
-        """Set classes, and the column of the outputs that belongs to each of them."""
-        given = model.classes if self.classes is None else tuple(self.classes)
-        if not len(self.data_labels):
-            if given is None:
-                raise self._source().error("has no labels of its classes; give classes=[…]")
-            labels = np.asarray(given)
-            self.class_order_ = np.argsort(labels, kind="stable")
-            self.classes_ = labels[self.class_order_]
-            return
-        self.classes_ = np.arange(len(self.data_labels))
-        self.class_order_ = self._order_of_labels(given)
-
-    def _order_of_labels(self, given: tuple[Any, ...] | None) -> np.ndarray:
-        """Return the column of the outputs of each label of the data set, Int[K].
-
-        Raises
-        ------
-        DataError
-            If the model has other classes.
-        """
-        labels = list(self.data_labels)
-        if given is None:
-            return np.arange(len(labels))
-        if (order := match_labels(given, labels)) is not None:
-            return order
-        shown = [
-            some([str(label) for label in part], _MAX_LISTED_CLASSES) for part in (given, labels)
-        ]
-        # Boosted trees number their classes, and encoders of labels do so in sorted order.
-        if self.classes is None and list(given) == list(range(len(labels))):
-            warnings.warn(
-                f"the model in {self.path} numbers its classes; number k is taken for the k-th of"
-                f" {shown[1]} (another order: parent.classes=[…])",
-                stacklevel=3,
-            )
-            return np.arange(len(labels))
-        raise self._source().error(
-            f"has the classes {shown[0]}, and the data has {shown[1]}; the rows must contain every"
-            " class of the model and no other"
-        )
-
-    def _outputs(self, model: ExternalModel, X: Any) -> np.ndarray:
-        """Return the outputs of the model for rows, Float64[n] or Float64[n, K]."""
-        n = len(X)
-        if not n:
-            width = len(getattr(self, "classes_", ())) or 1
-            return np.zeros((0, width))
-        outputs = self._call(model, model.predict, X)
-        if len(outputs) != n or outputs.ndim > 2 or outputs.dtype.kind not in "fiub":
-            raise self._source().error(
-                f"must predict numbers [{n}, K] for {n} rows, got {outputs.dtype} of shape"
-                f" {outputs.shape}"
-            )
-        if not model.is_classifier and outputs.size != n:
-            raise self._source().error(
-                f"{SEVERAL_OUTCOMES} (it predicts {outputs.shape[1]} numbers)"
-            )
-        if not model.is_classifier and not np.isfinite(outputs).all():
-            row = int(np.argmin(np.isfinite(outputs.ravel())))
-            raise self._source().error(
-                f"must predict finite numbers, and row {row} has {outputs.ravel()[row]}"
-            )
-        return outputs.astype(np.float64)
-
-    def _call(self, model: ExternalModel, function: Callable[[Any], Any], X: Any) -> np.ndarray:
-        """Return the result of a function of the model for rows, which are at least one."""
-        parts = [(rows, np.asarray(result)) for rows, result in self._results(model, function, X)]
-        if len(parts) == 1:
-            return parts[0][1]
-        first = parts[0][1]
-        values = np.empty((len(X), *first.shape[1:]), dtype=np.result_type(*(v for _, v in parts)))
-        for rows, result in parts:
-            values[rows] = result
-        return values
-
-    def _results(
-        self, model: ExternalModel, function: Callable[[Any], Any], X: Any
-    ) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield positions of rows whose columns have one type, and the result for them."""
-        rows = self._rows(model)
-        types = rows.types_of_rows(X)
-        for number in range(int(types.max(initial=0)) + 1):
-            members = np.flatnonzero(types == number)
-            with self._source().errors():
-                part = rows.transform(X if len(members) == len(X) else X[members])
-            try:
-                yield members, function(part)
-            except DataError:
-                raise
-            except Exception as error:  # any: models are of any library
-                problem = f"does not predict these rows ({first_line(error)})"
-                raise self._source().error(problem + rows.way_out_of_gaps(X)) from error
-
-    def _predicted_distribution(self, model: ExternalModel, X: Any) -> Distribution:
-        """Return the distributions that a probabilistic regressor predicts."""
-        assert model.distribution is not None
-        parts = [
-            (rows, distribution_from_predictions(result))
-            for rows, result in self._results(model, model.distribution, X)
-        ]
-        if len(parts) == 1:
-            return parts[0][1]
-        return ConcatenatedDistribution.from_parts(parts, len(X))
 
     def __sklearn_tags__(self) -> Any:
         """Return tags: rows of any number of axes, with missing values and categories."""
@@ -634,8 +436,7 @@ class FittedParent(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
-        is_class = self._model().is_classifier
-        tags.estimator_type = "classifier" if is_class else "regressor"
+        tags.estimator_type = "classifier" if self._model().is_classifier else "regressor"
         return tags
 
 

@@ -5,6 +5,7 @@ Original to kdgraph.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from kdgraph.parameters import Unseen
 from kdgraph.wording import some
 
 _MAX_LISTED = 5
+_MAX_LISTED_COLUMNS = 8
 
 
 class ModelRows(TransformerMixin, BaseEstimator):
@@ -41,7 +43,8 @@ class ModelRows(TransformerMixin, BaseEstimator):
     Notes
     -----
     A model that was fitted on a data frame gets the frame that pandas reads from the file of the
-    rows: with the types of the columns, the text of categories and the kind of missing cells.
+    rows: with the types of the columns, the text of categories and the kind of missing cells. A
+    function that takes frames gets one for arrays whose columns are known.
 
     Examples
     --------
@@ -83,29 +86,80 @@ class ModelRows(TransformerMixin, BaseEstimator):
         DataError
             If a column is missing, or a category is refused.
         """
-        if self.of_model.names is None and not self.of_model.takes_frames:
+        if self._takes_arrays:
             return _as_numbers(X) if is_dataframe(X) else np.asarray(X)
-        frame = X if is_dataframe(X) else self._as_frame(np.asarray(X, dtype=np.float64))
         if self.of_model.names is None:
-            return frame
-        return self._with_categories(*self._chosen(frame, is_of_source=not is_dataframe(X)))
+            return self._as_frame(X)
+        return self._with_categories(*self._chosen(X))
 
-    def check_categories(self, X: Any) -> None:
-        """Raise DataError, or warn, if rows have categories that the model does not know.
+    def check_columns(self, path: str) -> None:
+        """Raise DataError unless the model takes the columns; warn if it takes them in their order.
 
         Parameters
         ----------
-        X : DataFrame or Float[n, d]
-            Rows.
+        path : str
+            Path of the model, for the warning.
         """
+        model, names = self.of_model, [column.name for column in self.columns]
+        if not names:
+            return
+        model.check_names(names)
+        if not self._takes_arrays:
+            model.check_types(self.columns)
+        categories = [column.name for column in self.columns if column.holds_categories]
+        if categories and self._takes_arrays:
+            raise DataError(
+                f"takes an array of numbers, and columns hold categories"
+                f" ({some(categories, _MAX_LISTED_COLUMNS)}); fit the model on a data frame,"
+                " in a pipeline that encodes them"
+            )
+        if model.given_names is None and not model.takes_frames and len(names) > 1:
+            warnings.warn(
+                f"the model in {path} has no names of columns, and takes those of the table in"
+                f" their order: {some(names, _MAX_LISTED_COLUMNS)}",
+                stacklevel=4,
+            )
+
+    def check_rows(self, X: Any) -> None:
+        """Raise DataError if rows have other columns than the model, or none of its categories.
+
+        Parameters
+        ----------
+        X : DataFrame, Float[n, d] or images
+            Rows.
+
+        Warns
+        -----
+        UserWarning
+            If the model does not know most cells of a column.
+        """
+        if is_dataframe(X):
+            self.of_model.check_names([str(name) for name in X.columns])
+        elif not len(self.columns) and self.of_model.n_features not in (None, X.shape[1]):
+            raise DataError(
+                f"was fitted on {self.of_model.n_features} columns, and the rows have {X.shape[1]}"
+            )
         if self.of_model.names is None or not len(X):
             return
-        frame = X if is_dataframe(X) else self._as_frame(np.asarray(X, dtype=np.float64))
-        chosen, sources = self._chosen(frame, is_of_source=not is_dataframe(X))
+        chosen, sources = self._chosen(X)
         for column in self._resolved(chosen, sources).categories:
             if column.values is not None:
                 j = chosen.columns.get_loc(column.name)
                 check_known(column, chosen.iloc[:, j], sources[j])
+
+    def holds_categories(self, X: Any) -> list[bool]:
+        """Return for each column of rows whether it holds categories, or text.
+
+        Parameters
+        ----------
+        X : DataFrame, Float[n, d] or images
+            Rows.
+        """
+        if is_dataframe(X):
+            return [not is_numeric_dtype(dtype) for dtype in X.dtypes]
+        if len(self.columns):
+            return [column.holds_categories for column in self.columns]
+        return [False] * X.shape[1]
 
     def keeps_positions(self) -> bool:
         """Return whether the model numbers all categories of the columns as the arrays do."""
@@ -131,7 +185,7 @@ class ModelRows(TransformerMixin, BaseEstimator):
         would change how the other rows are written as text. Rows that are transformed with those of
         their number alone do not depend on others.
         """
-        if is_dataframe(X) or (self.of_model.names is None and not self.of_model.takes_frames):
+        if is_dataframe(X) or self._takes_arrays:
             return np.zeros(len(X), dtype=np.int64)
         X = np.asarray(X, dtype=np.float64)
         whole = [
@@ -166,9 +220,16 @@ class ModelRows(TransformerMixin, BaseEstimator):
             " dataset.not_missing=[NA] takes a word such as NA as text"
         )
 
-    def _as_frame(self, X: np.ndarray) -> pd.DataFrame:
+    @property
+    def _takes_arrays(self) -> bool:
+        model = self.of_model
+        return model.names is None and not (model.takes_frames and len(self.columns))
+
+    def _as_frame(self, X: Any) -> pd.DataFrame:
         """Return the columns as their source has them."""
-        names = self.of_model.names
+        if is_dataframe(X):
+            return X
+        X, names = np.asarray(X, dtype=np.float64), self.of_model.names
         if len(self.columns):
             return pd.DataFrame(
                 {
@@ -180,14 +241,13 @@ class ModelRows(TransformerMixin, BaseEstimator):
             raise DataError(f"was fitted on {len(names)} columns, and the rows have {X.shape[1]}")
         return pd.DataFrame(X, columns=names)
 
-    def _chosen(
-        self, frame: pd.DataFrame, *, is_of_source: bool
-    ) -> tuple[pd.DataFrame, list[SourceColumn | None]]:
+    def _chosen(self, X: Any) -> tuple[pd.DataFrame, list[SourceColumn | None]]:
         """Return the columns of the model by its names, and their sources where they are known."""
         assert self.of_model.names is not None
+        frame = self._as_frame(X)
         positions = self.of_model.positions([str(name) for name in frame.columns])
         chosen = frame.iloc[:, positions].set_axis(list(self.of_model.names), axis=1)
-        is_of_source = is_of_source and len(self.columns) > 0
+        is_of_source = len(self.columns) > 0 and not is_dataframe(X)
         return chosen, [self.columns[j] if is_of_source else None for j in positions]
 
     def _with_categories(
