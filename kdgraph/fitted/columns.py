@@ -11,13 +11,13 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kdgraph.data.source_columns import category_type
 from kdgraph.errors import DataError
+from kdgraph.fitted.labels import written_number
 from kdgraph.parameters import Unseen
 from kdgraph.wording import some
 
@@ -151,7 +151,7 @@ class ModelColumns:
             If a column is missing or named twice, or the number of columns is another one. Columns
             that the model does not have are left out.
         """
-        if self.names is None or (self.are_made_up and set(names) != set(self.names)):
+        if self.names is None or self._takes_order_of(names):
             n_features = self.n_features if self.names is None else len(self.names)
             if n_features not in (None, len(names)):
                 raise DataError(
@@ -201,7 +201,7 @@ class ModelColumns:
     def check_names(self, names: Sequence[str]) -> None:
         """Raise DataError unless the columns of a table are those of the model and no others."""
         self.positions(names)
-        if self.names is None or (self.are_made_up and set(names) != set(self.names)):
+        if self._takes_order_of(names):
             return
         if unknown := self._unknown(names):
             raise self._other_columns(names, [], f"; give dataset.drop=[{','.join(unknown)}]")
@@ -230,6 +230,10 @@ class ModelColumns:
             elif not self.takes_text and not _is_number(column.dtype):
                 what = "categories" if column.holds_categories else f"cells of type {column.dtype}"
                 raise DataError(f"takes numbers in {column.name!r}, and the table has {what} there")
+
+    def _takes_order_of(self, names: Sequence[str]) -> bool:
+        """Return whether the columns of a table are taken in their order, and not by names."""
+        return self.names is None or (self.are_made_up and set(names) != set(self.names))
 
     def _key(self, name: str) -> str:
         # pandas keeps white space around a name, and readers of kdgraph do not.
@@ -419,14 +423,10 @@ def _key(value: Any) -> tuple[bool, Any]:
 
 
 def _number_key(value: Any) -> Any:
-    """Return the number that a text writes, digit by digit; other text as it is."""
     if isinstance(value, bool | np.bool_):
         return str(value)
-    try:
-        number = Decimal(str(value).strip())
-    except InvalidOperation:
-        return value
-    return number.normalize() if number.is_finite() else value
+    number = written_number(str(value).strip())
+    return value if number is None else number
 
 
 def _is_number(dtype: Any) -> bool:
