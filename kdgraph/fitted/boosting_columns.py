@@ -58,7 +58,6 @@ def xgboost_columns(booster: Any, version: Sequence[int] | None = None) -> Model
 
 
 def _listed_values(name: str, values: Any) -> tuple[Any, ...]:
-    """Return the categories of a column, of a list as Arrow has it."""
     try:
         known = tuple(values.to_pylist())
     except UnicodeDecodeError:

@@ -357,7 +357,6 @@ def _takes_text(model: CategoryColumn) -> bool:
 
 
 def _no_text(model: CategoryColumn, name: Any, source: SourceColumn | None) -> DataError:
-    """Return the error for numbers in place of the text that a model was fitted with."""
     return DataError(
         f"takes the categories {_shown(model.values or ())} in {name!r}, and the rows have numbers"
         f" there{_way_out(name, source)}"
@@ -373,7 +372,6 @@ def _way_out(name: Any, source: SourceColumn | None) -> str:
 def _other_categories(
     model: CategoryColumn, name: Any, cells: Sequence[Any], source: SourceColumn | None
 ) -> DataError:
-    """Return the error for a column of which a model knows no category."""
     values = model.values or ()
     are_text = [{isinstance(value, str) for value in of} for of in (cells, values)]
     way_out = _way_out(name, source) if are_text[0].isdisjoint(are_text[1]) else ""
