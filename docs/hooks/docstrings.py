@@ -30,6 +30,7 @@ class Readable(griffe.Extension):
         for thing in everything_in(pkg):
             if thing.docstring is not None:
                 text = completed(thing.docstring.value, thing)
+                with_signature(thing)
                 thing.docstring.value = linked(with_examples(entries_as_numpydoc(text)), thing)
 
 
@@ -45,10 +46,31 @@ def completed(text: str, thing: griffe.Object) -> str:
     """Return the docstring of a class or function as it is after the import of its module."""
     if not (thing.is_class or thing.is_function):
         return text
+    return inspect.cleandoc(getattr(imported(thing), "__doc__", None) or text)
+
+
+def imported(thing: griffe.Object) -> Any:
+    """Return the object itself."""
     found: Any = importlib.import_module(thing.module.path)
     for name in thing.path.removeprefix(f"{thing.module.path}.").split("."):
         found = getattr(found, name, None)
-    return inspect.cleandoc(getattr(found, "__doc__", None) or text)
+    return found
+
+
+def with_signature(thing: griffe.Object) -> None:
+    """Give a function that its decorator gives other parameters those."""
+    if isinstance(thing, griffe.Function) and hasattr(imported(thing), "__signature__"):
+        thing.parameters = griffe.Parameters(
+            *(
+                griffe.Parameter(
+                    each.name,
+                    annotation=each.annotation,
+                    kind=griffe.ParameterKind(each.kind.description),
+                    default=None if each.default is each.empty else repr(each.default),
+                )
+                for each in inspect.signature(imported(thing)).parameters.values()
+            )
+        )
 
 
 def entries_as_numpydoc(text: str) -> str:

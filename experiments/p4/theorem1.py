@@ -27,7 +27,7 @@ from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
 from kdgraph.figures import plot_convergence
-from kdgraph.metrics.local_calibration import local_errors_at
+from kdgraph.metrics.local_calibration import local_errors
 from kdgraph.metrics.reliability_bins import bin_of
 
 BINS = 5
@@ -175,9 +175,8 @@ def estimated(
     X, y = SIMULATION.sample(n, rng)
     said, at = by(X), by(places).confidence
     correct = said.predicted == y
-    return local_errors_at(
-        places, at, said.confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS, scale="none"
-    ).slce
+    options = {"bandwidths": BANDWIDTHS, "bins": BINS, "scale": "none"}
+    return local_errors(said.confidence, correct, X, at=(places, at), **options).slce
 
 
 def study(scale: Scale, truth: Population) -> Iterator[tuple[int, np.ndarray]]:

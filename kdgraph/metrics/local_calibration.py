@@ -8,12 +8,14 @@ sample size behind these numbers, and the tables show it by row and by bandwidth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from kdgraph.docstrings import add_descriptions, described_names
 from kdgraph.metrics.inputs import Top, TopLabel
 from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.reliability_bins import Strategy, bin_of, reliability_bins
@@ -46,17 +48,35 @@ class LocalErrors:
     >>> errors = local_errors([0.5, 0.5, 0.9], [True, False, True], [[0.0], [0.0], [1.0]])
     >>> errors.slce.round(2).tolist(), errors.n_eff.tolist(), errors.count.tolist()
     ([[0.0, 0.0, -0.1]], [[2.0, 2.0, 1.0]], [2, 2, 1])
-    >>> errors.counted(min_count=2).tolist()
-    [True, True, False]
+    >>> errors.summary(min_count=2)["n_eff"].tolist()
+    [2.0]
     """
 
     slce: np.ndarray
     n_eff: np.ndarray
     count: np.ndarray
 
-    def counted(self, min_count: int) -> np.ndarray:
-        """Return which rows have an error and at least ``min_count`` rows in their bin, Bool[n]."""
-        return (self.count >= min_count) & ~np.isnan(self.slce[0])
+    def summary(self, min_count: int = 1) -> dict[str, np.ndarray]:
+        """Return the mean ("lce") and maximum ("mlce") of the absolute errors, Float[b] each.
+
+        "n_eff" is the median of the effective numbers of rows, and "mlce_n_eff" that at the
+        maximum. Rows without an error, or in bins of fewer than ``min_count`` rows, do not count.
+        """
+        counted = (self.count >= min_count) & ~np.isnan(self.slce[0])
+        # A selection of columns by an index would change the order in memory, and of additions.
+        absolute, n_eff = (
+            np.compress(counted, values, axis=1) for values in (np.abs(self.slce), self.n_eff)
+        )
+        if not counted.any():
+            return dict.fromkeys(
+                ("lce", "mlce", "n_eff", "mlce_n_eff"), np.full(len(n_eff), np.nan)
+            )
+        return {
+            "lce": absolute.mean(axis=1),
+            "mlce": absolute.max(axis=1),
+            "n_eff": np.median(n_eff, axis=1),
+            "mlce_n_eff": n_eff[np.arange(len(n_eff)), absolute.argmax(axis=1)],
+        }
 
 
 def local_errors(
@@ -64,6 +84,7 @@ def local_errors(
     correct: np.ndarray,
     X: np.ndarray,
     *,
+    at: tuple[np.ndarray, np.ndarray] | None = None,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
     strategy: Strategy = "uniform",
@@ -83,6 +104,9 @@ def local_errors(
     X : Float[n, d] or Float[n, ...]
         Features. Images are flattened to vectors of pixels. Distances between codes of categories
         have no meaning, so encode categories first.
+    at : (Float[m, d] or Float[m, ...], Float[m]), optional
+        Points at which the errors are evaluated instead of the rows, and the confidences of the
+        model there. Bins and the scale are those of the rows, and no row is left out.
     bandwidths : sequence of float, default=(0.2,)
         Kernel bandwidths γ.
     bins : int, default=15
@@ -121,233 +145,54 @@ def local_errors(
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Eq. 4; the signed error is
-    Eq. 7. The paper does not scale the features.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Eq. 4, in which x need not
+    be a row, as in Theorem 1; the signed error is Eq. 7. The paper does not scale the features.
 
     Examples
     --------
     The confidence is 0.5 everywhere. Predictions on the left are correct and those on the right are
     incorrect, so the error near every row is 0.5 while the average error is 0.
 
-    >>> errors = local_errors(
-    ...     [0.5] * 4,
-    ...     [True, True, False, False],
-    ...     [[0.0], [0.1], [1.0], [1.1]],
-    ...     bandwidths=[0.2, 1e9],
-    ... )
+    >>> rows = [0.5] * 4, [True, True, False, False], [[0.0], [0.1], [1.0], [1.1]]
+    >>> errors = local_errors(*rows, bandwidths=[0.2, 1e9])
     >>> abs(errors.slce.round(2)).tolist()
     [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]
     >>> errors.n_eff.round(1).tolist()
     [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
-    """
-    rows = _vectors("X", X)
-    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, strategy, scale)
-    return sample.errors_at(
-        rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
-    )
 
+    No row has a confidence near 0.9, so the last error is NaN:
 
-def local_errors_at(
-    points: np.ndarray,
-    confidence_at: np.ndarray,
-    confidence: np.ndarray,
-    correct: np.ndarray,
-    X: np.ndarray,
-    *,
-    bandwidths: Sequence[Positive] = (0.2,),
-    bins: Count = 15,
-    strategy: Strategy = "uniform",
-    scale: DistanceScale = "rms",
-    kernel: Kernel = "laplacian",
-    n_jobs: int | None = None,
-) -> LocalErrors:
-    """Return the mean of confidence minus correctness near any points.
-
-    Only rows in the confidence bin of the point contribute.
-
-    Parameters
-    ----------
-    points : Float[m, d] or Float[m, ...]
-        Points at which the error is evaluated.
-    confidence_at : Float[m]
-        Confidences of the model at the points, in [0, 1].
-    confidence, correct, X, bandwidths, bins, strategy, scale, kernel, n_jobs
-        As for :func:`local_errors`. The scale is that of ``X``.
-
-    Raises
-    ------
-    ParameterError, ValueError
-        As for :func:`local_errors`.
-
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 4, in which x need not be a row, as in Theorem 1.
-
-    Examples
-    --------
-    No row has a confidence near 0.9, so the last error is NaN.
-
-    >>> rows = {
-    ...     "confidence": [0.5] * 4,
-    ...     "correct": [True, True, False, False],
-    ...     "X": [[0.0], [0.1], [1.0], [1.1]],
-    ... }
-    >>> errors = local_errors_at([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9], **rows)
+    >>> errors = local_errors(*rows, at=([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9]))
     >>> errors.slce.round(2).tolist(), errors.count.tolist()
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
-    vectors_at, rows = _vectors("points", points), _vectors("X", X)
-    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, strategy, scale)
-    predicted = np.asarray(confidence_at, dtype=np.float64)
-    if predicted.shape != (len(vectors_at),):
-        raise ValueError(
-            f"confidence_at must have a number for each of {len(vectors_at)} points, got shape"
-            f" {predicted.shape}"
-        )
-    if vectors_at.shape[1] != rows.shape[1]:
-        raise ValueError(
-            f"points must have the {rows.shape[1]} features of X, got {vectors_at.shape[1]}"
-        )
-    outside = ~((predicted >= 0) & (predicted <= 1))
-    if outside.any():
-        raise ValueError(
-            f"confidence_at must lie in [0, 1], got {predicted[outside][0]:g} at point"
-            f" {np.flatnonzero(outside)[0]} ({outside.sum()} such)"
-        )
-    point_bin = bin_of(predicted, sample.edges)
-    return sample.errors_at(
-        vectors_at, point_bin, kernel=kernel, leave_one_out=False, n_jobs=n_jobs
-    )
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Rows with their confidence bins and their gaps between confidence and correctness."""
-
-    rows: np.ndarray
-    gap: np.ndarray
-    edges: np.ndarray
-    bin: np.ndarray
-    count: np.ndarray
-    bandwidths: list[float]
-
-    @classmethod
-    def from_rows(
-        cls,
-        confidence: np.ndarray,
-        correct: np.ndarray,
-        rows: np.ndarray,
-        bandwidths: Sequence[float],
-        bins: int,
-        strategy: Strategy,
-        scale: DistanceScale,
-    ) -> _Sample:
-        """Check the arguments of :func:`local_errors` and sort the rows into bins."""
-        check_bandwidths(bandwidths)
-        check_value("scale", scale, DistanceScale)
-        confidence = np.asarray(confidence, dtype=np.float64)
-        reliability = reliability_bins(confidence, correct, bins=bins, strategy=strategy)
-        if len(rows) != len(confidence):
-            raise ValueError(
-                f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
-            )
-        # Bandwidths are converted to the units of the features once, for rows and for points.
-        edges = np.append(reliability.lower, reliability.upper[-1])
-        unit = rms_of(rows) if scale == "rms" else 1.0
-        gap = confidence - np.asarray(correct, dtype=np.float64)
-        return cls(
-            rows,
-            gap,
-            edges,
-            bin_of(confidence, edges),
-            reliability.count,
-            [unit * bandwidth for bandwidth in bandwidths],
-        )
-
-    def errors_at(self, points: np.ndarray, point_bin: np.ndarray, **options: Any) -> LocalErrors:
-        """Return the kernel averages of the gaps at points, over the rows in their bins."""
-        means = local_means(
-            points,
-            self.rows,
-            self.gap,
-            self.bandwidths,
-            within_at=point_bin,
-            within=self.bin,
-            **options,
-        )
-        return LocalErrors(means.mean, means.n_eff, self.count[point_bin])
-
-
-def cached_local_errors(
-    y: np.ndarray,
-    top_label: TopLabel,
-    X: np.ndarray,
-    bandwidths: Sequence[float],
-    bins: int,
-    strategy: Strategy,
-    scale: DistanceScale,
-    kernel: Kernel,
-    leave_one_out: bool,
-) -> LocalErrors:
-    """Return :func:`local_errors` (Luo et al., 2022, Eq. 4), each bandwidth computed once.
-
-    The results are cached within :func:`~kdgraph.metrics.cache_scope`.
-
-    Parameters
-    ----------
-    y, top_label
-        As for :func:`lce`.
-    X, bandwidths, bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    """
-    # local_errors treats every bandwidth separately, given the distances. An error therefore does
-    # not depend on the other bandwidths of the call, and can be cached by its bandwidth.
+    points = None if at is None else _vectors("points", at[0])
+    rows = _vectors("X", X)
     check_bandwidths(bandwidths)
-    correct = top_label.correct(y)
-    cache = scope_cache(
-        "local errors",
-        top_label.confidence.tobytes(),
-        correct.tobytes(),
-        IdentityKey(X),
-        bins,
-        strategy,
-        scale,
-        kernel,
-        leave_one_out,
+    check_value("scale", scale, DistanceScale)
+    confidence = np.asarray(confidence, dtype=np.float64)
+    reliability = reliability_bins(confidence, correct, bins=bins, strategy=strategy)
+    if len(rows) != len(confidence):
+        raise ValueError(
+            f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
+        )
+    edges = np.append(reliability.lower, reliability.upper[-1])
+    bin_of_row = bin_at = bin_of(confidence, edges)
+    if at is not None and points is not None:
+        bin_at = bin_of(_confidence_at(at[1], points, rows), edges)
+    unit = rms_of(rows) if scale == "rms" else 1.0
+    means = local_means(
+        rows if points is None else points,
+        rows,
+        confidence - np.asarray(correct, dtype=np.float64),
+        [unit * bandwidth for bandwidth in bandwidths],
+        kernel=kernel,
+        within_at=bin_at,
+        within=bin_of_row,
+        leave_one_out=leave_one_out and points is None,
+        n_jobs=n_jobs,
     )
-    if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
-        options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
-        options |= {"bandwidths": missing, "kernel": kernel, "leave_one_out": leave_one_out}
-        errors = local_errors(top_label.confidence, correct, X, **options)
-        cache |= {
-            bandwidth: (slce, n_eff, errors.count)
-            for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
-        }
-    slce, n_eff, count = zip(*(cache[bandwidth] for bandwidth in bandwidths), strict=True)
-    return LocalErrors(np.stack(slce), np.stack(n_eff), count[0])
-
-
-def summarize_local_errors(errors: LocalErrors, min_count: int) -> dict[str, np.ndarray]:
-    """Return mean and maximum of local errors, and their effective numbers of rows, Float[b] each.
-
-    Rows in bins of fewer than ``min_count`` rows do not count (Luo et al., 2022, Eq. 5).
-    """
-    counted = errors.counted(min_count)
-    absolute, n_eff = (
-        np.compress(counted, values, axis=1) for values in (np.abs(errors.slce), errors.n_eff)
-    )
-    if not counted.any():
-        return {
-            column: np.full(len(absolute), np.nan)
-            for column in ("lce", "mlce", "n_eff", "mlce_n_eff")
-        }
-    n_eff_at_maximum = n_eff[np.arange(len(absolute)), absolute.argmax(axis=1)]
-    return {
-        "lce": absolute.mean(axis=1),
-        "mlce": absolute.max(axis=1),
-        "n_eff": np.median(n_eff, axis=1),
-        "mlce_n_eff": n_eff_at_maximum,
-    }
+    return LocalErrors(means.mean, means.n_eff, reliability.count[bin_at])
 
 
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
@@ -357,186 +202,69 @@ def _vectors(name: str, X: np.ndarray) -> np.ndarray:
     return check_vectors(name, rows.reshape(len(rows), -1), remedy=remedy)
 
 
-def _number(
-    column: str,
-    y: np.ndarray,
-    top_label: TopLabel,
-    X: np.ndarray,
-    min_count: int,
-    bandwidth: float,
-    *options: Any,
-) -> float:
-    """Return one column of :func:`summarize_local_errors` at one bandwidth.
+def _confidence_at(confidence: np.ndarray, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the confidences at points, Float[m], after a check of both."""
+    checked = np.asarray(confidence, dtype=np.float64)
+    if checked.shape != (len(points),):
+        raise ValueError(
+            f"confidence_at must have a number for each of {len(points)} points, got shape"
+            f" {checked.shape}"
+        )
+    if points.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"points must have the {rows.shape[1]} features of X, got {points.shape[1]}"
+        )
+    outside = ~((checked >= 0) & (checked <= 1))
+    if outside.any():
+        raise ValueError(
+            f"confidence_at must lie in [0, 1], got {checked[outside][0]:g} at point"
+            f" {np.flatnonzero(outside)[0]} ({outside.sum()} such)"
+        )
+    return checked
 
-    ``options`` are those of :func:`cached_local_errors` after the bandwidths.
-    """
-    errors = cached_local_errors(y, top_label, X, [bandwidth], *options)
-    return float(summarize_local_errors(errors, min_count)[column][0])
 
-
-@metric("LCE", better="lower")
-def lce(
-    y: np.ndarray,
-    top_label: Top,
-    X: np.ndarray,
-    *,
-    bandwidth: Positive = 0.2,
-    bins: Count = 15,
-    strategy: Strategy = "uniform",
-    scale: DistanceScale = "rms",
-    kernel: Kernel = "laplacian",
-    min_count: Count = 1,
-    leave_one_out: bool = False,
-) -> float:
-    """Measure the average local calibration error (LCE) of top-label confidence, in [0, 1].
-
-    The accuracy of a few rows differs from their confidence by chance. Even the true posterior
-    therefore has an LCE above 0, and a larger one with fewer rows. Compare models on the same rows,
-    and see :func:`lce_n_eff`. There is no standard error over rows, because rows that are close to
-    each other share their neighbours.
-
-    Parameters
-    ----------
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth, bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count : int, default=1
-        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
-
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 4; Figures 16 to 19 average it.
-
-    Examples
-    --------
-    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)
-    (0.5, 0.25)
-
-    At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
-    """
-    return _number(
-        "lce", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
+def _cached_errors(
+    y: np.ndarray, top_label: TopLabel, X: np.ndarray, bandwidths: Sequence[float], **options: Any
+) -> LocalErrors:
+    """Return :func:`local_errors`, each bandwidth computed once in a cache scope."""
+    # local_errors treats every bandwidth separately, given the distances. An error therefore does
+    # not depend on the other bandwidths of the call, and can be cached by its bandwidth.
+    check_bandwidths(bandwidths)
+    correct = top_label.correct(y)
+    cache = scope_cache(
+        "local errors",
+        top_label.confidence.tobytes(),
+        correct.tobytes(),
+        IdentityKey(X),
+        tuple(sorted(options.items())),
     )
+    if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
+        errors = local_errors(top_label.confidence, correct, X, bandwidths=missing, **options)
+        cache |= {
+            bandwidth: (slce, n_eff, errors.count)
+            for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
+        }
+    slce, n_eff, count = zip(*(cache[bandwidth] for bandwidth in bandwidths), strict=True)
+    return LocalErrors(np.stack(slce), np.stack(n_eff), count[0])
 
 
-@metric("MLCE", better="lower")
-def mlce(
-    y: np.ndarray,
-    top_label: Top,
-    X: np.ndarray,
-    *,
-    bandwidth: Positive = 0.2,
-    bins: Count = 15,
-    strategy: Strategy = "uniform",
-    scale: DistanceScale = "rms",
-    kernel: Kernel = "laplacian",
-    min_count: Count = 1,
-    leave_one_out: bool = False,
-) -> float:
-    """Measure the maximum local calibration error (MLCE) of top-label confidence, in [0, 1].
-
-    As published (``min_count=1``), a row that is alone in its bin may determine the number at any
-    bandwidth: on 10,000 rows with 50 features it was 0.94, and 0.16 with ``min_count=30``. As
-    γ → ∞, MLCE approaches :func:`~kdgraph.metrics.mce`.
-
-    Parameters
-    ----------
-    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
-        As for :func:`lce`.
-
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 5 and Lemma 1.
-
-    Examples
-    --------
-    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(mlce(y, proba, X), 2)
-    0.75
-    """
-    return _number(
-        "mlce", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
-    )
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@metric("LCE rows", better=None, unit="rows")
-def lce_n_eff(
-    y: np.ndarray,
-    top_label: Top,
-    X: np.ndarray,
-    *,
-    bandwidth: Positive = 0.2,
-    bins: Count = 15,
-    strategy: Strategy = "uniform",
-    scale: DistanceScale = "rms",
-    kernel: Kernel = "laplacian",
-    min_count: Count = 1,
-    leave_one_out: bool = False,
-) -> float:
-    """Measure the effective number of rows behind an LCE, as a median over rows.
+def _like(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Return a decorator that gives a function the signature and the parameters of another."""
 
-    The effective sample size at a row is (Σw)² / Σw² (Kish, 1965), with the kernel weights w.
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        returns = inspect.signature(function).return_annotation
+        documented = described_names(inspect.getdoc(other) or "")
+        function.__doc__ = add_descriptions(inspect.getdoc(function) or "", documented)
+        function.__annotations__ = other.__annotations__ | {"return": returns}
+        signature = inspect.signature(other).replace(return_annotation=returns)
+        cast(Any, function).__signature__ = signature
+        return function
 
-    Parameters
-    ----------
-    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
-        As for :func:`lce`.
-
-    Examples
-    --------
-    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
-    (1.7, 4.0)
-    """
-    return _number(
-        "n_eff", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
-    )
-
-
-@metric("MLCE rows", better=None, unit="rows")
-def mlce_n_eff(
-    y: np.ndarray,
-    top_label: Top,
-    X: np.ndarray,
-    *,
-    bandwidth: Positive = 0.2,
-    bins: Count = 15,
-    strategy: Strategy = "uniform",
-    scale: DistanceScale = "rms",
-    kernel: Kernel = "laplacian",
-    min_count: Count = 1,
-    leave_one_out: bool = False,
-) -> float:
-    """Measure the effective number of rows behind :func:`mlce`.
-
-    It is the effective sample size (Σw)² / Σw² (Kish, 1965) at the row with the largest error.
-
-    Parameters
-    ----------
-    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
-        As for :func:`lce`.
-
-    Examples
-    --------
-    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(mlce_n_eff(y, proba, X), 1)
-    1.7
-    """
-    return _number(
-        "mlce_n_eff",
-        y,
-        top_label,
-        X,
-        min_count,
-        bandwidth,
-        bins,
-        strategy,
-        scale,
-        kernel,
-        leave_one_out,
-    )
+    return decorate
 
 
 BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
@@ -560,8 +288,12 @@ def slce(
 
     Parameters
     ----------
-    y, top_label, X, bandwidth, bins, strategy, scale, kernel, leave_one_out
-        As for :func:`lce`.
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth : float, default=0.2
+        Kernel bandwidth γ.
+    bins, strategy, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
 
     Returns
     -------
@@ -580,9 +312,9 @@ def slce(
     >>> slce(y, proba, X)["slce"].round(2).tolist()
     [-0.25, -0.25, 0.75, 0.75]
     """
-    errors = cached_local_errors(
-        y, top_label, X, [bandwidth], bins, strategy, scale, kernel, leave_one_out
-    )
+    options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
+    options |= {"kernel": kernel, "leave_one_out": leave_one_out}
+    errors = _cached_errors(y, top_label, X, [bandwidth], **options)
     return {
         "confidence": top_label.confidence,
         "correct": top_label.correct(y),
@@ -593,29 +325,65 @@ def slce(
     }
 
 
-@table("LCE map")
-def lce_map(
+@table("LCE by bandwidth")
+def lce_by_bandwidth(
     y: np.ndarray,
     top_label: Top,
     X: np.ndarray,
     *,
-    bandwidth: Positive = 0.2,
+    bandwidths: Sequence[Positive] = BANDWIDTHS,
     bins: Count = 15,
     strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
+    min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
+    """Tabulate :func:`lce` and :func:`mlce` by bandwidth, computing distances only once.
+
+    Parameters
+    ----------
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidths : sequence of float
+        Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
+    bins, strategy, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; numbers are NaN if no row is left.
+
+    Returns
+    -------
+    dict
+        ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the effective number of
+        rows) and ``mlce_n_eff`` (that of the row with the largest error), each Float[b].
+
+    References
+    ----------
+    Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> table = lce_by_bandwidth(y, proba, X, bandwidths=[0.2, 1e9])
+    >>> [table[column].round(2).tolist() for column in ("lce", "mlce", "n_eff")]
+    [[0.5, 0.25], [0.75, 0.25], [1.65, 4.0]]
+    """
+    options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
+    options |= {"kernel": kernel, "leave_one_out": leave_one_out}
+    errors = _cached_errors(y, top_label, X, bandwidths, **options)
+    return {"bandwidth": np.asarray(bandwidths, dtype=np.float64), **errors.summary(min_count)}
+
+
+@table("LCE map")
+@_like(slce)
+def lce_map(y: np.ndarray, top_label: Top, X: np.ndarray, **options: Any) -> Mapping[str, Any]:
     """Tabulate :func:`slce` with the features of every row, if there are exactly two.
 
     Parameters
     ----------
-    y, top_label
-        As for :func:`lce`.
     X : Float[n, 2]
         Features. For any other shape the table is empty.
-    bandwidth, bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
 
     Returns
     -------
@@ -637,58 +405,115 @@ def lce_map(
     """
     if X.shape[1:] != (2,):
         return {}
-    options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
-    options |= {"bandwidth": bandwidth, "kernel": kernel, "leave_one_out": leave_one_out}
-    errors = slce(y, top_label, X, **options)
-    return {"x1": X[:, 0], "x2": X[:, 1], **errors}
+    return {"x1": X[:, 0], "x2": X[:, 1], **slce(y, top_label, X, **options)}
 
 
-@table("LCE by bandwidth")
-def lce_by_bandwidth(
+def _at_bandwidth(
     y: np.ndarray,
     top_label: Top,
     X: np.ndarray,
     *,
-    bandwidths: Sequence[Positive] = BANDWIDTHS,
+    bandwidth: Positive = 0.2,
     bins: Count = 15,
     strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
-) -> Mapping[str, np.ndarray]:
-    """Tabulate :func:`lce` and :func:`mlce` by bandwidth, computing distances only once.
+) -> dict[str, float]:
+    """Return the numbers of :func:`lce_by_bandwidth` at one bandwidth.
 
     Parameters
     ----------
-    y, top_label, X
-        As for :func:`lce`.
-    bandwidths : sequence of float
-        Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
-    bins, strategy, scale, kernel, min_count, leave_one_out
-        As for :func:`lce`.
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth : float, default=0.2
+        Kernel bandwidth γ.
+    bins, strategy, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
+    """
+    options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
+    options |= {"kernel": kernel, "leave_one_out": leave_one_out}
+    summary = _cached_errors(y, top_label, X, [bandwidth], **options).summary(min_count)
+    return {name: float(values[0]) for name, values in summary.items()}
 
-    Returns
-    -------
-    dict
-        ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the effective number of
-        rows) and ``mlce_n_eff`` (that of the row with the largest error), each Float[b].
+
+@metric("LCE", better="lower")
+@_like(_at_bandwidth)
+def lce(**inputs: Any) -> float:
+    """Measure the average local calibration error (LCE) of top-label confidence, in [0, 1].
+
+    The accuracy of a few rows differs from their confidence by chance. Even the true posterior
+    therefore has an LCE above 0, and a larger one with fewer rows. Compare models on the same rows,
+    and see :func:`lce_n_eff`. There is no standard error over rows, because rows that are close to
+    each other share their neighbours.
 
     References
     ----------
-    Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
+    Luo et al., UAI 2022, Eq. 4; Figures 16 to 19 average it.
 
     Examples
     --------
     >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> table = lce_by_bandwidth(y, proba, X, bandwidths=[0.2, 1e9])
-    >>> [table[column].round(2).tolist() for column in ("lce", "mlce", "n_eff")]
-    [[0.5, 0.25], [0.75, 0.25], [1.65, 4.0]]
+    >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)
+    (0.5, 0.25)
+
+    At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
-    errors = cached_local_errors(
-        y, top_label, X, bandwidths, bins, strategy, scale, kernel, leave_one_out
-    )
-    return {
-        "bandwidth": np.asarray(bandwidths, dtype=np.float64),
-        **summarize_local_errors(errors, min_count),
-    }
+    return _at_bandwidth(**inputs)["lce"]
+
+
+@metric("MLCE", better="lower")
+@_like(_at_bandwidth)
+def mlce(**inputs: Any) -> float:
+    """Measure the maximum local calibration error (MLCE) of top-label confidence, in [0, 1].
+
+    As published (``min_count=1``), a row that is alone in its bin may determine the number at any
+    bandwidth: on 10,000 rows with 50 features it was 0.94, and 0.16 with ``min_count=30``. As
+    γ → ∞, MLCE approaches :func:`~kdgraph.metrics.mce`.
+
+    References
+    ----------
+    Luo et al., UAI 2022, Eq. 5 and Lemma 1.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> round(mlce(y, proba, X), 2)
+    0.75
+    """
+    return _at_bandwidth(**inputs)["mlce"]
+
+
+@metric("LCE rows", better=None, unit="rows")
+@_like(_at_bandwidth)
+def lce_n_eff(**inputs: Any) -> float:
+    """Measure the effective number of rows behind an LCE, as a median over rows.
+
+    The effective sample size at a row is (Σw)² / Σw² (Kish, 1965), with the kernel weights w.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
+    (1.7, 4.0)
+    """
+    return _at_bandwidth(**inputs)["n_eff"]
+
+
+@metric("MLCE rows", better=None, unit="rows")
+@_like(_at_bandwidth)
+def mlce_n_eff(**inputs: Any) -> float:
+    """Measure the effective number of rows behind :func:`mlce`.
+
+    It is the effective sample size (Σw)² / Σw² (Kish, 1965) at the row with the largest error.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> round(mlce_n_eff(y, proba, X), 1)
+    1.7
+    """
+    return _at_bandwidth(**inputs)["mlce_n_eff"]

@@ -21,7 +21,6 @@ from kdgraph.metrics import (
     lce_map,
     lce_n_eff,
     local_errors,
-    local_errors_at,
     mce,
     mlce,
     mlce_n_eff,
@@ -329,7 +328,7 @@ def test_bins_of_equal_mass_leave_no_row_alone() -> None:
     X = np.vstack([X, X[:1]])
     errors = local_errors(confidence, correct, X, bins=5, strategy="mass")
     assert set(errors.count) == {40}
-    at_rows = local_errors_at(X, confidence, confidence, correct, X, bins=5, strategy="mass")
+    at_rows = local_errors(confidence, correct, X, at=(X, confidence), bins=5, strategy="mass")
     np.testing.assert_array_equal(at_rows.slce, errors.slce)
     y, top_label = labels_and_predictions(confidence, correct)
     options = {"bins": 5, "strategy": "mass"}
@@ -380,8 +379,12 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
     """
     confidence, correct, X = calibrated_rows(150, 2)
     points, confidence_at = X[:40] + 0.3, np.linspace(0, 1, 40)
-    result = local_errors_at(
-        points, confidence_at, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
+    result = local_errors(
+        *(confidence, correct, X),
+        at=(points, confidence_at),
+        bandwidths=[0.3, 1e12],
+        bins=5,
+        kernel=kernel,
     )
     assert np.isnan(
         result.slce[:, :16]
@@ -414,7 +417,7 @@ def test_error_at_the_rows_is_their_error() -> None:
     confidence, correct, X = calibrated_rows(200, 3)
     errors, errors_at = (
         local_errors(confidence, correct, X),
-        local_errors_at(X, confidence, confidence, correct, X),
+        local_errors(confidence, correct, X, at=(X, confidence)),
     )
     for attribute in ("slce", "n_eff", "count"):
         np.testing.assert_array_equal(getattr(errors, attribute), getattr(errors_at, attribute))
@@ -558,4 +561,4 @@ def test_invalid_inputs_are_refused(change, error, message: str) -> None:
 def test_invalid_points_are_refused(points, confidence_at, error, message: str) -> None:
     confidence, correct, X = THREE_ROWS
     with pytest.raises(error, match=f"^{message}$"):
-        local_errors_at(points, confidence_at, confidence, correct, X)
+        local_errors(confidence, correct, X, at=(points, confidence_at))
