@@ -11,18 +11,13 @@ from __future__ import annotations
 from kdgraph.metrics.calibration import (
     classwise_ece,
     ece,
+    ece_by_edges,
     ece_if_calibrated,
     mce,
     mmce,
     smooth_ece,
     top_label_ece,
     top_label_ece_if_calibrated,
-)
-from kdgraph.metrics.compat import (
-    classwise_ece_compat,
-    ece_by_edges,
-    ece_compat,
-    top_label_ece_compat,
 )
 from kdgraph.metrics.decisions import aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage
 from kdgraph.metrics.false_discovery import benjamini_hochberg, fdr_power, realised_fdr
@@ -155,7 +150,6 @@ __all__ = [
     "cache_scope",
     "check_metric",
     "classwise_ece",
-    "classwise_ece_compat",
     "contamination",
     "coverage",
     "coverage_curve",
@@ -165,7 +159,6 @@ __all__ = [
     "e_aurc",
     "ece",
     "ece_by_edges",
-    "ece_compat",
     "ece_if_calibrated",
     "empty_sets",
     "error",
@@ -247,7 +240,6 @@ __all__ = [
     "table",
     "tabulate",
     "top_label_ece",
-    "top_label_ece_compat",
     "top_label_ece_if_calibrated",
     "truth_comparison",
     "unbounded_fraction",

@@ -377,12 +377,19 @@ DOCUMENTED = {
     "top_label": "top_label : Float[n, K] or TopLabel\n    Class probabilities, or predicted"
     " classes with their confidence\n    (:class:`~kdgraph.metrics.TopLabel`).",
     "proba": "proba : Float[n, K]\n    Class probabilities.",
+    "X": "X : Float[n, d]\n    Features of the rows.",
+    "groups": "groups : Int[n], texts [n] or Groups\n"
+    "    Group of each row (:class:`~kdgraph.metrics.Groups`).",
+    "ood_score": "ood_score : Float[m]\n    Scores of the out-of-distribution rows; higher means"
+    " farther from the data.",
+    "id_score": "id_score : Float[n]\n    Scores of the test rows by the same model.",
+    "ood_p_value": "ood_p_value : Float[m]\n    P-values of the rows of the OOD set.",
+    "id_p_value": "id_p_value : Float[n]\n    P-values of the test rows.",
     "distribution": "distribution : Distribution\n    Predicted distributions of the n rows.",
     "prediction_set": "prediction_set : Bool[n, K]\n    True where a class is in the set of a row.",
     "true_distribution": "true_distribution : Distribution\n"
     "    True distributions of the same rows, available in simulations.",
 }
-"""Entries of docstrings, by parameter name, of inputs that need no other words for one metric."""
 DOCUMENTED_OUTCOMES = DOCUMENTED | {"y": "y : Float[n]\n    Outcomes."}
 """The same of metrics of distributions."""
 

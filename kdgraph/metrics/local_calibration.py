@@ -15,7 +15,6 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from kdgraph.docstrings import add_descriptions, described_names
 from kdgraph.metrics.inputs import Top, TopLabel
 from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.reliability_bins import Strategy, bin_of, reliability_bins
@@ -248,17 +247,15 @@ def _cached_errors(
     return LocalErrors(np.stack(slce), np.stack(n_eff), count[0])
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-def _like(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Return a decorator that gives a function the signature and the parameters of another."""
+def _called_as(other: Callable[_P, Any]) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
+    """Return a decorator that gives a function the parameters of another."""
 
-    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+    def decorate(function: Callable[..., _R]) -> Callable[_P, _R]:
         returns = inspect.signature(function).return_annotation
-        documented = described_names(inspect.getdoc(other) or "")
-        function.__doc__ = add_descriptions(inspect.getdoc(function) or "", documented)
         function.__annotations__ = other.__annotations__ | {"return": returns}
         signature = inspect.signature(other).replace(return_annotation=returns)
         cast(Any, function).__signature__ = signature
@@ -271,7 +268,7 @@ BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 """Bandwidths around 0.2 and 0.4 of the paper, from the error of single rows to that of bins."""
 
 
-@table("SLCE by row")
+@table("SLCE by row", like=local_errors)
 def slce(
     y: np.ndarray,
     top_label: Top,
@@ -288,12 +285,8 @@ def slce(
 
     Parameters
     ----------
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
     bandwidth : float, default=0.2
         Kernel bandwidth γ.
-    bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
 
     Returns
     -------
@@ -325,7 +318,7 @@ def slce(
     }
 
 
-@table("LCE by bandwidth")
+@table("LCE by bandwidth", like=slce)
 def lce_by_bandwidth(
     y: np.ndarray,
     top_label: Top,
@@ -343,12 +336,8 @@ def lce_by_bandwidth(
 
     Parameters
     ----------
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
     bandwidths : sequence of float
         Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
-    bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
     min_count : int, default=1
         Rows in bins with fewer rows are left out; numbers are NaN if no row is left.
 
@@ -375,8 +364,8 @@ def lce_by_bandwidth(
     return {"bandwidth": np.asarray(bandwidths, dtype=np.float64), **errors.summary(min_count)}
 
 
-@table("LCE map")
-@_like(slce)
+@table("LCE map", like=slce)
+@_called_as(slce)
 def lce_map(y: np.ndarray, top_label: Top, X: np.ndarray, **options: Any) -> Mapping[str, Any]:
     """Tabulate :func:`slce` with the features of every row, if there are exactly two.
 
@@ -421,27 +410,15 @@ def _at_bandwidth(
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> dict[str, float]:
-    """Return the numbers of :func:`lce_by_bandwidth` at one bandwidth.
-
-    Parameters
-    ----------
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth : float, default=0.2
-        Kernel bandwidth γ.
-    bins, strategy, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count : int, default=1
-        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
-    """
+    """Return the numbers of :func:`lce_by_bandwidth` at one bandwidth."""
     options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
     options |= {"kernel": kernel, "leave_one_out": leave_one_out}
     summary = _cached_errors(y, top_label, X, [bandwidth], **options).summary(min_count)
     return {name: float(values[0]) for name, values in summary.items()}
 
 
-@metric("LCE", better="lower")
-@_like(_at_bandwidth)
+@metric("LCE", better="lower", like=slce)
+@_called_as(_at_bandwidth)
 def lce(**inputs: Any) -> float:
     """Measure the average local calibration error (LCE) of top-label confidence, in [0, 1].
 
@@ -449,6 +426,11 @@ def lce(**inputs: Any) -> float:
     therefore has an LCE above 0, and a larger one with fewer rows. Compare models on the same rows,
     and see :func:`lce_n_eff`. There is no standard error over rows, because rows that are close to
     each other share their neighbours.
+
+    Parameters
+    ----------
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
     References
     ----------
@@ -465,8 +447,8 @@ def lce(**inputs: Any) -> float:
     return _at_bandwidth(**inputs)["lce"]
 
 
-@metric("MLCE", better="lower")
-@_like(_at_bandwidth)
+@metric("MLCE", better="lower", like=lce)
+@_called_as(_at_bandwidth)
 def mlce(**inputs: Any) -> float:
     """Measure the maximum local calibration error (MLCE) of top-label confidence, in [0, 1].
 
@@ -487,8 +469,8 @@ def mlce(**inputs: Any) -> float:
     return _at_bandwidth(**inputs)["mlce"]
 
 
-@metric("LCE rows", better=None, unit="rows")
-@_like(_at_bandwidth)
+@metric("LCE rows", better=None, unit="rows", like=lce)
+@_called_as(_at_bandwidth)
 def lce_n_eff(**inputs: Any) -> float:
     """Measure the effective number of rows behind an LCE, as a median over rows.
 
@@ -503,8 +485,8 @@ def lce_n_eff(**inputs: Any) -> float:
     return _at_bandwidth(**inputs)["n_eff"]
 
 
-@metric("MLCE rows", better=None, unit="rows")
-@_like(_at_bandwidth)
+@metric("MLCE rows", better=None, unit="rows", like=lce)
+@_called_as(_at_bandwidth)
 def mlce_n_eff(**inputs: Any) -> float:
     """Measure the effective number of rows behind :func:`mlce`.
 

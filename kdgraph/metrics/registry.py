@@ -19,7 +19,7 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
 
-from kdgraph.docstrings import add_descriptions
+from kdgraph.docstrings import add_descriptions, described_names
 from kdgraph.errors import ConfigError
 from kdgraph.extras import is_installed, needs_library
 from kdgraph.metrics.inputs import (
@@ -145,6 +145,7 @@ def metric(
     unit: str | None = None,
     library: str | None = None,
     stderr: Callable[..., float | None] | None = None,
+    like: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, float]], Metric[P]]:
     """Return a decorator that registers a function which returns a number.
 
@@ -162,6 +163,8 @@ def metric(
         Optional library that the function imports, one of :mod:`kdgraph.extras`.
     stderr : callable, default=None
         Function of the same arguments that returns the standard error, or None.
+    like : callable, default=None
+        Function whose docstring describes those options that it shares with this one.
 
     Examples
     --------
@@ -176,13 +179,15 @@ def metric(
     def decorate(function: Callable[P, float]) -> Metric[P]:
         error = None if stderr is None else _with_checked_inputs(stderr)
         return _register(
-            _with_checked_inputs(function), label, better, unit, library=library, stderr=error
+            _with_checked_inputs(function, like), label, better, unit, library=library, stderr=error
         )
 
     return decorate
 
 
-def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
+def table(
+    label: str, *, like: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
     """Return a decorator that registers a function which returns columns by name, each [m].
 
     Inputs of the function are converted and checked before the call.
@@ -191,6 +196,8 @@ def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metri
     ----------
     label : str
         Display name, such as "PIT histogram".
+    like : callable, default=None
+        As for :func:`metric`.
 
     Examples
     --------
@@ -203,13 +210,17 @@ def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metri
     """
 
     def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
-        return _register(_with_checked_inputs(function), label, is_table=True)
+        return _register(_with_checked_inputs(function, like), label, is_table=True)
 
     return decorate
 
 
 def mean_over_rows(
-    label: str, *, better: Better, unit: str | None = None
+    label: str,
+    *,
+    better: Better,
+    unit: str | None = None,
+    like: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
     """Return a decorator that registers the mean of a function which returns Float[n].
 
@@ -218,7 +229,7 @@ def mean_over_rows(
 
     Parameters
     ----------
-    label, better, unit
+    label, better, unit, like
         As for :func:`metric`.
 
     Examples
@@ -235,7 +246,7 @@ def mean_over_rows(
     """
 
     def decorate(function: Callable[P, np.ndarray]) -> Metric[P]:
-        by_row = _with_checked_inputs(function)
+        by_row = _with_checked_inputs(function, like)
 
         @functools.wraps(function)
         def mean(*args: P.args, **kwargs: P.kwargs) -> float:
@@ -263,10 +274,14 @@ def check_library(metric: Metric[...]) -> None:
         raise ConfigError(needs_library(metric.__name__, metric.library))
 
 
-def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
+def _with_checked_inputs(
+    function: Callable[P, Any], like: Callable[..., Any] | None = None
+) -> Callable[P, Any]:
     """Return the function with its inputs converted and checked before each call, and described."""
     signature = inspect.signature(function)
     documented = DOCUMENTED_OUTCOMES if "distribution" in signature.parameters else DOCUMENTED
+    if like is not None:
+        documented = documented | described_names(inspect.getdoc(like) or "")
     entries = {name: documented[name] for name in signature.parameters if name in documented}
     doc = inspect.cleandoc(function.__doc__ or "")
     function.__doc__ = add_descriptions(doc, entries, first=True)

@@ -8,13 +8,10 @@ import pytest
 from kdgraph.metrics import (
     TopLabel,
     classwise_ece,
-    classwise_ece_compat,
     ece,
-    ece_compat,
     mce,
     reliability_bins,
     top_label_ece,
-    top_label_ece_compat,
     top_label_ece_if_calibrated,
 )
 from tests.metrics.samples import four_classes, two_classes
@@ -86,15 +83,13 @@ def test_classwise_ece_matches_uncertainty_calibration(options: dict, value: flo
 
 
 def test_classwise_ece_matches_mapie() -> None:
-    """Compare with MAPIE 1.6.0, whose first argument is the correctness.
+    """Compare with MAPIE 1.6.0, whose first argument is the correctness; it counts 16 edges.
 
     expected_calibration_error(correct, proba, num_bins=16, split_strategy="uniform",
     classwise=True, class_labels=y).
     """
     y, proba = four_classes()
-    assert classwise_ece_compat(y, proba, bins=16, library="mapie") == pytest.approx(
-        0.0230600111665903, abs=ROUNDING
-    )
+    assert classwise_ece(y, proba) == pytest.approx(0.0230600111665903, abs=ROUNDING)
 
 
 def test_top_label_ece_matches_mapie() -> None:
@@ -103,9 +98,7 @@ def test_top_label_ece_matches_mapie() -> None:
     MAPIE weights classes equally; these classes have equal numbers of rows.
     """
     y, proba = four_classes()
-    assert top_label_ece_compat(y, proba, bins=16, library="mapie") == pytest.approx(
-        0.05512445120550931, abs=ROUNDING
-    )
+    assert top_label_ece(y, proba) == pytest.approx(0.05512445120550931, abs=ROUNDING)
 
 
 def test_errors_of_different_classes_do_not_cancel() -> None:
@@ -121,23 +114,6 @@ def test_one_predicted_class_gives_ece() -> None:
     assert top_label_ece(y, proba, bins=10) == ece(y, proba, bins=10)
     y, proba = two_classes("continuous", 15)
     assert classwise_ece(y, proba) == pytest.approx(ece(y, proba), abs=ROUNDING)
-
-
-@pytest.mark.parametrize(
-    "library", ["left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
-)
-def test_one_predicted_class_gives_ece_of_any_library(library) -> None:
-    y, proba = two_classes("votes", 10)
-    assert top_label_ece_compat(y, proba, bins=10, library=library) == ece_compat(
-        y, proba, bins=10, library=library
-    )
-    # The probability of the second class is 1 - c. Its bins are the mirror images of those of c,
-    # with the same gaps if no confidence is on an edge.
-    y, proba = two_classes("continuous", 15)
-    if library != "mapie":
-        assert classwise_ece_compat(y, proba, library=library) == pytest.approx(
-            ece_compat(y, proba, library=library), abs=ROUNDING
-        )
 
 
 def test_sampling_error_grows_with_the_number_of_bins() -> None:

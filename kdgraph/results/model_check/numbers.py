@@ -24,7 +24,7 @@ from kdgraph.metrics import (
     top_label_ece_if_calibrated,
 )
 from kdgraph.metrics.calibration import simulated_errors
-from kdgraph.metrics.reliability_bins import binned_rows, binning_rule
+from kdgraph.metrics.reliability_bins import binned_rows
 from kdgraph.results.model_check.choice import Choice, choose_by_loss
 
 UNREPAIRED = "none"
@@ -362,9 +362,7 @@ def p_value_of_calibration(
     >>> p_value_of_calibration(np.zeros(200, dtype=int), top_label)
     0.001
     """
-    rows = binned_rows(
-        np.asarray(top_label.confidence, dtype=np.float64), binning_rule(15, "uniform")
-    )
+    rows = binned_rows(np.asarray(top_label.confidence, dtype=np.float64), 15, "uniform")
     measured = rows.error(top_label.correct(y), "l1", debiased=False)
     simulated = simulated_errors(rows, "l1", False, draws, np.random.default_rng(seed))
     # Sums of the same rows may differ in the last bit.
