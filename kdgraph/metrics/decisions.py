@@ -66,14 +66,7 @@ def aurc(y: np.ndarray, top_label: Top) -> float:
 
     It is the error of the k most confident rows, averaged over k = 1 to n. It is lower for models
     with a lower error as well as for better ranks; :func:`e_aurc` subtracts the area of the best
-    possible ranks.
-
-    Parameters
-    ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
-        orders is used.
+    possible ranks. For rows of equal confidence the mean over their orders is used.
 
     References
     ----------
@@ -208,12 +201,10 @@ def reward_by_ratio(
 def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict[str, np.ndarray]:
     """Tabulate the error of the most confident rows by their fraction of all rows (coverage).
 
+    For rows of equal confidence the mean over their orders is used.
+
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
-        orders is used.
     points : int, default=100
         Largest number p of points; there are never more points than rows.
 

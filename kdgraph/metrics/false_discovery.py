@@ -79,10 +79,6 @@ def realised_fdr(
 
     Parameters
     ----------
-    ood_p_value : Float[m]
-        P-values of the rows of the OOD set.
-    id_p_value : Float[n]
-        P-values of the test rows.
     fdr : float in (0, 1), default=0.1
         False discovery rate of :func:`~kdgraph.metrics.benjamini_hochberg`.
 
@@ -100,18 +96,9 @@ def realised_fdr(
     return float(test.sum() / max(out.sum() + test.sum(), 1))
 
 
-@metric("power at the FDR", better="higher")
+@metric("power at the FDR", better="higher", like=realised_fdr)
 def fdr_power(ood_p_value: np.ndarray, id_p_value: np.ndarray, *, fdr: OpenFraction = 0.1) -> float:
     """Measure the fraction of an OOD set that is flagged, in a batch with the test rows.
-
-    Parameters
-    ----------
-    ood_p_value : Float[m]
-        P-values of the rows of the OOD set.
-    id_p_value : Float[n]
-        P-values of the test rows.
-    fdr : float in (0, 1), default=0.1
-        False discovery rate of :func:`~kdgraph.metrics.benjamini_hochberg`.
 
     References
     ----------

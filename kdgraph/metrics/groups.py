@@ -39,9 +39,10 @@ def group_ece(
     ----------
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
-    bins, strategy
-        As for :func:`~kdgraph.metrics.ece`; "mass" makes bins with equal numbers of the rows of a
-        group.
+    bins : int, default=15
+        Number of bins over [0, 1], as for :func:`~kdgraph.metrics.ece`.
+    strategy : {"uniform", "mass"}, default="uniform"
+        "uniform": equal widths. "mass": equal numbers of the rows of a group.
     reduce : {"max", "mean", "rows"}, default="max"
         "max": the largest error. "mean": the mean over groups. "rows": the mean weighted by the
         number of rows.
@@ -69,7 +70,7 @@ def group_ece(
     )
 
 
-@metric("group MCE", better="lower")
+@metric("group MCE", better="lower", like=group_ece)
 def group_mce(
     y: np.ndarray,
     top_label: Top,
@@ -90,8 +91,6 @@ def group_mce(
     ----------
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
-    bins, strategy, reduce
-        As for :func:`group_ece`.
     min_count : int, default=1
         Bins with fewer rows of a group are left out of its error; the number is NaN if no bin is
         left.
@@ -116,7 +115,7 @@ def group_mce(
     )
 
 
-@table("by group")
+@table("by group", like=group_mce)
 def by_group(
     y: np.ndarray,
     top_label: Top,
@@ -128,23 +127,12 @@ def by_group(
 ) -> dict[str, np.ndarray]:
     """Tabulate rows, error, mean confidence, ECE, MCE and the worst bin of each group.
 
-    Parameters
-    ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`).
-    bins, strategy, min_count
-        As for :func:`group_mce`, whose value is the largest ``mce``.
-
     Returns
     -------
     dict
         ``group`` (name), ``rows``, ``error``, ``confidence``, ``ece``, ``mce``, and the edges
         ``worst_from`` and ``worst_to`` and the number of rows ``worst_rows`` of the bin with the
         largest gap, each [g]. NaN for a group without rows, or without a bin of ``min_count`` rows.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -176,23 +164,11 @@ def by_group(
 
 @dataclass(frozen=True)
 class _BinnedGroup:
-    """Group with its bins of confidence.
-
-    Attributes
-    ----------
-    name : str
-        Name of the group.
-    rows : int
-        Number of rows.
-    error, confidence : float
-        Means over the rows; NaN if there are none.
-    bins : ReliabilityBins
-        Bins of the rows.
-    """
+    """Group with its bins of confidence."""
 
     name: str
     rows: int
-    error: float
+    error: float  # mean over the rows, as the confidence; NaN if there are none
     confidence: float
     bins: ReliabilityBins
 

@@ -86,8 +86,8 @@ def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    parent, method
-        As for :func:`relative_improvement`.
+    parent, method : Float[...]
+        Values of a metric, as for :func:`relative_improvement`.
 
     Examples
     --------

@@ -43,10 +43,9 @@ def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
 
     Parameters
     ----------
-    ood_score : Float[m]
-        Scores of the out-of-distribution rows; higher means farther from the data.
-    id_score : Float[n]
-        Scores of the test rows by the same model.
+    ood_score, id_score : Float[m], Float[n]
+        Scores of the out-of-distribution rows and of the test rows by the same model; higher means
+        farther from the data.
 
     References
     ----------
@@ -80,13 +79,6 @@ def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     class. It does not depend on the base rate, and is the same if both the positive class and the
     sign of the score are exchanged.
 
-    Parameters
-    ----------
-    ood_score : Float[m]
-        Scores of the out-of-distribution rows; higher means farther from the data.
-    id_score : Float[n]
-        Scores of the test rows by the same model.
-
     References
     ----------
     Hanley and McNeil, "The meaning and use of the area under a receiver operating characteristic
@@ -109,13 +101,6 @@ def aupr_out(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     scikit-learn's ``average_precision_score``. Published tables often contain the trapezoidal area,
     which is larger. An uninformative score has m/(m + n).
 
-    Parameters
-    ----------
-    ood_score : Float[m]
-        Scores of the out-of-distribution rows; higher means farther from the data.
-    id_score : Float[n]
-        Scores of the test rows by the same model.
-
     Examples
     --------
     >>> aupr_out([3.0, 2.0], [1.0, 2.0])
@@ -128,12 +113,8 @@ def aupr_out(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 def aupr_in(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     """Measure average precision with in-distribution as the positive class, in (0, 1].
 
-    An uninformative score has n/(m + n).
-
-    Parameters
-    ----------
-    ood_score, id_score
-        As for :func:`aupr_out`, which has the same definition (that of scikit-learn).
+    An uninformative score has n/(m + n). The definition is that of :func:`aupr_out`, and of
+    scikit-learn.
 
     Examples
     --------
@@ -149,10 +130,6 @@ def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
 
     Parameters
     ----------
-    ood_score : Float[m]
-        Scores of the out-of-distribution rows; higher means farther from the data.
-    id_score : Float[n]
-        Scores of the test rows by the same model.
     positive : {"id", "ood"}, default="id"
         "id": the fraction of OOD rows that are accepted at the threshold that accepts 95 % of the
         test rows, as in most papers since Hendrycks and Gimpel (2017). "ood": the fraction of test
@@ -172,14 +149,11 @@ def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
     return _fpr_at(0.95, ood_score, id_score, positive)
 
 
-@metric("FPR90", better="lower")
+@metric("FPR90", better="lower", like=fpr95)
 def fpr90(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClass = "id") -> float:
     """Measure the false positive rate at a true positive rate of at least .90, in [0, 1].
 
-    Parameters
-    ----------
-    ood_score, id_score, positive
-        As for :func:`fpr95` (Hendrycks and Gimpel, 2017).
+    It is otherwise as :func:`fpr95` (Hendrycks and Gimpel, 2017).
 
     Examples
     --------
@@ -220,14 +194,9 @@ COUNTS_AT_A_TIME = 4_000_000
 
 @dataclass(frozen=True)
 class BootstrapEstimate:
-    """Value with its percentile bootstrap interval (Efron and Tibshirani, 1993).
+    """Value on the original rows with its percentile interval (Efron and Tibshirani, 1993).
 
-    Attributes
-    ----------
-    value : float
-        Value on the original rows.
-    low, high : float
-        Ends of the interval. If the value is at the end of its range, they may equal that end.
+    If the value is at the end of its range, the ends of the interval may equal that end.
     """
 
     value: float
@@ -297,11 +266,6 @@ def ood_metrics(
     rng : numpy.random.Generator
         Source of the resamples.
 
-    Returns
-    -------
-    OodMetrics
-        All estimates.
-
     Raises
     ------
     ParameterError
@@ -358,12 +322,8 @@ def ood_metrics(
 def metrics_of_counts(ood_counts: np.ndarray, id_counts: np.ndarray) -> dict[str, np.ndarray]:
     """Return the metrics of :func:`ood_metrics` for b samples at once, Float[b] each.
 
-    The samples are bootstrap resamples (Efron and Tibshirani, 1993).
-
-    Parameters
-    ----------
-    ood_counts, id_counts : Int[b, t]
-        Numbers of OOD rows and of test rows with each of t increasing scores.
+    The samples are numbers of OOD rows and of test rows with each of t increasing scores, Int[b, t]
+    (Efron and Tibshirani, 1993).
     """
     # A resample only changes how often each score occurs. With counts by score, every metric is a
     # few cumulative sums, so the scores need not be sorted again for each resample. At the
@@ -455,14 +415,8 @@ def mmc_wrong(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the mean confidence of incorrect predictions, in [1/K, 1].
 
     It is NaN if all predictions are correct. It averages over the incorrect predictions of a model,
-    so two models are compared on different rows.
-
-    Parameters
-    ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
-        is the prediction.
+    so two models are compared on different rows. If several classes are equally probable, the first
+    one is the prediction.
 
     References
     ----------
@@ -486,8 +440,6 @@ def oce(top_label: Top, prior: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Predictions on out-of-distribution rows.
     prior : Float[K]
         Class fractions of the training rows. They are uniform only if the training data are
         balanced.
@@ -504,17 +456,12 @@ def oce(top_label: Top, prior: np.ndarray) -> np.ndarray:
     return np.abs(top_label.confidence - prior.max())
 
 
-@metric("OCE of the mean", better="lower")
+@metric("OCE of the mean", better="lower", like=oce)
 def oce_of_mean(top_label: Top, prior: np.ndarray) -> float:
     """Measure the OCE of the mean confidence, ``|mmc - max_k prior[k]|``, in [0, 1 - 1/K].
 
     Rows above the prior and rows below it cancel, so it is at most :func:`oce`. The published
     implementation of Dey et al. computes it instead of Eq. 18 of their paper.
-
-    Parameters
-    ----------
-    top_label, prior
-        As for :func:`oce`.
 
     Examples
     --------
@@ -532,11 +479,6 @@ def mean_ood_score(ood_score: np.ndarray) -> float:
     scores cannot be compared. Figures 4 and 7 of TOOD show how the mean on test rows and on OOD
     rows depends on the number of training rows and of dimensions; its score is the threshold minus
     the average pairwise Hamming distance.
-
-    Parameters
-    ----------
-    ood_score : Float[m]
-        Scores; higher means farther from the data.
 
     References
     ----------

@@ -3,7 +3,8 @@
 A prediction set (``prediction_set``, Bool[n, K]) covers a row if it contains its label. Coverage is
 compared with the target of the method, such as .9. The smallest coverage of several parts of the
 rows is below the target by chance, and the more so the more parts there are and the smaller they
-are: standard errors, and the tables, show how much of it is chance.
+are: standard errors, and the tables, show how much of it is chance. What has no reference is
+original to kdgraph.
 """
 
 from __future__ import annotations
@@ -68,10 +69,6 @@ def set_size(prediction_set: np.ndarray) -> np.ndarray:
 def empty_sets(prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows with an empty set, in [0, 1].
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> empty_sets(np.array([[False, False], [True, True]]))
@@ -103,10 +100,6 @@ def singleton_accuracy(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
 
     It is NaN if there are none. No method guarantees it: the coverage of all sets may be that of
     the large ones.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -252,8 +245,6 @@ def worst_group_set_coverage(
 
     Parameters
     ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`).
     min_count : int, default=20
         Groups with fewer rows are left out; NaN if none is left.
 
@@ -271,34 +262,13 @@ def worst_group_set_coverage(
     return _worst(_covered(y, prediction_set), groups.rows(), min_count)[0]
 
 
-def tabulate_sets(
+def _by_part(
     name: str,
     y: np.ndarray,
     prediction_set: np.ndarray,
     parts: Iterable[tuple[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Return rows, coverage with its interval, and sizes of each part that has rows.
-
-    Parameters
-    ----------
-    name : str
-        Column of the names of the parts.
-    y : Int[n]
-        Labels, as positions in the classes.
-    prediction_set : Bool[n, K]
-        True where a class is in the set of a row.
-    parts : iterable of (str, Int[r])
-        Name and rows of each part.
-
-    Returns
-    -------
-    dict
-        Columns of :func:`sets_by_class`, with ``name`` for the first.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Return the columns of :func:`sets_by_class`, with ``name`` for the first."""
     from scipy.stats import binomtest
 
     covered, sizes = _covered(y, prediction_set), prediction_set.sum(axis=1)
@@ -334,10 +304,6 @@ def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.nda
         Wilson interval of 95 %, ``set_size`` (mean), ``singletons`` and ``empty`` (fractions), each
         [c]; classes without rows are left out.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> sets = np.array([[True, False], [True, True], [True, True]])
@@ -345,7 +311,7 @@ def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.nda
     >>> [columns[name].tolist() for name in ("class", "rows", "coverage", "set_size")]
     [[0, 1], [1, 2], [1.0, 1.0], [1.0, 2.0]]
     """
-    columns = tabulate_sets("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
+    columns = _by_part("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
     return columns | {"class": columns["class"].astype(int)}
 
 
@@ -355,19 +321,10 @@ def sets_by_group(
 ) -> dict[str, np.ndarray]:
     """Tabulate coverage and size of the sets of each group of rows.
 
-    Parameters
-    ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`).
-
     Returns
     -------
     dict
         ``group`` (name), and the other columns of :func:`sets_by_class`.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -375,7 +332,7 @@ def sets_by_group(
     >>> [columns[name].tolist() for name in ("group", "coverage")]
     [['a', 'b'], [1.0, 0.0]]
     """
-    return tabulate_sets("group", y, prediction_set, groups.rows())
+    return _by_part("group", y, prediction_set, groups.rows())
 
 
 @table("sets by size")
@@ -388,10 +345,6 @@ def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndar
         ``size`` (number of classes), ``rows``, ``coverage``, ``low`` and ``high`` as in
         :func:`sets_by_class`; sizes without rows are left out.
 
-    Notes
-    -----
-    Original to kdgraph.
-
     Examples
     --------
     >>> columns = sets_by_size([0, 1], np.array([[True, False], [True, True]]))
@@ -400,7 +353,7 @@ def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndar
     """
     sizes = prediction_set.sum(axis=1)
     parts = [(str(size), np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist()]
-    columns = tabulate_sets("size", y, prediction_set, parts)
+    columns = _by_part("size", y, prediction_set, parts)
     return {name: columns[name] for name in ("rows", "coverage", "low", "high")} | {
         "size": columns["size"].astype(int)
     }

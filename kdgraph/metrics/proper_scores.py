@@ -18,14 +18,8 @@ from kdgraph.metrics.registry import mean_over_rows, metric
 def error(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the fraction of rows whose most probable class is not the label, in [0, 1].
 
-    It is the ``zero_one_loss`` of scikit-learn.
-
-    Parameters
-    ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
-        is the prediction.
+    It is the ``zero_one_loss`` of scikit-learn. If several classes are equally probable, the first
+    one is the prediction.
 
     Examples
     --------
@@ -75,8 +69,8 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
 
     Notes
     -----
-    Original to kdgraph. Salamon et al., kernel-density estimates of top-label confidence, Eq. 14,
-    do not define the cost of a probability of 0.
+    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, do not define the cost
+    of a probability of 0.
 
     Examples
     --------
@@ -119,13 +113,11 @@ def _label_probability(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndar
 def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray:
     """Measure the negative log likelihood in nats of predictions being correct.
 
-    It is the mean of ``-log c`` over correct and ``-log(1 - c)`` over incorrect predictions.
+    It is the mean of ``-log c`` over correct and ``-log(1 - c)`` over incorrect predictions, with c
+    the confidence.
 
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
         Smallest distance of c from 0 and 1, in (0, 0.5). A single incorrect prediction with c = 1
         costs -log clip (27.6 nats at 1e-12), so always report ``clip`` with the number;
@@ -151,21 +143,17 @@ def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> fl
     """Count the rows whose outcome has a probability below ``clip``.
 
     Their contribution to :func:`nll_top` depends on the choice of ``clip``. They are correct
-    predictions with c < clip, and incorrect ones with 1 - c < clip. A correct prediction with c = 1
-    is clipped, too, but that costs only ``clip`` nats.
+    predictions with a confidence c < clip, and incorrect ones with 1 - c < clip. A correct
+    prediction with c = 1 is clipped, too, but that costs only ``clip`` nats.
 
     Parameters
     ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
         The ``clip`` of the :func:`nll_top` with which the count is reported.
 
     Notes
     -----
-    Original to kdgraph. Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or
-    1.
+    Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or 1.
 
     Examples
     --------
@@ -173,24 +161,15 @@ def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> fl
     1.0
     """
     _check_clip(clip)
-    return float(
-        (
-            np.where(top_label.correct(y), top_label.confidence, 1 - top_label.confidence) < clip
-        ).sum()
-    )
+    c = top_label.confidence
+    return float((np.where(top_label.correct(y), c, 1 - c) < clip).sum())
 
 
 @mean_over_rows("top-label Brier", better="lower")
 def brier_top(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the Brier score of predictions being correct, in [0, 1].
 
-    It is the mean of ``(c - [the prediction is correct])²``.
-
-    Parameters
-    ----------
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
+    It is the mean of ``(c - [the prediction is correct])²``, with c the confidence.
 
     References
     ----------

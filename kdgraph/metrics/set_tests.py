@@ -2,7 +2,8 @@
 
 The tests use any OOD score of rows. :func:`set_p_values` returns their p-values,
 :func:`power_curve` and :func:`contamination` their power by the fraction of OOD rows in a set, and
-:func:`holm` adjusts p-values of several tests for their number.
+:func:`holm` adjusts p-values of several tests for their number. What has no reference is original
+to kdgraph.
 """
 
 from __future__ import annotations
@@ -123,8 +124,10 @@ def power_curve(
     n_sets : int, default=200
         Number of sets for each fraction. The power has a standard error of at most
         1/(2 √n_sets), for these rows and permutations.
-    statistic, n_permutations
-        As for :func:`set_p_values`.
+    statistic : {"mean", "max", "ks"}, default="mean"
+        Test statistic, as for :func:`set_p_values`.
+    n_permutations : int, default=199
+        Number of permutations.
     false_alarm : float, default=0.05
         Level of the test. The actual rate of false alarms is the power at fraction 0.
     rng : numpy.random.Generator
@@ -135,10 +138,6 @@ def power_curve(
     dict
         ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r];
         they are empty if a set would have fewer than two rows.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def power_curve(
     }
 
 
-@table("power of a set test by contamination")
+@table("power of a set test by contamination", like=power_curve)
 def contamination(
     ood_score: np.ndarray,
     id_score: np.ndarray,
@@ -194,10 +193,6 @@ def contamination(
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]
-        Scores of the OOD rows and of the test rows; higher means farther from the data.
-    shares, n_sets, statistic, false_alarm, n_permutations
-        As for :func:`power_curve`.
     set_sizes : sequence of int, default=(10, 50)
         Numbers of rows in a set. Sizes that exceed one half of the test rows are reduced to it, and
         duplicates are dropped.
@@ -211,7 +206,7 @@ def contamination(
 
     Notes
     -----
-    Original to kdgraph. Contamination reverses the sign of the average Hamming distance of TOOD
+    Contamination reverses the sign of the average Hamming distance of TOOD
     (:class:`kdgraph.detection.TreeHamming`); there is no published table of it.
 
     Examples

@@ -3,7 +3,8 @@
 Errors in different cells cannot cancel, as they do in an average over all rows. Cells are clusters
 or grid cells of the features. All rows of a cell have equal weight, so their effective number is
 their number. Bands are the central 95 % of the coverage of calibrated distributions in a cell of
-that many rows, so one in 20 cells is outside by chance.
+that many rows, so one in 20 cells is outside by chance. What has no reference is original to
+kdgraph.
 """
 
 from __future__ import annotations
@@ -31,31 +32,9 @@ By = Literal["kmeans", "grid"]
 
 
 def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Groups:
-    """Return the cell of each row.
+    """Return the cell of each row of X, Float[n, d].
 
     Cells depend only on the rows, so all models and metrics share them.
-
-    Parameters
-    ----------
-    X : Float[n, d]
-        Features, finite.
-    cells : int
-        Approximate number of cells.
-    by : {"kmeans", "grid"}
-        As for :func:`kmeans_cells` and :func:`grid_cells`.
-    features : sequence of int
-        Features of a grid.
-
-    Raises
-    ------
-    DataError
-        If values are missing.
-    ParameterError
-        If an option is out of range, or a feature does not exist.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     check_value("cells", cells, Count)
     check_value("by", by, By)
@@ -74,17 +53,10 @@ def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Gr
 
 
 def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
-    """Return clusters of scikit-learn's k-means on features of variance 1.
+    """Return clusters of scikit-learn's k-means on features Float[n, d], scaled to variance 1.
 
     Clusters are sorted by the first feature of their centres. With one or two features, the name of
-    a cell contains its centre.
-
-    Parameters
-    ----------
-    X : Float[n, d]
-        Features, finite.
-    cells : int
-        Number of clusters; there are fewer if there are fewer distinct rows.
+    a cell contains its centre. There are fewer than ``cells`` if there are fewer distinct rows.
 
     Examples
     --------
@@ -119,27 +91,10 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
 
 
 def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
-    """Return the cells of a grid over one or two features, cut at quantiles.
+    """Return the cells of a grid over one or two features of Float[n, d], cut at quantiles.
 
-    Every strip along a feature has about the same number of rows.
-
-    Parameters
-    ----------
-    X : Float[n, d]
-        Features, finite.
-    cells : int
-        Number of cells; each of two features is cut into √cells strips, rounded.
-    features : sequence of int
-        Positions of one or two different features.
-
-    Raises
-    ------
-    ParameterError
-        If the features are not one or two different positions.
-
-    Notes
-    -----
-    Original to kdgraph.
+    Every strip along a feature has about the same number of rows; each of two features is cut into
+    √cells strips, rounded.
 
     Examples
     --------
@@ -193,8 +148,6 @@ def local_coverage(
 
     Parameters
     ----------
-    X : Float[n, d]
-        Features of the rows.
     level : float, default=0.95
         Nominal coverage of the central interval, in (0, 1).
     cells : int, default=20
@@ -232,7 +185,7 @@ def local_coverage(
     return _by_cell(y, distribution, cells_of(X, cells, by, features), checked_level(level))
 
 
-@table("coverage by group")
+@table("coverage by group", like=local_coverage)
 def group_coverage(
     y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95
 ) -> dict[str, np.ndarray]:
@@ -242,17 +195,11 @@ def group_coverage(
     ----------
     groups : Int[n], texts [n] or Groups
         Group of each row (:class:`~kdgraph.metrics.Groups`); groups without rows are left out.
-    level : float, default=0.95
-        Nominal coverage of the central interval, in (0, 1).
 
     Returns
     -------
     dict
         The columns of :func:`local_coverage`, with the name of the group as ``cell``.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -265,7 +212,7 @@ def group_coverage(
     return _by_cell(y, distribution, groups, checked_level(level))
 
 
-@table("local PIT histograms")
+@table("local PIT histograms", like=local_coverage)
 def local_pit(
     y: np.ndarray,
     distribution: Any,
@@ -280,12 +227,8 @@ def local_pit(
 
     Parameters
     ----------
-    X : Float[n, d]
-        Features of the rows.
     bins : int, default=10
         Number of bins of [0, 1], as for :func:`pit_histogram`.
-    cells, by, features
-        As for :func:`local_coverage`.
 
     Returns
     -------
@@ -319,7 +262,7 @@ def local_pit(
     return {column: np.concatenate([h[column] for h in histograms]) for column in histograms[0]}
 
 
-@metric("worst local coverage gap", better="lower")
+@metric("worst local coverage gap", better="lower", like=local_coverage)
 def worst_cell_gap(
     y: np.ndarray,
     distribution: Any,
@@ -339,14 +282,8 @@ def worst_cell_gap(
 
     Parameters
     ----------
-    y, distribution, X, level, cells, by, features
-        As for :func:`local_coverage`.
     min_count : int, default=30
         Cells with fewer rows are left out.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -362,7 +299,7 @@ def worst_cell_gap(
     )
 
 
-@metric("worst group coverage gap", better="lower")
+@metric("worst group coverage gap", better="lower", like=local_coverage)
 def worst_group_gap(
     y: np.ndarray,
     distribution: Any,
@@ -377,16 +314,8 @@ def worst_group_gap(
 
     Parameters
     ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`).
-    level : float, default=0.95
-        Nominal coverage of the central interval, in (0, 1).
     min_count : int, default=30
         Groups with fewer rows are left out.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------

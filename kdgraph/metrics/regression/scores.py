@@ -4,7 +4,7 @@ An interval may be infinite: if there are too few held-out rows for a guarantee,
 satisfies it. Such an interval always covers, and its width and its score are infinite. The means
 over rows are then infinite, too, however few rows are concerned, because an infinite interval is
 not informative. In a record an infinite number is null; :func:`unbounded_fraction` is the fraction
-of rows with infinite intervals.
+of rows with infinite intervals, original to kdgraph.
 """
 
 from __future__ import annotations
@@ -40,11 +40,6 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     It includes the noise of y, so it is not 0 for the true distribution.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        Predicted distributions of the n rows, with means Float[n].
-
     Notes
     -----
     It is the MSE in Table 2 of Torres et al., "Model-free local recalibration of neural networks",
@@ -65,11 +60,6 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
 
     It excludes the noise of y, which no prediction can remove.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        Predicted distributions of the n rows, with means Float[n].
-
     Notes
     -----
     It is the MSE in Table 1 of Torres et al., "Model-free local recalibration of neural networks",
@@ -84,28 +74,7 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
     return (distribution.mean() - true_distribution.mean()) ** 2
 
 
-LEVELS = (
-    0.05,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.35,
-    0.4,
-    0.45,
-    0.5,
-    0.55,
-    0.6,
-    0.65,
-    0.7,
-    0.75,
-    0.8,
-    0.85,
-    0.9,
-    0.95,
-    0.99,
-)
+LEVELS = (*(i / 20 for i in range(1, 20)), 0.99)
 """Nominal coverages of :func:`coverage_curve`."""
 
 
@@ -138,17 +107,12 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
     return ((low <= y) & (y <= high)).astype(np.float64)
 
 
-@mean_over_rows("interval score", better="lower", unit="units of y")
+@mean_over_rows("interval score", better="lower", unit="units of y", like=coverage)
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the mean interval score of the central interval, in the units of y.
 
     The score is width + 2/α·(distance of y to the interval), with α = 1 - level. It is not
     standardised; :func:`smis` is. It is infinite if any interval is infinite.
-
-    Parameters
-    ----------
-    level : float, default=0.95
-        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -170,7 +134,7 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
     return interval_scores(y, low, high, level)
 
 
-@mean_over_rows("sMIS", better="lower")
+@mean_over_rows("sMIS", better="lower", like=coverage)
 def smis(
     y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95
 ) -> np.ndarray:
@@ -183,8 +147,6 @@ def smis(
     ----------
     mean_abs_y : float
         Mean of ``|y|``, above 0, on rows that are not test rows. A run uses its calibration rows.
-    level : float, default=0.95
-        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     Notes
     -----
@@ -204,17 +166,12 @@ def smis(
     return interval_scores(y, low, high, level) / mean_abs_y
 
 
-@mean_over_rows("mean width", better=None, unit="units of y")
+@mean_over_rows("mean width", better=None, unit="units of y", like=coverage)
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the mean width of the central intervals, in the units of y.
 
     It measures sharpness, which is meaningful only if the coverage is correct. It is infinite if
     any interval is infinite.
-
-    Parameters
-    ----------
-    level : float, default=0.95
-        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -230,18 +187,9 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     return high - low
 
 
-@mean_over_rows("fraction of infinite intervals", better="lower")
+@mean_over_rows("fraction of infinite intervals", better="lower", like=coverage)
 def unbounded_fraction(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the fraction of rows whose central interval has an infinite end.
-
-    Parameters
-    ----------
-    level : float, default=0.95
-        Nominal coverage, in (0, 1), as for :func:`coverage`.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -313,10 +261,7 @@ def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: flo
 
 
 def checked_level(level: float) -> float:
-    """Return ``level``, or raise a :class:`ParameterError` unless it is in (0, 1).
-
-    Original to kdgraph.
-    """
+    """Return ``level``, or raise a :class:`ParameterError` unless it is in (0, 1)."""
     if not 0 < level < 1:
         raise ParameterError(f"level must be in (0, 1), got {level!r}")
     return level
@@ -329,11 +274,6 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. It
     is computed in closed form for normal distributions, weighted samples and grids of quantiles,
     and by quadrature of quantiles otherwise.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Predicted distributions of the n rows, with ``crps(y)``.
 
     References
     ----------
@@ -384,11 +324,6 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
     distributions have no density, such as empirical ones after recalibration, and infinite if a
     density is 0.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        Predicted distributions of the n rows, with ``pdf``.
-
     References
     ----------
     Good, "Rational decisions", JRSS B 14, 1952; Gneiting and Raftery, JASA 102, 2007, Section 4.
@@ -410,11 +345,6 @@ def mean_sd(distribution: Any) -> np.ndarray:
     """Measure the mean standard deviation of the distributions, in the units of y.
 
     It is a measure of sharpness, like :func:`mean_width`.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Predicted distributions of the n rows, with ``var()``.
 
     References
     ----------

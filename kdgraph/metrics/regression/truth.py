@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from kdgraph.metrics.registry import mean_over_rows, table
-from kdgraph.metrics.regression.scores import checked_level, interval_scores
+from kdgraph.metrics.regression.scores import checked_level, coverage, interval_scores, smis
 from kdgraph.parameters import OpenFraction, Range, Seed, check_value
 
 _DRAWS, _BINS, _ADDED = 1000, 30, 0.5
@@ -133,8 +133,6 @@ def kl_hist30_sym(
 
     Parameters
     ----------
-    distribution, true_distribution : Distribution
-        Predicted and true distributions of the same n rows.
     random_state : int, default=0
         Seed of the draws.
 
@@ -221,18 +219,15 @@ def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.
     return distribution.crps(y) - true_distribution.crps(y)
 
 
-@mean_over_rows("interval score above the truth's", better="lower", unit="units of y")
+@mean_over_rows(
+    "interval score above the truth's", better="lower", unit="units of y", like=coverage
+)
 def interval_score_excess(
     y: np.ndarray, distribution: Any, true_distribution: Any, *, level: OpenFraction = 0.95
 ) -> np.ndarray:
     """Measure the mean of :func:`interval_score` minus that of the true central interval.
 
     Its expected value is at least 0. It is infinite if an interval is infinite.
-
-    Parameters
-    ----------
-    level : float, default=0.95
-        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -273,7 +268,7 @@ def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.n
     return (distribution.mean() - y) ** 2 - (true_distribution.mean() - y) ** 2
 
 
-@table("comparison with the truth")
+@table("comparison with the truth", like=smis)
 def truth_comparison(
     y: np.ndarray,
     distribution: Any,
@@ -283,13 +278,6 @@ def truth_comparison(
     level: OpenFraction = 0.95,
 ) -> dict[str, np.ndarray]:
     """Tabulate scores of predicted and true distributions on the same rows, and their difference.
-
-    Parameters
-    ----------
-    mean_abs_y : float
-        As for :func:`smis`.
-    level : float, default=0.95
-        Nominal coverage of the central interval, in (0, 1).
 
     Returns
     -------
