@@ -50,21 +50,9 @@ Scores beyond it have no quantile.
 
 
 def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) -> np.ndarray:
-    """Return how many numbers of each row are below each value of the row.
+    """Return how many numbers of each row, Float[n, k], are below each value of Float[n, j].
 
-    Parameters
-    ----------
-    increasing : Float[n, k]
-        Numbers that increase along each row.
-    values : Float[n, j]
-        Values to look up, j for each row.
-    equal : bool
-        Count numbers that are equal to the value, too.
-
-    Returns
-    -------
-    Int[n, j]
-        Number of entries of the row that are below the value, or not above it.
+    Rows increase; ``equal`` counts numbers that are equal to the value, too.
 
     Examples
     --------
@@ -73,10 +61,8 @@ def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) ->
     """
     # numpy has no searchsorted along an axis. All rows are bisected together, in log2(k) passes
     # over n·j numbers. The result stays within [low, high]; where low = high it no longer changes.
-    low, high = (
-        np.zeros(values.shape, dtype=np.intp),
-        np.full(values.shape, increasing.shape[1], dtype=np.intp),
-    )
+    low = np.zeros(values.shape, dtype=np.intp)
+    high = np.full_like(low, increasing.shape[1])
     for _ in range(increasing.shape[1].bit_length()):
         middle = (low + high) // 2
         pivot = np.take_along_axis(increasing, np.minimum(middle, increasing.shape[1] - 1), axis=1)
@@ -86,19 +72,9 @@ def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) ->
 
 
 def cumulative_weight(weights: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the fraction of each row's weight that its first entries have.
+    """Return the fraction of each row's weights, Float[n, k], that its first entries have.
 
-    Parameters
-    ----------
-    weights : Float[n, k]
-        Weights of the steps of each row.
-    count : Int[n, j]
-        Numbers of first entries.
-
-    Returns
-    -------
-    Float[n, j]
-        Sum of the first ``count`` weights divided by the sum of all.
+    ``count``, Int[n, j], are numbers of first entries.
     """
     totals = np.cumsum(weights, axis=1, dtype=np.float64)
     fraction = np.take_along_axis(totals, np.maximum(count - 1, 0), axis=1) / totals[:, -1:]
@@ -106,21 +82,10 @@ def cumulative_weight(weights: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def first_step_reaching(weights: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the first step at which the cumulative weight of a row reaches each level.
+    """Return the first step at which the cumulative weight of a row reaches each level, Int[n, j].
 
-    This is the left-continuous inverse of :func:`cumulative_weight`.
-
-    Parameters
-    ----------
-    weights : Float[n, k]
-        Weights of the steps of each row.
-    q : Float[n, j]
-        Levels in [0, 1]. Levels are equal if they differ relatively by less than 1e-12.
-
-    Returns
-    -------
-    Int[n, j]
-        Position of a step that has weight.
+    This is the left-continuous inverse of :func:`cumulative_weight`. The step has weight; levels
+    are equal if they differ relatively by less than 1e-12.
     """
     totals = np.cumsum(weights, axis=1, dtype=np.float64)
     # At level 0 the result is the first step that has weight, not a step of weight 0 before it.
@@ -138,15 +103,7 @@ def normalise_weights(weights: np.ndarray) -> np.ndarray:
 
 
 def row_blocks(n: int, width: int) -> Iterator[slice]:
-    """Yield slices of consecutive rows that hold at most :data:`BLOCK_VALUES` values.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    width : int
-        Number of values of each row.
-    """
+    """Yield slices of n consecutive rows that hold at most :data:`BLOCK_VALUES` values."""
     step = max(BLOCK_VALUES // max(width, 1), 1)
     yield from (slice(first, min(first + step, n)) for first in range(0, n, step))
 
@@ -156,26 +113,7 @@ def apply_by_row(
 ) -> np.ndarray:
     """Return ``function(values, *parameters)`` with the parameters of each row on its values.
 
-    Parameters
-    ----------
-    function : callable
-        Function of broadcastable arrays.
-    n : int
-        Number of rows.
-    values : Float[n], Float[n, m] or a number
-        Values of each row.
-    *parameters : Float[n]
-        Parameters of each row.
-
-    Returns
-    -------
-    Float[n] or Float[n, m]
-        Function values.
-
-    Raises
-    ------
-    ValueError
-        If there is not one row of values for each of the n rows.
+    Values are Float[n], Float[n, m] or a number, parameters Float[n]; the function broadcasts.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim > 2 or (values.ndim and len(values) != n):
@@ -191,22 +129,7 @@ def apply_by_row(
 def apply_to_matrix(
     function: Callable[[np.ndarray], np.ndarray], n: int, values: np.ndarray | float
 ) -> np.ndarray:
-    """Return a function of Float[n, j] at values of any shape that ``cdf`` accepts.
-
-    Parameters
-    ----------
-    function : callable
-        Function from Float[n, j] to Float[n, j].
-    n : int
-        Number of rows.
-    values : Float[n], Float[n, m] or a number
-        Values of each row.
-
-    Returns
-    -------
-    Float[n] or Float[n, m]
-        Function values, in the shape of ``values``.
-    """
+    """Return a function of Float[n, j] at values that ``cdf`` accepts, in their shape."""
     checked = apply_by_row(lambda unchanged: unchanged, n, values)
     if checked.ndim == 2:
         return function(checked)
@@ -214,13 +137,7 @@ def apply_to_matrix(
 
 
 def check_levels(q: np.ndarray | float) -> np.ndarray:
-    """Return levels as an array of the same shape, elementwise unchanged.
-
-    Raises
-    ------
-    ParameterError
-        If a level is outside [0, 1] or NaN.
-    """
+    """Return levels as an array of the same shape, after a check that all are in [0, 1]."""
     q = np.asarray(q, dtype=np.float64)
     outside = ~((q >= 0) & (q <= 1))
     if outside.any():
@@ -230,21 +147,21 @@ def check_levels(q: np.ndarray | float) -> np.ndarray:
     return q
 
 
+def levels_by_row(q: np.ndarray, n: int) -> np.ndarray:
+    """Return levels Float[m], Float[n, m] or a number as Float[n, m]."""
+    return np.broadcast_to(q, q.shape if q.ndim == 2 else (n, q.size))
+
+
 def keep_row_axis(index: Any) -> Any:
     """Return an index that keeps the axis of rows: one position becomes a list of one."""
     return [index] if isinstance(index, Integral) else index
 
 
 def endpoint_quadrature(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights on [0, 1] that are dense at both ends.
+    """Return increasing nodes and weights, Float[m] each, on [0, 1] that are dense at both ends.
 
     The nodes are sin²(πs/2) of the Gauss-Legendre nodes s, because quantile functions bend most
     near 0 and 1 (Gauss-Legendre quadrature of numpy; the substitution is original to kdgraph).
-
-    Returns
-    -------
-    nodes, weights : Float[m], Float[m]
-        In increasing order of the nodes, m = ``n_nodes``; as for a sum over [0, 1].
     """
     x, weight = np.polynomial.legendre.leggauss(n_nodes)
     s = np.pi * (x + 1) / 4
@@ -265,6 +182,18 @@ def normal_ppf(q: np.ndarray) -> np.ndarray:
     from scipy.special import ndtri
 
     return ndtri(q)
+
+
+def standardised_levels(cdf: Callable[[np.ndarray], np.ndarray], z: np.ndarray) -> np.ndarray:
+    """Return ``cdf(z)``, or z where that is rounded to 0 or 1 and z is beyond it, elementwise."""
+    p = cdf(z)
+    return np.where(((p == 0) & (z < 0)) | ((p == 1) & (z > 1)), z, p)
+
+
+def standardised_values(ppf: Callable[[np.ndarray], np.ndarray], levels: np.ndarray) -> np.ndarray:
+    """Return the inverse of :func:`standardised_levels`, elementwise."""
+    beyond = (levels < 0) | (levels > 1)
+    return np.where(beyond, levels, ppf(np.where(beyond, 0.5, levels)))
 
 
 class ScoreScale(ABC):
@@ -290,13 +219,11 @@ class StandardisedScores(ScoreScale):
     Levels beyond 0 and 1 are standardised values themselves.
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:
-        beyond = (levels < 0) | (levels > 1)
-        return np.where(beyond, levels, normal_ppf(np.where(beyond, 0.5, levels)))
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return standardised_values(normal_ppf, levels)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:
-        p = normal_cdf(scores)
-        return np.where(((p == 0) & (scores < 0)) | ((p == 1) & (scores > 1)), scores, p)
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+        return standardised_levels(normal_cdf, scores)
 
 
 @dataclass(frozen=True)
@@ -311,7 +238,7 @@ class LogTailScores(ScoreScale):
     [0.0, 9.67]
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
         from scipy.special import ndtri_exp
 
         beyond, below = levels > 1, levels < 0
@@ -320,7 +247,7 @@ class LogTailScores(ScoreScale):
         low_side = np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)
         return np.clip(np.where(beyond, above, low_side), -_MAX_SCORE, _MAX_SCORE)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
         from scipy.special import log_ndtr
 
         scores = np.clip(scores, -_MAX_SCORE, _MAX_SCORE)
@@ -335,11 +262,6 @@ class SampleScores(ScoreScale):
 
     Beyond the first and the last value, scores grow by one for each standard deviation.
 
-    Parameters
-    ----------
-    last_score : float
-        Score of the last value.
-
     Examples
     --------
     >>> SampleScores(2.0).to_scores(np.array([0.5, 0.9999, 1.5])).tolist()
@@ -353,12 +275,12 @@ class SampleScores(ScoreScale):
         """Return the scale of m equal steps: the last value has the level 1 - 1/2m."""
         return cls(float(normal_ppf(np.array(1 - 0.5 / m))))
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
         inside = np.clip(levels, 0.0, 1.0)
         scores = np.clip(normal_ppf(inside), -self.last_score, self.last_score)
         return scores + (levels - inside)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
         inside = np.clip(scores, -self.last_score, self.last_score)
         beyond = scores - inside
         return np.where(beyond == 0, normal_cdf(inside), beyond + (beyond > 0))
@@ -432,33 +354,23 @@ class Distribution(ABC):
 
     @abstractmethod
     def cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return P(Y <= y) of each row.
+        """Return P(Y <= y) of each row, Float[n] or Float[n, m].
 
         Parameters
         ----------
         y : Float[n], Float[n, m] or a number
             One value for each row, m values for each row, or one value for all.
-
-        Returns
-        -------
-        Float[n] or Float[n, m]
-            Probabilities.
         """
 
     @abstractmethod
     def ppf(self, q: np.ndarray | float) -> np.ndarray:
-        """Return the smallest y with cdf(y) >= q.
+        """Return the smallest y with cdf(y) >= q, Float[n, m], or Float[n] for a number.
 
         Parameters
         ----------
         q : Float[m], Float[n, m] or a number
             Levels in [0, 1]: the same levels for every row, levels of each row, or one level. At 0
             and 1 the result is where the distribution begins and ends.
-
-        Returns
-        -------
-        Float[n, m], or Float[n] for a number
-            Quantiles.
 
         Raises
         ------
@@ -467,43 +379,26 @@ class Distribution(ABC):
         """
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return a number that orders values as :meth:`cdf` does, also far in the tails.
+        """Return a number that orders values, as in :meth:`cdf`, also far in the tails.
 
         The number is ``cdf(y)``, unless that is rounded to 0 or 1. There, a family that can still
         order the values returns a number below 0 or above 1, in its own coordinate. The number is
         infinite if a value is beyond everything possible and its distance is undefined.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
-
-        Returns
-        -------
-        Float[n] or Float[n, m]
-            Extended levels.
         """
         return self.cdf(y)
 
     def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         """Return the values Float[n, m] that have these levels of :meth:`extended_cdf`.
 
-        Parameters
-        ----------
-        levels : Float[m] or Float[n, m]
-            Extended levels, the same for every row or those of each row.
+        Levels are Float[m], the same for every row, or Float[n, m].
         """
         return self.ppf(levels)
 
     def fallback_levels(self) -> tuple[float, float]:
         """Return finite levels, below and above, of values whose distance is undefined.
 
-        They replace levels of :meth:`extended_cdf` that are 0, 1 or infinite.
-
-        Returns
-        -------
-        low, high : float
-            By default the numbers next to 0 and 1 in (0, 1).
+        They replace levels of :meth:`extended_cdf` that are 0, 1 or infinite. By default they are
+        the numbers next to 0 and 1 in (0, 1).
         """
         return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0))
 
@@ -529,12 +424,7 @@ class Distribution(ABC):
         Parameters
         ----------
         level : float
-            Nominal coverage in [0, 1].
-
-        Returns
-        -------
-        low, high : Float[n], Float[n]
-            Quantiles at (1 - level)/2 and (1 + level)/2.
+            Nominal coverage in [0, 1]; the ends are quantiles at (1 - level)/2 and (1 + level)/2.
         """
         low, high = self.ppf(np.array([(1 - level) / 2, (1 + level) / 2])).T
         return low, high
@@ -553,21 +443,11 @@ class Distribution(ABC):
 
     @np.errstate(under="ignore")
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Return the continuous ranked probability score of each row.
+        """Return the continuous ranked probability score, Float[n], of outcomes y, Float[n].
 
         CRPS = ∫ (F(x) - [x >= y])² dx = 2 ∫₀^F(y) τ (y - F⁻¹(τ)) dτ + 2 ∫_F(y)^1 (1 - τ)
         (F⁻¹(τ) - y) dτ. This method evaluates the second form by quadrature; subclasses with a
         closed form override it.
-
-        Parameters
-        ----------
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        Float[n]
-            Scores in the units of y.
 
         References
         ----------

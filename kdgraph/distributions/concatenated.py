@@ -1,4 +1,7 @@
-"""Predictive distributions of rows that several models predicted, in the order of the rows."""
+"""Predictive distributions of rows that several models predicted, in the order of the rows.
+
+Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from kdgraph.distributions.base import Distribution, ScoreScale, keep_row_axis
 class ConcatenatedDistribution(Distribution):
     """Distributions of n rows, each of which belongs to one of several distributions.
 
+    It is what the models of a cross-validation predict for all rows.
+
     Parameters
     ----------
     parts : sequence of Distribution
@@ -21,10 +26,6 @@ class ConcatenatedDistribution(Distribution):
         Part that each row belongs to.
     position : Int[n]
         Position of each row in its part.
-
-    Notes
-    -----
-    Original to kdgraph. It is what the models of a cross-validation predict for all rows.
 
     Examples
     --------

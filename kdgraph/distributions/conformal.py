@@ -80,11 +80,6 @@ class CorrectedIntervals(Distribution):
         """Return the ends Float[n], Float[n] of intervals that cover with probability ``level``.
 
         They are infinite, with a warning, where too few rows correct them.
-
-        Parameters
-        ----------
-        level : float
-            Nominal coverage in [0, 1].
         """
         low, high = self.base.interval(level)
         growth = self.corrections(self.conformity_scores(level), level) * _width(low, high)
@@ -181,13 +176,7 @@ class ConformalIntervals(CorrectedIntervals):
         )
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
-        """Return Float[n]; infinite in a cell that no held-out row belongs to.
-
-        Parameters
-        ----------
-        scores, level : Float[h], float
-            See :meth:`CorrectedIntervals.corrections`.
-        """
+        """Return Float[n]; infinite in a cell that no held-out row belongs to."""
         by_cell = {}
         for cell in np.unique(self.held_out_cells).tolist():
             cell_scores = np.sort(scores[self.held_out_cells == cell])
@@ -284,13 +273,7 @@ class LocalisedIntervals(CorrectedIntervals):
         )
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
-        """Return Float[n]; infinite where every score is accepted.
-
-        Parameters
-        ----------
-        scores, level : Float[h], float
-            See :meth:`CorrectedIntervals.corrections`.
-        """
+        """Return Float[n]; infinite where every score is accepted."""
         max_below = conformal_rank(level, len(scores)) - 1
         smaller_weight, total_weight = self._held_out_sums(scores)
         score_rank = np.empty(len(scores), dtype=np.intp)

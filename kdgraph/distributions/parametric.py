@@ -24,6 +24,8 @@ from kdgraph.distributions.base import (
     keep_row_axis,
     normal_cdf,
     normal_ppf,
+    standardised_levels,
+    standardised_values,
 )
 
 
@@ -128,13 +130,7 @@ class LocationScale(Distribution):
         return self.standard_cdf(self.standardise(y))
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return the density, in 1/units of y.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
-        """
+        """Return the density at values as of :meth:`cdf`, in 1/units of y."""
         density = self.standard_pdf(self.standardise(y))
         return apply_by_row(lambda values, scale: values / scale, len(self), density, self.scale)
 
@@ -142,28 +138,18 @@ class LocationScale(Distribution):
         return self.from_standard(self.standard_ppf(check_levels(q)))
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return ``cdf(y)``, or (y - loc) / scale where that is rounded to 0 or 1.
-
-        The standardised value is below 0 or above 1 there; see the base class.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
-        """
+        """Return ``cdf(y)``, or (y - loc) / scale where that is rounded to 0 or 1, elementwise."""
         return self.standard_extended_cdf(self.standardise(y))
 
     @classmethod
     def standard_extended_cdf(cls, z: np.ndarray) -> np.ndarray:
         """Return :meth:`extended_cdf` of values z of Z, elementwise."""
-        p = cls.standard_cdf(z)
-        return np.where(((p == 0) & (z < 0)) | ((p == 1) & (z > 1)), z, p)
+        return standardised_levels(cls.standard_cdf, z)
 
     @classmethod
     def standard_extended_ppf(cls, levels: np.ndarray) -> np.ndarray:
         """Return the values of Z at extended levels, elementwise."""
-        beyond = (levels < 0) | (levels > 1)
-        return np.where(beyond, levels, cls.standard_ppf(np.where(beyond, 0.5, levels)))
+        return standardised_values(cls.standard_ppf, levels)
 
     def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         return self.from_standard(self.standard_extended_ppf(levels))
@@ -223,11 +209,6 @@ class Normal(LocationScale):
 
         It is σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π) with z = (y - μ)/σ: Gneiting et al., Monthly Weather
         Review 133, 2005, Eq. 5.
-
-        Parameters
-        ----------
-        y : Float[n]
-            Outcomes.
         """
         z = self.standardise(y)
         return self.scale * (
@@ -321,27 +302,16 @@ class ScipyFamily(Distribution):
         return self._evaluate_at_values("cdf", y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return the density, in 1/units of y.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
-        """
+        """Return the density at values as of :meth:`cdf`, in 1/units of y."""
         return self._evaluate_at_values("pdf", y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self._evaluate_at_levels("ppf", check_levels(q))
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return ``cdf(y)``, or 1 - log P(Y > y) where that is rounded to 1.
+        """Return ``cdf(y)``, or 1 - log P(Y > y) where that is rounded to 1, elementwise.
 
-        The continuation ends where SciPy's ``sf`` is rounded to 0; see the base class.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
+        The continuation ends where SciPy's ``sf`` is rounded to 0.
         """
         levels = self.cdf(y)
         if (levels == 1).any():

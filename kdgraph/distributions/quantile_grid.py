@@ -16,6 +16,7 @@ from kdgraph.distributions.base import (
     check_levels,
     count_in_rows,
     keep_row_axis,
+    levels_by_row,
 )
 
 _TAIL_LEVEL = 0.25
@@ -94,24 +95,18 @@ class QuantileGrid(Distribution):
     def __getitem__(self, index: Any) -> QuantileGrid:
         return QuantileGrid(self.grid, self.values[keep_row_axis(index)])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         return apply_to_matrix(self._cdf, len(self), y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return the density, in 1/units of y; it is infinite where two quantiles are equal.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
-        """
+        """Return the density at values as of :meth:`cdf`, infinite where quantiles are equal."""
         return apply_to_matrix(self._pdf, len(self), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         # All levels are evaluated in each of the three pieces (lower tail, grid, upper tail), and
         # the piece that a level belongs to is selected at the end.
         q = check_levels(q)
-        levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        levels = levels_by_row(q, len(self))
         low, high = self._tail_lengths()
         right = np.clip(np.searchsorted(self.grid, levels), 1, len(self.grid) - 1)
         q0, q1 = self.grid[right - 1], self.grid[right]
@@ -134,26 +129,17 @@ class QuantileGrid(Distribution):
         return quantiles if q.ndim else quantiles[:, 0]
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return ``cdf(y)``, continued by logarithms where it is rounded to 0 or 1.
+        """Return ``cdf(y)``, continued by logarithms where it is rounded to 0 or 1, elementwise.
 
-        The levels there are log F(y), below 0, and 1 - log P(Y > y), above 1.
-
-        Where the tail has no length, F is 0 or 1 just beyond the outer quantile. There, levels use
-        the tail length that the nearest different quantile implies.
-        If all quantiles of a row are equal, no distance is defined: levels are -∞ below them and ∞
-        above.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
+        The levels there are log F(y), below 0, and 1 - log P(Y > y), above 1. Where the tail has no
+        length, F is 0 or 1 just beyond the outer quantile. There, levels use the tail length that
+        the nearest different quantile implies. If all quantiles of a row are equal, no distance is
+        defined: levels are -∞ below them and ∞ above.
         """
         return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
-        levels = np.broadcast_to(
-            levels, levels.shape if levels.ndim == 2 else (len(self), levels.size)
-        )
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        levels = levels_by_row(levels, len(self))
         first, last, (low, high) = self.grid[0], self.grid[-1], self._extended_tail_lengths()
         inside = self.ppf(np.clip(levels, first, last))
         # np.where evaluates both branches; logarithms of 0 in the branch that is not taken are
@@ -178,13 +164,13 @@ class QuantileGrid(Distribution):
         """Return the levels one mean excess below the first quantile and above the last."""
         return self.grid[0] / np.e, 1 - (1 - self.grid[-1]) / np.e
 
-    def mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:  # noqa: D102
         low, high = (tail[:, 0] for tail in self._tail_lengths())
         first, above = self.grid[0], 1 - self.grid[-1]
         inside = ((self.values[:, 1:] + self.values[:, :-1]) / 2 * np.diff(self.grid)).sum(axis=1)
         return first * (self.values[:, 0] - low) + inside + above * (self.values[:, -1] + high)
 
-    def var(self) -> np.ndarray:
+    def var(self) -> np.ndarray:  # noqa: D102
         # Second moments about the mean, piece by piece: uniform between quantiles, and an
         # exponential distribution of mean t at each end, whose second moment is 2t².
         low, high = (tail[:, 0] for tail in self._tail_lengths())
@@ -203,11 +189,6 @@ class QuantileGrid(Distribution):
 
         It is ∫ (F(x) - [x >= y])² dx (Gneiting and Raftery, JASA 102, 2007, Eq. 20), piece by
         piece: F is linear between quantiles and exponential in the tails.
-
-        Parameters
-        ----------
-        y : Float[n]
-            Outcomes.
         """
         # Each interval between quantiles is cut at the outcome c. The integral of the square of a
         # line from p to q over a width w is w (p² + pq + q²)/3; left of c the line is F, right of

@@ -78,17 +78,9 @@ class PitMap(ABC):
 
     @abstractmethod
     def ppf(self, q: np.ndarray) -> np.ndarray:
-        """Return the smallest p with R(p) >= q.
+        """Return the smallest p with R(p) >= q of levels Float[m] or Float[n, m] in [0, 1].
 
-        Parameters
-        ----------
-        q : Float[m] or Float[n, m]
-            Levels in [0, 1], the same for every row or those of each row.
-
-        Returns
-        -------
-        Float[n, m], or Float[m] for Float[m] if all rows have the same map
-            PIT values.
+        It is Float[n, m], or Float[m] for Float[m] if all rows have the same map.
         """
 
     @abstractmethod
@@ -334,23 +326,13 @@ class Recalibrated(Distribution):
         return self._sample_statistic(var_of_samples, lambda var, form: form.scale**2 * var)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Return the CRPS, which is exact if R has steps.
+        """Return the CRPS, Float[n], which is exact if R has steps.
 
         CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), where c_i is the
         middle of the i-th step of R. This is the integral over levels of twice the quantile score,
         step by step ("qd" in scoringrules; Jordan, Krueger and Lerch, "Evaluating probabilistic
         forecasts with scoringRules", Journal of Statistical Software 90, 2019). The CRPS of a map
         without steps is computed by quadrature.
-
-        Parameters
-        ----------
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        Float[n]
-            Scores in the units of y.
         """
         if not self.pit_map.has_steps:
             return super().crps(y)

@@ -125,11 +125,6 @@ class RowEcdf(PitMap):
         uniform : Float[n, s]
             Independent uniform numbers of each row. The s values of a row are its quantiles at
             these levels, that is, draws with replacement by weight.
-
-        Returns
-        -------
-        RowEcdf
-            Maps of s values for each row.
         """
         keys = np.empty(uniform.shape, self._keys().dtype)
         for rows in row_blocks(len(self), max(self.n_atoms, uniform.shape[1])):
@@ -194,15 +189,7 @@ class RankedEcdf(RowEcdf):
     def from_ranks(
         cls, table: np.ndarray, rank: np.ndarray, rows: np.ndarray, weights: np.ndarray
     ) -> RankedEcdf:
-        """Return the same from the result of :func:`rank_pits`, for many blocks of rows.
-
-        Parameters
-        ----------
-        table, rank : Float[t], UInt[c]
-            Result of :func:`rank_pits`.
-        rows, weights : Int[n, k], Float[n, k]
-            See :meth:`from_pits`.
-        """
+        """Return the same from the result of :func:`rank_pits`, for many blocks of rows."""
         # Rank and weight are packed into one 64-bit integer and sorted together. This takes half
         # the time of an argsort, and equal PIT values have one order, that of their weights, so
         # that sums do not depend on the order of the neighbours. Values without weight get a rank
@@ -311,22 +298,10 @@ def _from_sortable_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def rank_pits(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table of different PIT values and the position of each value in it.
+    """Return the increasing table of different PIT values, and the position of each value, UInt[c].
 
-    Parameters
-    ----------
-    pits : Float[c]
-        PIT values.
-
-    Returns
-    -------
-    table, rank : Float[t], UInt[c]
-        Increasing values and positions, of 16 bits where they suffice.
-
-    Raises
-    ------
-    ValueError
-        If a value is 0 or 1, whose quantile may be infinite, or not finite.
+    Positions have 16 bits where they suffice. A value that is 0, 1 or not finite raises ValueError,
+    because its quantile may be infinite.
     """
     table, rank = np.unique(pits, return_inverse=True)
     if not np.isfinite(table).all() or np.isin(table, (0.0, 1.0)).any():
@@ -338,11 +313,6 @@ class RowBuffer:
     """Buffer for the maps of n rows that are computed block by block.
 
     The arrays are allocated once for all n rows, so that no more than one block is in memory twice.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
 
     Examples
     --------
@@ -377,10 +347,8 @@ class RowBuffer:
 
 def _allocate(block: RowEcdf, n: int, previous: RowEcdf | None, n_filled: int) -> RowEcdf:
     """Return a map of n rows as wide as the block, with the first ``n_filled`` rows copied."""
-    keys, weights = (
-        np.zeros((n, block.n_atoms), block._keys().dtype),
-        np.zeros((n, block.n_atoms), dtype=np.float32),
-    )
+    keys = np.zeros((n, block.n_atoms), block._keys().dtype)
+    weights = np.zeros((n, block.n_atoms), dtype=np.float32)
     if previous is not None:
         weights[:n_filled, : previous.n_atoms] = previous.weights[:n_filled]
         _fill_keys(keys[:n_filled], previous._keys()[:n_filled])

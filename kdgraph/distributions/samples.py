@@ -20,6 +20,7 @@ from kdgraph.distributions.base import (
     cumulative_weight,
     first_step_reaching,
     keep_row_axis,
+    levels_by_row,
     normalise_weights,
     row_blocks,
 )
@@ -31,19 +32,10 @@ equal values.
 
 
 def crps_of_samples(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the CRPS Float[n] of one weighted sample for each row.
+    """Return the CRPS of outcomes y, Float[n], and one weighted sample for each row, Float[n, m].
 
     CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]), where c_i is the sum of the weights before x_i
-    plus half of w_i.
-
-    Parameters
-    ----------
-    x : Float[n, m]
-        Samples that increase along each row.
-    weights : Float[m] or Float[n, m]
-        Weights that are not negative and sum to 1.
-    y : Float[n]
-        Outcomes.
+    plus half of w_i. Samples increase along each row; weights, Float[m] or Float[n, m], sum to 1.
 
     Examples
     --------
@@ -67,20 +59,7 @@ def sequential_sum(values: np.ndarray) -> np.ndarray:
 
 
 def mean_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted mean of each sample.
-
-    Parameters
-    ----------
-    x : Float[n, m] or Float[m]
-        Samples.
-    weights : Float[m] or Float[n, m]
-        Weights that sum to 1.
-
-    Returns
-    -------
-    Float[n], or a number for one sample
-        Means.
-    """
+    """Return the weighted mean of each sample, Float[n] of Float[n, m], or a number of Float[m]."""
     return sequential_sum(weights * x)
 
 
@@ -90,18 +69,9 @@ def var_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def crps_of_one_sample(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the CRPS Float[n] of n outcomes, where all rows have the same sample.
+    """Return the CRPS Float[n] of n outcomes, where all rows have the same sample, Float[m].
 
     The result equals :func:`crps_of_samples` and takes (n + m) log m steps.
-
-    Parameters
-    ----------
-    x : Float[m]
-        Increasing sample.
-    weights : Float[m]
-        Weights that sum to 1.
-    y : Float[n]
-        Outcomes.
     """
     # The part with c_i is linear in y. The other part requires only the weight, and the weighted
     # sum, of the values above y: both are read from sums that are cumulated from the end.
@@ -165,10 +135,8 @@ class WeightedSamples(Distribution):
         if weights is None:
             # Samples of an ensemble are large: all rows share one number as weight, in a broadcast
             # array, and no order is stored.
-            self.x, self.weights = (
-                np.sort(x, axis=1, kind="stable"),
-                np.broadcast_to(1 / x.shape[1], x.shape),
-            )
+            self.x = np.sort(x, axis=1, kind="stable")
+            self.weights = np.broadcast_to(1 / x.shape[1], x.shape)
             return
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), x.shape)
         is_valid = np.isfinite(weights) & (weights >= 0)
@@ -187,36 +155,29 @@ class WeightedSamples(Distribution):
         subset.x, subset.weights = self.x[keep_row_axis(index)], self.weights[keep_row_axis(index)]
         return subset
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         def step_heights(values: np.ndarray) -> np.ndarray:
             return cumulative_weight(self.weights, count_in_rows(self.x, values, equal=True))
 
         return apply_to_matrix(step_heights, len(self), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         q = check_levels(q)
-        levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        levels = levels_by_row(q, len(self))
         steps = first_step_reaching(self.weights, levels)
         quantiles = np.take_along_axis(self.x, steps, axis=1)
         return quantiles if q.ndim else quantiles[:, 0]
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Return levels that are linear between the middles of the steps.
+        """Return levels that are linear between the middles of the steps, elementwise.
 
         Below 0 and above 1 they count standard deviations beyond the smallest and the largest
         value. Beyond equal values they are infinite, because no distance is defined there.
-
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            Values, as in :meth:`cdf`.
         """
         return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
-        levels = np.broadcast_to(
-            levels, levels.shape if levels.ndim == 2 else (len(self), levels.size)
-        )
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        levels = levels_by_row(levels, len(self))
         unit = self._unit()
         inside = _interpolate_rows(self._step_middles(), self.x, levels)
         # Where the unit is 0, a level may be infinite: 0 replaces it, because 0 · ∞ is NaN.
@@ -230,23 +191,17 @@ class WeightedSamples(Distribution):
             np.where(levels > 1, self.x[:, -1:] + unit * above, inside),
         )
 
-    def score_scale(self) -> SampleScores:
+    def score_scale(self) -> SampleScores:  # noqa: D102 - as in the base
         return SampleScores.from_size(self.x.shape[1])
 
-    def mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:  # noqa: D102
         return mean_of_samples(self.x, self.weights)
 
-    def var(self) -> np.ndarray:
+    def var(self) -> np.ndarray:  # noqa: D102
         return var_of_samples(self.x, self.weights)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Return the exact CRPS; see :func:`~kdgraph.distributions.samples.crps_of_samples`.
-
-        Parameters
-        ----------
-        y : Float[n]
-            Outcomes.
-        """
+        """Return the exact CRPS, Float[n], by :func:`crps_of_samples`."""
         y, score = np.asarray(y, dtype=np.float64), np.empty(len(self))
         for rows in row_blocks(len(self), self.x.shape[1]):
             score[rows] = crps_of_samples(self.x[rows], self.weights[rows], y[rows])
@@ -271,10 +226,8 @@ class WeightedSamples(Distribution):
 
     def _unit(self) -> np.ndarray:
         """Return the standard deviation of each row, Float[n, 1]; 0 if its values are equal."""
-        spread, size = (
-            np.sqrt(self.var())[:, None],
-            np.abs(self.x[:, [0, -1]]).max(axis=1, keepdims=True),
-        )
+        spread = np.sqrt(self.var())[:, None]
+        size = np.abs(self.x[:, [0, -1]]).max(axis=1, keepdims=True)
         return np.where(spread > _MIN_RELATIVE_SPREAD * size, spread, 0.0)
 
 
