@@ -280,7 +280,7 @@ class FeatureMap(BaseEstimator):
         return self
 
     def transform(self, parent: Any, X: Any) -> np.ndarray:
-        """Return the embedding of rows.
+        """Return the embedding of rows, Float64[n, m].
 
         Parameters
         ----------
@@ -288,10 +288,6 @@ class FeatureMap(BaseEstimator):
             Fitted parent.
         X : Float[n, d], images or DataFrame
             Rows.
-
-        Returns
-        -------
-        Float64[n, m]
 
         Raises
         ------

@@ -50,24 +50,8 @@ _MAX_SPARSE_COMPONENTS = 50
 class TsneEmbedding:
     """Embedding of the rows of ``fit`` by t-SNE (van der Maaten and Hinton 2008).
 
-    Other rows cannot be embedded.
-
-    Parameters
-    ----------
-    dimensions : int
-        Dimensions of the embedding.
-    random_state : int, RandomState or None, default=None
-        Seed.
-
-    Attributes
-    ----------
-    embedding_ : Float[n, m]
-        Embedding of the rows.
-    row_of_digest_ : dict of str to int
-        Digest of a row's features → its position in ``embedding_``. Equal rows all have the
-        position of the first one.
-    svd_ : TruncatedSVD or None
-        Singular vectors of sparse features with more than 50 columns.
+    Other rows cannot be embedded. Rows are found by a digest of their features; equal rows all have
+    the embedding of the first one.
     """
 
     def __init__(self, dimensions: int, random_state: Any = None) -> None:
@@ -93,13 +77,7 @@ class TsneEmbedding:
         return self
 
     def transform(self, features: Any) -> np.ndarray:
-        """Return the embedding of rows that are among those of ``fit``, Float[k, m].
-
-        Raises
-        ------
-        ValueError
-            For any other row, if new rows cannot be embedded.
-        """
+        """Return the embedding of rows that are among those of ``fit``, Float[k, m]."""
         positions = np.array(
             [self.row_of_digest_.get(digest, -1) for digest in _row_digests(features)],
             dtype=np.intp,
@@ -173,17 +151,7 @@ def make_reduction(
 ) -> Any:
     """Return an unfitted reduction with ``fit`` and ``transform``; None for "none".
 
-    Parameters
-    ----------
-    name : ReductionName
-        Name of the reduction.
-    dimensions : int or None
-        Number of dimensions; None for :data:`DEFAULT_DIMENSIONS`. Principal components are at most
-        as many as there are rows and columns.
-    features : Float[n, d] or sparse
-        Features that the reduction will be fitted on.
-    random_state : int, RandomState or None
-        Seed.
+    Principal components are at most as many as there are rows and columns of the features.
     """
     dimensions = dimensions or DEFAULT_DIMENSIONS.get(name, 1)
     n_components = min(dimensions, *features.shape)
@@ -211,13 +179,7 @@ def _make_umap(dimensions: int, random_state: Any) -> UmapEmbedding:
 
 
 def to_dense(features: Any) -> np.ndarray:
-    """Return features, which may be sparse, as a dense array, Float[n, d].
-
-    Raises
-    ------
-    ParameterError
-        If the array would have more than :data:`MAX_DENSE_SIZE` numbers.
-    """
+    """Return features as a dense array Float[n, d] of at most :data:`MAX_DENSE_SIZE` numbers."""
     if not issparse(features):
         return features
     rows, columns = features.shape

@@ -2,7 +2,7 @@
 
 :func:`local_means` uses distances in feature space, in float32 if a bound on the rounding error
 allows it and in float64 otherwise. :func:`local_means_by_distance` accepts any dissimilarity and
-computes it in blocks.
+computes it in blocks. The algorithm is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -32,25 +32,7 @@ The weights of the others are squares of its weights; three squarings multiply t
 
 
 class KernelAverager:
-    """Kernel means around query points, with rows prepared for the compiled loops.
-
-    Parameters
-    ----------
-    frame : Frame
-        Coordinates and precision of the distances.
-    at : ndarray of shape (m, d)
-        Query points.
-    X : ndarray of shape (n, d)
-        Rows.
-    neighbourhoods : Neighbourhoods
-        Rows that count for each query point.
-    kernel : "laplacian" or "gaussian"
-        Kernel.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Kernel means around query points [m, d], with rows [n, d] as the loops read them."""
 
     def __init__(
         self,
@@ -122,33 +104,14 @@ def split_rates(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of squarings that lead to each rate, Int[b], and base rates, Float[b].
 
     Squared weights are the weights at twice the rate: exp(-r D)² = exp(-2 r D). Both results depend
-    on the rate alone, so the weights do not depend on the other bandwidths. Original to kdgraph.
+    on the rate alone, so the weights do not depend on the other bandwidths.
     """
     n_squarings = np.mod(np.frexp(rates)[1], SQUARING_PERIOD)
     return n_squarings, np.ldexp(rates, -n_squarings)
 
 
 def check_vectors(name: str, rows: np.ndarray, *, remedy: str = "") -> np.ndarray:
-    """Return rows as finite vectors in float64.
-
-    Parameters
-    ----------
-    name : str
-        Name of the rows in error messages.
-    rows : array-like of shape (n, d)
-        Rows.
-    remedy : str, default=""
-        End of the error message about numbers that are not finite.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-
-    Raises
-    ------
-    DataError
-        If rows are not vectors, or contain a number that is not finite.
-    """
+    """Return rows, [n, d], as finite float64; ``remedy`` ends the error message."""
     vectors = np.asarray(rows, dtype=np.float64)
     if vectors.ndim != 2 or vectors.shape[1] == 0:
         raise DataError(f"{name} must be vectors of features, one a row, got shape {vectors.shape}")

@@ -3,7 +3,7 @@
 :class:`NearestMean` searches exactly among a few thousand means, by one product of matrices, or by
 a tree where there are few features. Among more means of more features no search is fast and exact:
 there it visits the nearest cells of a partition of the means (an inverted file; Sivic and Zisserman
-2003, "Video Google").
+2003, "Video Google"). The search is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -49,22 +49,15 @@ def clip_coordinates(points: np.ndarray) -> np.ndarray:
 class NearestMean:
     """Search for the nearest of many means, such as those of polytopes (Dey et al. 2024, Eq. 4).
 
-    Of equally near means, the one with the lowest number is returned. Of more than 4,096 means of
-    four features or more, it is one of the nearest: see Notes.
-
-    Parameters
-    ----------
-    means : Float[p, d]
-        The means.
-    scale : Float[d] or float, default=1.0
-        Unit of distance along each feature.
+    Means are Float[p, d], and ``scale`` is the unit of distance along each feature, Float[d]. Of
+    equally near means, the one with the lowest number is returned. Of more than 4,096 means of four
+    features or more, it is one of the nearest.
 
     Notes
     -----
-    Original to kdgraph. A density at the nearest of many means is a density at one of the nearest
-    as well, if the rows that set its floor are searched in the same way. So the guarantee of the
-    floor is that of the exact search. No sum is added in an order that depends on other rows, on
-    threads or on BLAS.
+    A density at the nearest of many means is a density at one of the nearest as well, if the rows
+    that set its floor are searched in the same way. So the guarantee of the floor is that of the
+    exact search. No sum is added in an order that depends on other rows, on threads or on BLAS.
 
     Examples
     --------

@@ -26,23 +26,14 @@ weight, or the (k+1)-th row.
 
 @dataclass(frozen=True)
 class WeightedNeighbours:
-    """Weighted neighbours of m query points.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (m, k)
-        Int[m, k], positions.
-    weight : ndarray of shape (m, k)
-        Float[m, k], values of the kernel from 0 to 1, not normalised; each query point
-        has at least one above 0.
-    empty : ndarray of shape (m,)
-        Bool[m], True if no row had a weight; the ``n_fallback`` nearest rows then have equal
-        weights.
-    """
+    """Weighted neighbours of m query points."""
 
     rows: np.ndarray
+    """Positions, Int[m, k]."""
     weight: np.ndarray
+    """Values of the kernel, Float[m, k], from 0 to 1; each query point has one above 0."""
     empty: np.ndarray
+    """True where no row had a weight, Bool[m]; the nearest rows then have equal weights."""
 
     @property
     def n_eff(self) -> np.ndarray:
@@ -54,21 +45,9 @@ class WeightedNeighbours:
 class NeighbourWeighting:
     """Selection and kernel weights of the rows around a query point.
 
-    Parameters
-    ----------
-    k : int or None, default=None
-        Number of neighbours. If there are fewer rows, all are taken, with a warning.
-    radius : float or None, default=None
-        Largest distance, given instead of k; u is then the radius (Torres et al., Section 4.2).
-    kernel : "epanechnikov", "uniform" or "gaussian", default="epanechnikov"
-        See :data:`NeighbourKernel`.
-    scale : "last" or "next", default="last"
-        See :data:`Scale`.
-    n_fallback : int, default=10
-        Number of nearest rows that are used if no row is within the radius.
-
-    Notes
-    -----
+    Exactly one of ``k``, the number of neighbours, and ``radius``, the largest distance, is given;
+    u is then the radius (Torres et al., Section 4.2). If there are fewer than k rows, all are
+    taken, with a warning. If no row is within the radius, the ``n_fallback`` nearest rows are used.
     If u is 0, because all neighbours coincide with the query point, weights are equal.
 
     References
@@ -95,25 +74,9 @@ class NeighbourWeighting:
     def find_neighbours(
         self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None
     ) -> WeightedNeighbours:
-        """Return the weighted neighbours of query points.
+        """Return the weighted neighbours of query points, Float[m, d].
 
-        Parameters
-        ----------
-        search : NeighbourSearch
-            Index of the rows.
-        at : ndarray of shape (m, d)
-            Query points, Float[m, d].
-        own : ndarray of shape (m,) or None, default=None
-            Int[m], position of the row that each query point is, which is left out.
-
-        Returns
-        -------
-        WeightedNeighbours
-
-        Raises
-        ------
-        ValueError
-            If not exactly one of k and radius is given.
+        ``own``, Int[m], is the position of the row that each query point is, which is left out.
         """
         if (self.k is None) == (self.radius is None):
             raise ValueError(
@@ -160,16 +123,9 @@ class NeighbourWeighting:
         return _nearest_except_own(search, at, n_needed, own)
 
     def weight_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> WeightedNeighbours:
-        """Return the weighted neighbours among the nearest rows.
+        """Return the weighted neighbours among j >= k nearest rows.
 
-        Parameters
-        ----------
-        distance, rows : ndarray of shape (m, j)
-            Distances, increasing, and positions of j >= k rows: Float[m, j] and Int[m, j].
-
-        Returns
-        -------
-        WeightedNeighbours
+        Distances, Float[m, j], increase; ``rows``, Int[m, j], are positions.
         """
         k = min(self.k or 1, rows.shape[1])
         u = distance[:, min(k if self.scale == "next" else k - 1, rows.shape[1] - 1), None]

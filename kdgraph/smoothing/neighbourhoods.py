@@ -1,7 +1,7 @@
 """Neighbourhoods of query points, and the precision in which their distances are computed.
 
 The module contains the kernels, the validated inputs of kernel means, and a bound on the error of
-float32 distances.
+float32 distances, which is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ def check_bandwidths(bandwidths: Sequence[float]) -> None:
 
     Examples
     --------
-    >>> check_bandwidths([0.1, 1.0])
     >>> check_bandwidths([0.1, 0.0])
     Traceback (most recent call last):
     kdgraph.errors.ParameterError: bandwidth must be in (0, inf), got 0.0
@@ -52,19 +51,12 @@ def check_bandwidths(bandwidths: Sequence[float]) -> None:
 def rms_of(X: np.ndarray) -> float:
     """Return the root mean square deviation from the mean per feature, or 1 if it is 0.
 
+    It is a unit of length for bandwidths.
+
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Rows.
-
-    Returns
-    -------
-    float
-        A unit of length for bandwidths.
-
-    Notes
-    -----
-    Original to kdgraph.
 
     Examples
     --------
@@ -116,38 +108,16 @@ class LocalMeans:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Rows with positive weight, sorted by label, and the range of them of each query point.
+    """Rows with positive weight, sorted by label, and the range of them of each query point."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (r,)
-        Positions of the rows; rows of equal label are contiguous and keep their order.
-    values : ndarray of shape (r, v)
-        Values of these rows.
-    weight : ndarray of shape (r,) or (0,)
-        Weights of these rows relative to the largest, in (0, 1]; empty if all are equal.
-    weight_unit : float
-        Largest weight.
-    first, last : ndarray of shape (m,)
-        The neighbourhood of a query point is ``rows[first:last]``.
-    own : ndarray of shape (m,)
-        Position in ``rows`` of the query point itself, which is left out; -1 if it is not there.
-    order : ndarray of shape (m,)
-        Query points, sorted by neighbourhood.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
-
-    rows: np.ndarray
-    values: np.ndarray
-    weight: np.ndarray
-    weight_unit: float
-    first: np.ndarray
+    rows: np.ndarray  # [r], positions; those of a label are contiguous and keep their order
+    values: np.ndarray  # [r, v]
+    weight: np.ndarray  # [r], relative to the largest, in (0, 1]; empty if all are equal
+    weight_unit: float  # the largest weight
+    first: np.ndarray  # [m]; the neighbourhood of a query point is rows[first:last]
     last: np.ndarray
-    own: np.ndarray
-    order: np.ndarray
+    own: np.ndarray  # [m], position in ``rows`` of the query point, which is left out, or -1
+    order: np.ndarray  # [m], query points sorted by neighbourhood
 
     @property
     def isolated(self) -> np.ndarray:
@@ -173,28 +143,7 @@ def build_neighbourhoods(
     weight: np.ndarray | None,
     leave_one_out: bool,
 ) -> Neighbourhoods:
-    """Validate the inputs of a kernel mean, and sort the rows by label.
-
-    Parameters
-    ----------
-    m, n : int
-        Number of query points and of rows.
-    values, within_at, within, weight, leave_one_out
-        See :func:`~kdgraph.smoothing.local_means`.
-
-    Returns
-    -------
-    Neighbourhoods
-
-    Raises
-    ------
-    DataError
-        If a shape does not fit, a value is not finite, or a weight is negative or not finite.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Validate the inputs of :func:`~kdgraph.smoothing.local_means`, and sort the rows by label."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != n or values.shape[1:] == (0,):
         raise DataError(
@@ -289,26 +238,11 @@ _CHUNK_SIZE = 2**16
 
 @dataclass(frozen=True)
 class Frame:
-    """Origin, scale and precision of the coordinates of rows.
+    """Origin, scale and precision of the coordinates of rows."""
 
-    Attributes
-    ----------
-    origin : ndarray of shape (d,)
-        Point that is subtracted from rows.
-    scale : float
-        Factor of the features, with which all rows are in [-1, 1]. A power of two, so that the
-        product is not rounded.
-    dtype : type
-        float32 or float64.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
-
-    origin: np.ndarray
-    scale: float
-    dtype: type
+    origin: np.ndarray  # [d], subtracted from rows
+    scale: float  # brings all rows into [-1, 1]; a power of two, so that products are not rounded
+    dtype: type  # float32 or float64
 
     @classmethod
     def centred(cls, X: np.ndarray) -> Frame:
@@ -362,27 +296,8 @@ def needs_float64(
 ) -> np.ndarray:
     """Return True where float32 could change a weight by more than MAX_RELATIVE_ERROR, Bool[b, m].
 
-    Parameters
-    ----------
-    frame : Frame
-        Frame of float32.
-    at : ndarray of shape (m, d)
-        Query points.
-    X : ndarray of shape (n, d)
-        Rows.
-    bandwidths : ndarray of shape (b,)
-        Bandwidths γ.
-    kernel : "laplacian" or "gaussian"
-        Kernel.
-
-    Returns
-    -------
-    ndarray of shape (b, m)
-
-    Notes
-    -----
     The weight exp(-rate · S) of a sum S changes by the rate times the error of S, whose bound is
-    :func:`rounding_error`. Original to kdgraph.
+    :func:`rounding_error`.
     """
     error = rounding_error(frame, at, X, kernel)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -393,28 +308,13 @@ def needs_float64(
 def rounding_error(frame: Frame, at: np.ndarray, X: np.ndarray, kernel: Kernel) -> np.ndarray:
     """Return a bound on the error of sums over features in a frame of float32, Float[m].
 
-    Parameters
-    ----------
-    frame : Frame
-        Frame of float32.
-    at : ndarray of shape (m, d)
-        Query points.
-    X : ndarray of shape (n, d)
-        Rows; the bound holds for all of them.
-    kernel : "laplacian" or "gaussian"
-        The sums are of absolute differences, or of squared ones.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The bound, infinite for query points so far away that squares might exceed float32.
+    It is infinite for query points so far away that squares might exceed float32.
 
     Notes
     -----
     Rounding two features, their difference (and its square), and d sums of these in steps of four,
     changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than
-    u (k + 8) (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 consecutive additions. Original to
-    kdgraph.
+    u (k + 8) (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 consecutive additions.
     """
     power = POWERS[kernel]
     norm = _norms(at, frame, power)

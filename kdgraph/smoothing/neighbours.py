@@ -45,21 +45,10 @@ _EXTRA_CANDIDATES = 4
 
 @kernel(error_model="numpy")
 def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the distances of query points to given rows, summed feature by feature.
+    """Return the distances of query points, Float[m, d], to given rows, Float[m, k].
 
-    Parameters
-    ----------
-    at : ndarray of shape (m, d)
-        Query points, Float[m, d].
-    X : ndarray of shape (n, d)
-        Rows, Float[n, d].
-    rows : ndarray of shape (m, k)
-        Positions of the rows for each query point, Int[m, k].
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        Float[m, k]; exactly 0 for equal rows.
+    ``rows``, Int[m, k], are positions in X, Float[n, d]. Distances are summed feature by feature,
+    and exactly 0 for equal rows.
     """
     distance = np.empty(rows.shape)
     for i in range(rows.shape[0]):
@@ -76,24 +65,12 @@ def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class NeighbourSearch:
     """Search for the k nearest of n rows, or those within a radius, by Euclidean distance.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), or sparse matrix
-        Rows, Float[n, d], finite. Sparse rows have length 1, and their inner products are
-        similarities K, as those of the leaves of a forest (:func:`~kdgraph.features.features_of`);
-        the distance is then 1 - K, the geodesic distance of Dey et al.
-    backend : "auto", "window", "tree" or "brute", default="auto"
-        See :data:`Backend`. "auto" takes the window for one feature, the tree for up to 8, and
-        brute force otherwise; with ``eps`` it takes the tree for any number of features.
-    eps : float, default=0.0
-        Each distance is at most (1 + eps) times that of the true neighbour of this rank (Arya et
-        al., Journal of the ACM 45, 1998). 0: exact. Only the tree is approximate.
-
-    Raises
-    ------
-    ValueError
-        If sparse rows are combined with another back-end than brute force, or ``eps`` above 0 with
-        another one than the tree.
+    Rows are Float[n, d], finite. Sparse rows have length 1, and their inner products are
+    similarities K, as those of the leaves of a forest (:func:`~kdgraph.features.features_of`); the
+    distance is then 1 - K, the geodesic distance of Dey et al. The back-end "auto" is the window
+    for one feature, the tree for up to 8, and brute force otherwise. With ``eps`` above 0 it is the
+    tree for any number of features, and each distance is at most (1 + eps) times that of the true
+    neighbour of this rank (Arya et al., Journal of the ACM 45, 1998).
 
     Notes
     -----
@@ -150,28 +127,9 @@ class NeighbourSearch:
         return "window" if d == 1 else "tree"
 
     def nearest(self, at: Any, k: int, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances and positions of the k rows nearest to each query point.
+        """Return the distances of the k nearest rows, Float[m, k], increasing, and their positions.
 
-        Parameters
-        ----------
-        at : ndarray of shape (m, d), or sparse matrix
-            Query points, Float[m, d].
-        k : int
-            Number of neighbours, from 1 to n.
-        exact : bool, default=False
-            Ignore ``eps``, for callers that need all rows within a radius.
-
-        Returns
-        -------
-        distance : ndarray of shape (m, k)
-            Float[m, k], increasing.
-        rows : ndarray of shape (m, k)
-            Int[m, k], positions.
-
-        Raises
-        ------
-        ValueError
-            If k is not from 1 to n.
+        ``exact`` ignores ``eps``, for callers that need all rows within a radius.
         """
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
@@ -312,19 +270,9 @@ def _sort_by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarra
 
 
 def blocks_of(m: int, width: int) -> Iterator[slice]:
-    """Yield consecutive slices of query points with at most :data:`BLOCK_SIZE` numbers.
+    """Yield consecutive slices of m query points of ``width`` numbers each.
 
-    Parameters
-    ----------
-    m : int
-        Number of query points.
-    width : int
-        Numbers of each point.
-
-    Yields
-    ------
-    slice
-        At least one point.
+    A slice has at most :data:`BLOCK_SIZE` numbers, and at least one point.
     """
     step = max(BLOCK_SIZE // max(width, 1), 1)
     for first in range(0, m, step):
@@ -338,28 +286,13 @@ def nearest_of_candidates(
     candidates: Callable[[np.ndarray, int], np.ndarray],
     centre: np.ndarray | float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact nearest rows of an approximate search.
+    """Return distances, Float[m, k], and positions, Int[m, k], of the exact nearest rows.
 
-    Parameters
-    ----------
-    X, at : ndarray of shape (n, d) and (m, d)
-        Rows and query points, Float[n, d] and Float[m, d].
-    k : int
-        Number of neighbours, up to n. Of several rows at one distance, those with the lowest
-        positions are taken.
-    candidates : callable
-        Function of query points, Float[p, d], and a number w up to n, which returns the positions
-        of the w nearest rows up to rounding, Int[p, w], in any order.
-    centre : ndarray of shape (d,), float or None
-        Point that ``candidates`` subtracts before it squares and multiplies; None if it squares
-        differences, as a tree does.
-
-    Returns
-    -------
-    distance : ndarray of shape (m, k)
-        Float[m, k], increasing.
-    rows : ndarray of shape (m, k)
-        Int[m, k], positions.
+    ``candidates`` is an approximate search: a function of query points, Float[p, d], and a number w
+    up to n, which returns the positions of the w nearest rows up to rounding, Int[p, w], in any
+    order. ``centre`` is the point that it subtracts before it squares and multiplies; None if it
+    squares differences, as a tree does. Of several rows at one distance, those with the lowest
+    positions are taken.
     """
     # Candidates come from sums whose order depends on the CPU and on the other queries, and which
     # have half of the digits near 0. So a few more than k are requested, and their distances are
@@ -390,33 +323,10 @@ def nearest_if_certain(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nearest of the candidates, and whether rounding cannot have missed a nearer row.
 
-    Parameters
-    ----------
-    X, at : ndarray of shape (n, d) and (m, d)
-        Rows and query points, Float[n, d] and Float[m, d].
-    k : int
-        Number of neighbours, at most the number of candidates.
-    candidates : ndarray of shape (m, w)
-        Int[m, w], positions of the w nearest rows up to rounding, in any order.
-    centre : ndarray of shape (d,), float or None
-        See :func:`nearest_of_candidates`.
-    rounding : float
-        Bound of the error of two squared distances between rows of lengths a and b from the
-        centre, relative to (2 a + c)² with the distance c.
-
-    Returns
-    -------
-    distance : ndarray of shape (m, k)
-        Float[m, k], increasing.
-    rows : ndarray of shape (m, k)
-        Int[m, k], positions.
-    certain : ndarray of shape (m,)
-        Bool[m], True if the rows are the exact k nearest.
-
-    Notes
-    -----
-    If the last candidate is farther than the k-th by more than the rounding error of both, no other
-    row belongs to the k.
+    The results are those of :func:`nearest_of_candidates` and Bool[m], for candidates Int[m, w].
+    ``rounding`` bounds the error of two squared distances between rows of lengths a and b from the
+    centre, relative to (2 a + c)² with the distance c. If the last candidate is farther than the
+    k-th by more than the rounding error of both, no other row belongs to the k.
     """
     # Sorted by position, so that of equal distances the lowest position comes first.
     positions = np.sort(candidates, axis=1)
@@ -433,20 +343,9 @@ def nearest_if_certain(
 def draw_reference_rows(n: int, max_rows: int | None, random_state: Any) -> Any:
     """Return the positions of at most ``max_rows`` of n rows, which a search compares rows with.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    max_rows : int or None
-        Largest number of positions; None for all rows.
-    random_state : int, Generator, RandomState or None
-        Seed of the draw. A generator is not used, and does not change, if all rows are taken.
-
-    Returns
-    -------
-    ndarray of shape (max_rows,) or slice
-        Int[max_rows], increasing, drawn with equal probability and without replacement; the slice
-        of all rows if there are no more of them.
+    They increase, and are drawn with equal probability and without replacement. If there are no
+    more rows, or ``max_rows`` is None, the result is the slice of all, and a generator does not
+    change.
 
     References
     ----------
@@ -472,19 +371,9 @@ _MIN_SAMPLE_RANK = 4
 
 
 def rank_in_sample(k: int, n: int, n_sampled: int) -> int:
-    """Return the rank, among a sample of rows, that corresponds to rank k among all rows.
+    """Return the rank, among a sample of rows, that corresponds to rank k among all n rows.
 
-    Parameters
-    ----------
-    k, n : int
-        Rank, and number of all rows.
-    n_sampled : int
-        Number of sampled rows.
-
-    Returns
-    -------
-    int
-        k n_sampled / n rounded; at least 4, or k if this is less; at most ``n_sampled``.
+    It is k n_sampled / n rounded; at least 4, or k if this is less; at most ``n_sampled``.
 
     Notes
     -----
@@ -504,21 +393,10 @@ def rank_in_sample(k: int, n: int, n_sampled: int) -> int:
 def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
     """Return the distances to the k nearest rows of an index of scikit-learn, with all digits.
 
-    Parameters
-    ----------
-    index : NearestNeighbors
-        Fitted, with Euclidean distances. Its own distances have half of the digits near 0 where it
-        multiplies matrices.
-    at : ndarray of shape (m, d), sparse matrix or None
-        Query points, Float[m, d]. None: the rows of the index, none of which is its own neighbour.
-        Sparse rows get the distances of scikit-learn.
-    k : int
-        Number of neighbours.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        Float[m, k], increasing.
+    They are Float[m, k] and increase. The index is fitted with Euclidean distances; its own have
+    half of the digits near 0 where it multiplies matrices. ``at``, Float[m, d], are query points;
+    None: the rows of the index, none of which is its own neighbour. Sparse rows get the distances
+    of scikit-learn.
     """
     rows = index._fit_X
     if issparse(rows) or issparse(at):

@@ -272,31 +272,15 @@ def means_of_block(
     total,
     nearest,
 ):
-    """Fill the means around query points, without the query points' own rows.
+    """Fill the means around p query points, without the query points' own rows.
 
-    Parameters
-    ----------
-    at : ndarray of shape (p, d)
-        Query points, in the coordinates of the rows.
-    cells : ndarray of shape (n * d,)
-        Rows in tiles of features × rows, one range after the other.
-    first, last, own : ndarray of shape (p,)
-        Ranges of the rows of each query point, and its own row or -1.
-    squared : bool
-        Distances are sums of squared differences; otherwise of absolute ones.
-    base_rates, n_squarings : ndarray of shape (b,)
-        See :func:`add_weighted_sums`.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of the rows.
-    values : ndarray of shape (v, n)
-        Values of the rows.
-    mean : ndarray of shape (b, p, v)
-        Filled with the means.
-    n_eff, total : ndarray of shape (b, p)
-        Filled with the effective sample sizes, and with the sums of the weights relative to that of
-        the nearest row.
-    nearest : ndarray of shape (p,)
-        Filled with the distance of the nearest row.
+    ``cells`` are the rows in tiles of features × rows, one range after the other; ``first``,
+    ``last`` and ``own``, Int[p], the range of each query point and its own row or -1. ``squared``:
+    distances are sums of squared differences, otherwise of absolute ones. ``base_rates`` and
+    ``n_squarings`` are those of :func:`add_weighted_sums`; ``values`` are [v, n].
+
+    Filled are ``mean`` [b, p, v], ``n_eff`` and ``total`` [b, p], the sum of the weights relative
+    to that of the nearest row, and ``nearest`` [p], the distance of that row.
     """
     # Consecutive query points with the same range of rows, up to QUERIES_PER_TILE, share the pass
     # over the tiles. All sums of a query point are separate, so its results do not depend on which
