@@ -15,7 +15,7 @@ from experiments.common.markdown import number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
 from experiments.common.splits import half_width
-from kdgraph.metrics.regression import coverage, crps, mse_y, smis
+from kdgraph.metrics import coverage, crps, mse_y, smis
 from kdgraph.results.comparison.significance import wilcoxon
 from kdgraph.runner.stages import split
 

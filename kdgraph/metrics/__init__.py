@@ -90,36 +90,42 @@ from kdgraph.metrics.registry import (
     table,
     tabulate,
 )
-from kdgraph.metrics.regression import (
-    coverage,
-    coverage_curve,
-    crps,
-    crps_excess,
+from kdgraph.metrics.regression.local import (
     group_coverage,
-    interval_score,
-    interval_score_excess,
-    kl,
-    kl_hist30_sym,
     local_coverage,
     local_pit,
-    log_score,
-    mean_sd,
-    mean_width,
-    mse_excess,
-    mse_mean,
-    mse_y,
+    worst_cell_gap,
+    worst_group_gap,
+)
+from kdgraph.metrics.regression.pit import (
     pit_cvm,
     pit_frosini,
     pit_histogram,
     pit_ks,
     pit_tests,
+)
+from kdgraph.metrics.regression.scores import (
+    coverage,
+    coverage_curve,
+    crps,
+    interval_score,
+    log_score,
+    mean_sd,
+    mean_width,
+    mse_mean,
+    mse_y,
     quantile_score,
     rmse,
     smis,
-    truth_comparison,
     unbounded_fraction,
-    worst_cell_gap,
-    worst_group_gap,
+)
+from kdgraph.metrics.regression.truth import (
+    crps_excess,
+    interval_score_excess,
+    kl,
+    kl_hist30_sym,
+    mse_excess,
+    truth_comparison,
 )
 from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
 from kdgraph.metrics.set_tests import contamination, holm, power_curve, set_p_values

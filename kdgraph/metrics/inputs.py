@@ -179,13 +179,7 @@ class Input:
 
 
 def check_inputs(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert and check every input among the arguments; options are returned unchanged.
-
-    Raises
-    ------
-    ValueError
-        If an input is invalid. The message names the array, its value and the rule.
-    """
+    """Convert and check every input among the arguments; options are returned unchanged."""
     result = {
         name: INPUTS[name].convert(value) if name in INPUTS else value
         for name, value in arguments.items()

@@ -263,13 +263,7 @@ def mean_over_rows(
 
 
 def check_library(metric: Metric[...]) -> None:
-    """Check that the optional library of a metric is installed.
-
-    Raises
-    ------
-    ConfigError
-        If it is not; the message contains the command that installs it.
-    """
+    """Raise :class:`ConfigError` if the optional library of a metric is not installed."""
     if metric.library and not is_installed(metric.library):
         raise ConfigError(needs_library(metric.__name__, metric.library))
 
@@ -304,15 +298,9 @@ def _register(
     is_table: bool = False,
     library: str | None = None,
 ) -> Metric[P]:
+    attributes = {"label": label, "better": better, "unit": unit, "by_row": by_row}
+    vars(function).update(attributes, stderr=stderr, is_table=is_table, library=library)
     result = cast(Metric[P], function)
-    result.label, result.better, result.unit, result.by_row, result.is_table = (
-        label,
-        better,
-        unit,
-        by_row,
-        is_table,
-    )
-    result.stderr, result.library = stderr, library
     METRICS[result.__name__] = result
     return result
 

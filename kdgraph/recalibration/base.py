@@ -29,8 +29,7 @@ from kdgraph.base.training_rows import skip_row_checks
 from kdgraph.distributions import ConcatenatedDistribution, Distribution, as_distribution
 from kdgraph.features import features_of
 from kdgraph.geometry import partition_kind
-from kdgraph.metrics.regression import distance_to_uniform
-from kdgraph.metrics.regression.pit import MIN_STEP
+from kdgraph.metrics.regression.pit import MIN_STEP, distance_to_uniform
 from kdgraph.parameters import OpenFraction, check_parameters
 
 

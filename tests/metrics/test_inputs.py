@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kdgraph.distributions import Normal
-from kdgraph.metrics import ece, error, hellinger, oce
-from kdgraph.metrics.regression import coverage, crps
+from kdgraph.metrics import coverage, crps, ece, error, hellinger, oce
 
 GOOD = [[0.5, 0.5], [0.25, 0.75]]
 NORMAL = Normal(np.zeros(2), np.ones(2))

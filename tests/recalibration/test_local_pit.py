@@ -19,8 +19,7 @@ from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import mse_mean
-from kdgraph.metrics.regression import coverage
+from kdgraph.metrics import coverage, mse_mean
 from kdgraph.parents import GaussianLinear
 from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import GlobalPit, LocalPit

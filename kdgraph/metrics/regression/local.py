@@ -57,12 +57,6 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
 
     Clusters are sorted by the first feature of their centres. With one or two features, the name of
     a cell contains its centre. There are fewer than ``cells`` if there are fewer distinct rows.
-
-    Examples
-    --------
-    >>> cells = kmeans_cells(np.array([[5.0], [0.25], [0.0], [5.5]]), 2)
-    >>> cells.position.tolist(), cells.names
-    ([1, 0, 0, 1], ('cell 1, x1 0.125', 'cell 2, x1 5.25'))
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
@@ -95,12 +89,6 @@ def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
 
     Every strip along a feature has about the same number of rows; each of two features is cut into
     √cells strips, rounded.
-
-    Examples
-    --------
-    >>> cells = grid_cells(np.arange(4.0)[:, None], 2, [0])
-    >>> cells.position.tolist(), cells.names
-    ([0, 0, 1, 1], ('x1 0 to 1.5', 'x1 1.5 to 3'))
     """
     d = X.shape[1]
     if (

@@ -31,30 +31,9 @@ _VALUES_AT_A_TIME = 1 << 20
 def pit_steps(y: np.ndarray, distribution: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and the upper end of the step of F at each outcome, Float[n] each.
 
-    Both are F(y) if F has no step there.
-
-    Parameters
-    ----------
-    y : Float[n]
-        Outcomes.
-    distribution : Distribution
-        Predicted distributions of the n rows.
-
-    Notes
-    -----
-    A step is a rise of F by more than 1e-9 from the next smaller float to y, as for recalibrators
-    (:func:`~kdgraph.recalibration.base.compute_pits`).
-
-    References
-    ----------
-    Czado, Gneiting and Held, Biometrics 65, 2009, Section 2.2, Eq. 2: P_x and P_{x-1}.
-
-    Examples
-    --------
-    >>> from kdgraph.distributions import WeightedSamples
-    >>> rain = WeightedSamples(np.array([[0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 2.0]]))
-    >>> pit_steps(np.array([0.0, 1.0]), rain)
-    (array([0.  , 0.75]), array([0.75, 0.75]))
+    Both are F(y) if F has no step there. A step is a rise of F by more than 1e-9 from the next
+    smaller float to y, as for recalibrators (:func:`~kdgraph.recalibration.base.compute_pits`).
+    They are P_x and P_{x-1} of Czado, Gneiting and Held, Eq. 2.
     """
     cache = scope_cache("steps of PIT values", IdentityKey(y), IdentityKey(distribution))
     if "steps" not in cache:
@@ -66,21 +45,12 @@ def pit_steps(y: np.ndarray, distribution: Any) -> tuple[np.ndarray, np.ndarray]
 
 
 def values_on_steps(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Return n increasing PIT values, of rows whose PIT values are uniform on steps.
+    """Return n increasing PIT values, of rows whose PIT values are uniform on steps [lower, upper].
 
     They are the quantiles at (i - ½)/n, for i from 1 to n, of the mean of the uniform distributions
-    on the steps. Without steps they are the sorted F(y). A calibrated forecaster thus has values
-    near (i - ½)/n, whatever steps it has.
-
-    Parameters
-    ----------
-    lower, upper : Float[n], Float[n]
-        Ends of the steps (:func:`pit_steps`), in [0, 1].
-
-    References
-    ----------
-    Czado, Gneiting and Held, Biometrics 65, 2009, Section 2.2, Eq. 2 and 3: the mean distribution
-    function. That all statistics take its quantiles is original to kdgraph.
+    on the steps (Czado, Gneiting and Held, Eq. 2 and 3; that all statistics take its quantiles is
+    original to kdgraph). Without steps they are the sorted F(y). A calibrated forecaster thus has
+    values near (i - ½)/n, whatever steps it has.
 
     Examples
     --------
@@ -110,70 +80,28 @@ def values_on_steps(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 
 
 def distance_to_uniform(pits: np.ndarray) -> float:
-    """Return the Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from uniform.
-
-    It is that of SciPy's ``kstest``.
-
-    Examples
-    --------
-    >>> distance_to_uniform(np.array([0.25, 0.75]))
-    0.25
-    """
+    """Return the statistic of SciPy's ``kstest`` of values Float[n] in [0, 1] against uniform."""
     pits, steps = np.sort(pits), np.arange(len(pits) + 1) / len(pits)
     return float(max((steps[1:] - pits).max(), (pits - steps[:-1]).max()))
 
 
 def cramer_von_mises(pits: np.ndarray) -> float:
-    """Return W² = 1/12n + Σ ((i - ½)/n - u_i)² of values Float[n] in [0, 1], sorted.
-
-    It is that of SciPy's ``cramervonmises``.
-
-    Examples
-    --------
-    >>> round(cramer_von_mises(np.array([0.25, 0.75])), 6)
-    0.041667
-    """
+    """Return 1/12n + Σ ((i - ½)/n - u_i)² of values Float[n], as SciPy's ``cramervonmises``."""
     n = len(pits)
     return float(1 / (12 * n) + ((_middles(n) - np.sort(pits)) ** 2).sum())
 
 
 def frosini(pits: np.ndarray) -> float:
-    """Return B = Σ ``|u_i - (i - ½)/n|`` / √n of values Float[n] in [0, 1], sorted (Frosini, 1987).
-
-    Examples
-    --------
-    >>> round(frosini(np.array([0.5, 0.5])), 3)  # (1/4 + 1/4) / √2
-    0.354
-    """
+    """Return Σ ``|u_i - (i - ½)/n|`` / √n of sorted values Float[n] in [0, 1] (Frosini, 1987)."""
     return float(_frosini(pits[None])[0])
 
 
 def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Generator) -> float:
-    """Return the p-value of a Frosini statistic, (1 + k) / (1 + draws).
+    """Return the p-value (1 + k) / (1 + draws) of a Frosini statistic of n values.
 
     k is the number of simulated statistics that are at least as large. A test at level α thus
     rejects a calibrated forecaster in at most α of all cases (Davison and Hinkley, "Bootstrap
     methods and their application", 1997, Section 4.2). Memory does not grow with ``draws``.
-
-    Parameters
-    ----------
-    statistic : float
-        Value of :func:`frosini`.
-    n : int
-        Number of values behind it.
-    draws : int
-        Number of simulated samples.
-    rng : numpy.random.Generator
-        Source of the samples.
-
-    Examples
-    --------
-    >>> from kdgraph.metrics.regression import frosini, simulated_p_value
-    >>> uniform = (np.arange(100) + 0.5) / 100
-    >>> simulated_p_value(frosini(uniform), 100, 999, np.random.default_rng(0))
-    1.0
-    >>> simulated_p_value(frosini(uniform**2), 100, 999, np.random.default_rng(0))
-    0.001
     """
     block_size = max(_VALUES_AT_A_TIME // n, 1)
     n_larger = 0
@@ -349,13 +277,7 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 
 
 def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
-    """Return the columns of :func:`pit_histogram` for PIT values Float[n] (Gneiting et al., 2007).
-
-    Examples
-    --------
-    >>> histogram_of_pits(np.array([0.0, 0.5, 0.6]), 2)["count"].tolist()
-    [2, 1]
-    """
+    """Return the columns of :func:`pit_histogram` for PIT values Float[n]."""
     edges = np.arange(bins + 1) / bins
     position = np.searchsorted(edges + _ROUNDING, pits, side="left") - 1
     count = np.bincount(np.clip(position, 0, bins - 1), minlength=bins)

@@ -249,12 +249,6 @@ def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: flo
     """Return the interval scores of [low, high], Float[n]: width + 2/α·(distance of y to it).
 
     α is 1 - level (Gneiting and Raftery, 2007, Eq. 43).
-
-    Examples
-    --------
-    >>> low, high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
-    >>> interval_scores(np.array([0.0, 3.0]), low, high, 0.5).tolist()
-    [2.0, 10.0]
     """
     outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
     return high - low + 2 / (1 - level) * outside

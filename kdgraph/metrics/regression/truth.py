@@ -87,30 +87,10 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
     distribution function, have the same divergence from the uniform distribution as the true from
     the predicted one, because G is increasing. Here it is that of their masses in B equal bins. It
     requires neither densities nor draws, and it is finite, at most log B. It is never above the
-    divergence itself and approaches it from below as B grows, slowly if predictions are far too
-    narrow. It is 0 for the truth.
-
-    If the predicted distribution is the empirical one of k draws from the truth, the result is
-    (B - 1)/2k on average: 0.0145 for 1,000 draws and 30 bins.
-
-    Parameters
-    ----------
-    distribution, true_distribution : Distribution
-        Predicted and true distributions of the same n rows.
-    bins : int
-        Number of bins B, at least 2.
-
-    References
-    ----------
-    Cover and Thomas, "Elements of information theory", 2006, section 2.8: a coarser partition never
-    increases the divergence.
-
-    Examples
-    --------
-    >>> from kdgraph.distributions import Normal
-    >>> truth, wide = Normal(np.zeros(1), np.ones(1)), Normal(np.zeros(1), np.full(1, 2.0))
-    >>> binned_kl(truth, truth, 30).round(12).tolist(), binned_kl(wide, truth, 30).round(2).tolist()
-    ([0.0], [0.32])
+    divergence itself (Cover and Thomas, "Elements of information theory", 2006, section 2.8) and
+    approaches it from below as B grows, slowly if predictions are far too narrow. It is 0 for the
+    truth. If the predicted distribution is the empirical one of k draws from the truth, the result
+    is (B - 1)/2k on average: 0.0145 for 1,000 draws and 30 bins.
     """
     edges = distribution.ppf(np.arange(1, bins) / bins)
     below = true_distribution.cdf(edges)

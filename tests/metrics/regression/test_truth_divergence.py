@@ -12,7 +12,7 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Normal, Recalibrated, ScipyFamily, WeightedEcdf
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import kl, kl_hist30_sym, score
-from kdgraph.metrics.regression import binned_kl
+from kdgraph.metrics.regression.truth import binned_kl
 
 NORMAL = Normal(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
 SHIFTED_NORMAL = Normal(np.array([0.5, -1.0]), np.array([1.5, 1.0]))
