@@ -5,7 +5,7 @@ Original to kdgraph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,51 +67,44 @@ class ConcatenatedDistribution(Distribution):
         rows = keep_row_axis(index)
         return ConcatenatedDistribution(self.parts, self.part[rows], self.position[rows])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:
-        return self._by_part(lambda part, values: part.cdf(values), y)
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+        return self._by_part("cdf", y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:
-        return self._by_part(lambda part, levels: part.ppf(levels), q, by_row=np.ndim(q) == 2)
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        return self._by_part("ppf", q, by_row=np.ndim(q) == 2)
 
-    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
-        return self._by_part(lambda part, values: part.extended_cdf(values), y)
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        return self._by_part("extended_cdf", y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
-        return self._by_part(
-            lambda part, values: part.extended_ppf(values), levels, by_row=np.ndim(levels) == 2
-        )
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self._by_part("extended_ppf", levels, by_row=np.ndim(levels) == 2)
 
-    def fallback_levels(self) -> tuple[float, float]:
+    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
         return self.parts[0].fallback_levels()
 
-    def score_scale(self) -> ScoreScale:
+    def score_scale(self) -> ScoreScale:  # noqa: D102
         return self.parts[0].score_scale()
 
-    def mean(self) -> np.ndarray:
-        return self._by_part(lambda part, _: part.mean(), None)
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return self._by_part("mean")
 
-    def var(self) -> np.ndarray:
-        return self._by_part(lambda part, _: part.var(), None)
+    def var(self) -> np.ndarray:  # noqa: D102
+        return self._by_part("var")
 
-    def crps(self, y: np.ndarray) -> np.ndarray:
-        return self._by_part(lambda part, values: part.crps(values), y)
+    def crps(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self._by_part("crps", y)
 
-    def _by_part(
-        self,
-        function: Callable[[Distribution, Any], np.ndarray],
-        argument: Any,
-        *,
-        by_row: bool = True,
-    ) -> np.ndarray:
-        """Return a function of each part and of the rows of an argument that belong to it."""
-        is_array = by_row and argument is not None and np.ndim(argument) > 0
+    def _by_part(self, method: str, *arguments: Any, by_row: bool = True) -> np.ndarray:
+        """Return a method of each part, of those rows of its argument that belong to the part."""
         result: Any = None
         for f, distribution in enumerate(self.parts):
             rows = np.flatnonzero(self.part == f)
             if not len(rows):
                 continue
-            own = np.asarray(argument)[rows] if is_array else argument
-            values = function(distribution[self.position[rows]], own)
+            own = [
+                np.asarray(each)[rows] if by_row and np.ndim(each) else each for each in arguments
+            ]
+            values = getattr(distribution[self.position[rows]], method)(*own)
             if result is None:
                 result = np.empty((len(self), *values.shape[1:]))
             result[rows] = values

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,13 +167,7 @@ class ConformalIntervals(CorrectedIntervals):
 
     def __getitem__(self, index: Any) -> ConformalIntervals:
         index = keep_row_axis(index)
-        return ConformalIntervals(
-            self.base[index],
-            self.held_out,
-            self.y_held_out,
-            self.cells[index],
-            self.held_out_cells,
-        )
+        return replace(self, base=self.base[index], cells=self.cells[index])
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
         """Return Float[n]; infinite in a cell that no held-out row belongs to."""
@@ -262,15 +256,8 @@ class LocalisedIntervals(CorrectedIntervals):
 
     def __getitem__(self, index: Any) -> LocalisedIntervals:
         index = keep_row_axis(index)
-        return LocalisedIntervals(
-            self.base[index],
-            self.held_out,
-            self.y_held_out,
-            self.neighbours[index],
-            self.weights[index],
-            self.held_out_neighbours,
-            self.held_out_weights,
-        )
+        neighbours, weights = self.neighbours[index], self.weights[index]
+        return replace(self, base=self.base[index], neighbours=neighbours, weights=weights)
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
         """Return Float[n]; infinite where every score is accepted."""

@@ -369,7 +369,6 @@ class ScipyFamily(Distribution):
         return apply_by_row(evaluate, len(self), y, *self.parameters.values())
 
     def _family(self) -> Any:
-        """Return the family of scipy.stats."""
         from scipy import stats
 
         return getattr(stats, self.family)

@@ -250,7 +250,6 @@ class QuantileGrid(Distribution):
         return tails[0], tails[1]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        """Return F of Float[n, j]."""
         tails = self._tail_lengths()
         below, above = self._excess(y, tails)
         # An upper tail without length has its mass at the last quantile itself.
@@ -268,7 +267,6 @@ class QuantileGrid(Distribution):
         return np.where(below > 0, lower_tail, np.where(above > 0, upper_tail, inside))
 
     def _extended_levels(self, y: np.ndarray) -> np.ndarray:
-        """Return extended levels of Float[n, j]."""
         tails = self._extended_tail_lengths()
         below, above = self._excess(y, tails)
         # A tail has no length here only if all quantiles of the row are equal.
@@ -281,7 +279,6 @@ class QuantileGrid(Distribution):
         return np.where((levels == 1) & (above > 0), 1 + above - np.log(1 - self.grid[-1]), levels)
 
     def _pdf(self, y: np.ndarray) -> np.ndarray:
-        """Return the density of Float[n, j]."""
         q0, q1, v0, v1 = self._brackets(y)
         tails = self._tail_lengths()
         below, above = self._excess(y, tails)

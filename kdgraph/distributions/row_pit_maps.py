@@ -84,7 +84,6 @@ class RowEcdf(PitMap):
         return replace(self, **fields)
 
     def _keys(self) -> np.ndarray:
-        """Return the keys [n, k]."""
         return getattr(self, self._key_field)
 
     @abstractmethod
@@ -292,7 +291,6 @@ def _to_sortable_bits(values: np.ndarray) -> np.ndarray:
 
 
 def _from_sortable_bits(bits: np.ndarray) -> np.ndarray:
-    """Return the inverse of :func:`_to_sortable_bits`."""
     mask = np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
     return (bits ^ mask).view(np.float32)
 

@@ -208,7 +208,6 @@ class WeightedSamples(Distribution):
         return score
 
     def _extended_levels(self, values: np.ndarray) -> np.ndarray:
-        """Return extended levels of Float[n, j]."""
         low, high, unit = self.x[:, :1], self.x[:, -1:], self._unit()
         inside = _interpolate_rows(self.x, self._step_middles(), values)
         # The unit is 0 where all values of a row are equal: levels beyond them become ±∞.

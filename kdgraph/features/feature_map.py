@@ -107,7 +107,6 @@ def features_of(
 
 
 def _default_source(parent: Any) -> FeatureSource:
-    """Return the source that suits the parent."""
     scores = _precomputed_scores(parent)
     if scores is not None and scores.layer_widths:
         return "layer"
@@ -139,7 +138,6 @@ def _innermost_estimator(parent: Any) -> Any:
 
 
 def _precomputed_scores(parent: Any) -> PrecomputedScores | None:
-    """Return the precomputed scores if the parent consists of them, otherwise None."""
     inner = _innermost_estimator(parent)
     return inner if isinstance(inner, PrecomputedScores) else None
 
@@ -324,7 +322,6 @@ class FeatureMap(BaseEstimator):
         return spread if spread > _MIN_RELATIVE_SPREAD * abs(features).max() else 1.0
 
     def _apply_reduction(self, features: Any) -> Any:
-        """Return the reduced features before scaling."""
         if self.reduction_ is None:
             return features
         return np.asarray(self.reduction_.transform(features), dtype=np.float64)

@@ -97,7 +97,6 @@ class TsneEmbedding:
         )
 
     def _fit_embedding(self, features: np.ndarray) -> np.ndarray:
-        """Return the embedding of dense features, Float[n, m]."""
         from sklearn.manifold import TSNE
 
         n, max_perplexity = len(features), (len(features) - 1) / 3
@@ -118,7 +117,6 @@ class TsneEmbedding:
             return model.fit_transform(features)
 
     def _embed_new(self, features: Any, new_rows: np.ndarray) -> np.ndarray:
-        """Raise ValueError, since new rows cannot be embedded."""
         first, n_more = new_rows[0], len(new_rows) - 1
         new = f"row {first} and {n_more} more are" if n_more else f"row {first} is"
         raise ValueError(
@@ -140,7 +138,6 @@ class UmapEmbedding(TsneEmbedding):
         return self.umap_.fit_transform(features)
 
     def _embed_new(self, features: Any, new_rows: np.ndarray) -> np.ndarray:
-        """Return the embedding of new rows, Float[k, m]."""
         return np.concatenate(
             [self.umap_.transform(self._preprocess(features[i : i + 1])) for i in new_rows]
         )
@@ -172,7 +169,6 @@ def make_reduction(
 
 
 def _make_umap(dimensions: int, random_state: Any) -> UmapEmbedding:
-    """Return an unfitted UMAP embedding, if umap-learn is installed."""
     if not is_installed("umap"):
         raise ParameterError(needs_library("reduce=umap", "umap"))
     return UmapEmbedding(dimensions, random_state)

@@ -164,8 +164,6 @@ def by_group(
 
 @dataclass(frozen=True)
 class _BinnedGroup:
-    """Group with its bins of confidence."""
-
     name: str
     rows: int
     error: float  # mean over the rows, as the confidence; NaN if there are none

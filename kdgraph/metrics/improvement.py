@@ -99,7 +99,6 @@ def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
 
 
 def _pairs(parent: np.ndarray, method: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both arrays broadcast against each other, after a check that none is negative."""
     p, m = np.broadcast_arrays(
         np.asarray(parent, dtype=np.float64), np.asarray(method, dtype=np.float64)
     )

@@ -158,24 +158,12 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Input:
-    """Input that a metric may require.
+    """Input that a metric may require."""
 
-    Attributes
-    ----------
-    description : str
-        Description in error messages.
-    remedy : str
-        Advice to users if it is missing.
-    convert : callable
-        Function that converts a value and checks it.
-    by_row : bool, default=True
-        True if there is one entry for each row.
-    """
-
-    description: str
-    remedy: str
-    convert: Callable[[Any], Any]
-    by_row: bool = True
+    description: str  # in error messages
+    remedy: str  # advice to users if it is missing
+    convert: Callable[[Any], Any]  # converts a value and checks it
+    by_row: bool = True  # there is one entry for each row
 
 
 def check_inputs(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,7 +256,6 @@ def _numbers(name: str, *, finite: bool = True) -> Callable[[Any], np.ndarray]:
 
 
 def _features(value: Any) -> np.ndarray:
-    """Return features with at least two dimensions."""
     array = np.asarray(value)
     if array.ndim < 2:
         raise ValueError(
@@ -278,12 +265,10 @@ def _features(value: Any) -> np.ndarray:
 
 
 def _groups(value: Any) -> Groups:
-    """Return groups, or integers, texts or booleans converted to them."""
     return value if isinstance(value, Groups) else Groups.from_values(value)
 
 
 def _positive(value: Any) -> float:
-    """Return a finite number above 0."""
     number = float(value)
     if not np.isfinite(number) or number <= 0:
         raise ValueError(f"mean_abs_y must be a finite number above 0, got {value!r}")
@@ -291,7 +276,6 @@ def _positive(value: Any) -> float:
 
 
 def _prediction_set(value: Any) -> np.ndarray:
-    """Return sets of classes as Bool[n, K]."""
     array = np.asarray(value)
     if array.ndim != 2 or array.size == 0 or array.dtype != bool:
         actual = f"{array.dtype} of shape {array.shape}"
@@ -417,7 +401,6 @@ def _check_consistency(inputs: dict[str, Any], output: str) -> None:
 
 
 def _same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...], base: str) -> None:
-    """Raise ValueError unless an input has the shape that the input ``base`` requires."""
     if shape != expected:
         raise ValueError(f"{name} must have shape {expected} to fit {base}, got {shape}")
 

@@ -24,7 +24,6 @@ _SIZES = (1, 3, 10, 100)
 
 
 def _covered(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
-    """Return Bool[n], True where the set contains the label."""
     return prediction_set[np.arange(len(y)), y]
 
 

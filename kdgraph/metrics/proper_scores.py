@@ -185,7 +185,6 @@ def brier_top(y: np.ndarray, top_label: Top) -> np.ndarray:
 
 
 def _check_clip(clip: float) -> None:
-    """Raise :class:`ParameterError` unless ``clip`` is in (0, 0.5)."""
     if not 0 < clip < 0.5:
         raise ParameterError(f"clip must be in (0, 0.5), got {clip!r}")
 

@@ -469,7 +469,6 @@ def tabulate(
 def _prepared(
     name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None, source: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the metric and its arguments, after a check of both."""
     available = {key: value for key, value in inputs.items() if value is not None}
     if "proba" in available:
         available.setdefault("top_label", available["proba"])
@@ -581,7 +580,6 @@ def check_metric(
 
 
 def _find(name: str) -> Any:
-    """Return the metric of this name."""
     if name not in METRICS:
         raise ConfigError(f"no metric named {_unknown(name, METRICS)}")
     return METRICS[name]

@@ -349,7 +349,6 @@ _STATISTICS = {"mean": _mean, "max": _max, "ks": _ks}
 
 
 def _check(sets: np.ndarray, reference: np.ndarray, statistic: str, n_permutations: int) -> None:
-    """Raise :class:`ParameterError` for options or scores that are invalid."""
     check_value("statistic", statistic, Statistic)
     check_value("n_permutations", n_permutations, Count)
     for name, scores, dimensions in (("sets", sets, 2), ("reference", reference, 1)):

@@ -111,7 +111,6 @@ class NearestMean:
         return nearest_of_candidates(self._means, scaled, k, self._candidates, 0.0)[1]
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows in units of distance."""
         with np.errstate(over="ignore"):
             return clip_coordinates(X / self.scale)
 

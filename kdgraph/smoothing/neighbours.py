@@ -156,7 +156,6 @@ class NeighbourSearch:
         )
 
     def _search_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the result of :meth:`nearest` for one block of query points."""
         if self.backend == "tree" and eps > 0:
             distance, rows = self.tree.query(at, k, eps=eps)
             return np.reshape(distance, (-1, k)), np.reshape(rows, (-1, k))
@@ -171,7 +170,6 @@ class NeighbourSearch:
         return nearest_of_candidates(self.X, at, k, self._candidates, self.mean)
 
     def _search_sparse(self, at: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the result for sparse rows, from all distances."""
         distance = self._all_distances(at)
         last = np.partition(distance, k - 1, axis=1)[:, k - 1 : k]
         # Rows nearer than the k-th distance are taken, and so many of the rows at this distance, in
@@ -183,7 +181,6 @@ class NeighbourSearch:
         return _sort_by_distance(np.take_along_axis(distance, rows, axis=1), rows)
 
     def _search_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the result of the tree, Float[p, k] and Int[p, k]."""
         # A tree sums each distance separately, so its distances do not depend on the other query
         # points. Only among equal distances do the order, and the choice of the k rows, depend on
         # how the tree was built; only these points are searched again. To recompute all distances

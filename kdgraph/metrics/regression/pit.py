@@ -112,7 +112,6 @@ def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Gener
 
 
 def _frosini(samples: np.ndarray) -> np.ndarray:
-    """Return the Frosini statistics of samples Float[m, n], Float[m]."""
     n = samples.shape[1]
     return np.abs(np.sort(samples, axis=1) - _middles(n)).sum(axis=1) / np.sqrt(n)
 

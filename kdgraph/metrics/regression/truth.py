@@ -74,7 +74,6 @@ def kl(
 
 
 def _row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of n rows that bound the memory."""
     yield from (slice(first, first + _ROWS_AT_A_TIME) for first in range(0, n, _ROWS_AT_A_TIME))
 
 
