@@ -1,6 +1,8 @@
 """Docstrings that are completed at import."""
 
+import ast
 import inspect
+import re
 from dataclasses import fields, is_dataclass
 
 import pytest
@@ -13,7 +15,7 @@ import kdgraph.detection
 import kdgraph.recalibration
 from kdgraph.base.validation import MetaEstimator
 from kdgraph.docstrings import add_descriptions, described_names
-from kdgraph.metrics import METRICS
+from kdgraph.metrics import METRICS, options_of
 
 PACKAGES = (
     kdgraph.calibration,
@@ -84,3 +86,12 @@ def test_help_describes_every_parameter_of_an_estimator(estimator):
 def test_help_describes_every_input_of_a_metric(name):
     described = described_names(inspect.getdoc(METRICS[name]))
     assert set(inspect.signature(METRICS[name]).parameters) <= set(described)
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_described_defaults_of_a_metric_are_its_defaults(name):
+    """A description that another metric shares has the default of that one."""
+    described = described_names(inspect.getdoc(METRICS[name]))
+    for option, default in options_of(name).items():
+        if stated := re.search(r", default=(.*)$", described[option].split("\n")[0]):
+            assert ast.literal_eval(stated[1]) == default

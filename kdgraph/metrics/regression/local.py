@@ -217,6 +217,8 @@ def local_pit(
     ----------
     bins : int, default=10
         Number of bins of [0, 1], as for :func:`pit_histogram`.
+    cells : int, default=6
+        Approximate number of cells.
 
     Returns
     -------
