@@ -189,17 +189,9 @@ class RankedEcdf(RowEcdf):
         cls, table: np.ndarray, rank: np.ndarray, rows: np.ndarray, weights: np.ndarray
     ) -> RankedEcdf:
         """Return the same from the result of :func:`rank_pits`, for many blocks of rows."""
-        # Rank and weight are packed into one 64-bit integer and sorted together. This takes half
-        # the time of an argsort, and equal PIT values have one order, that of their weights, so
-        # that sums do not depend on the order of the neighbours. Values without weight get a rank
-        # beyond the table, so that they come last.
-        weights = np.ascontiguousarray(weights, dtype=np.float32)
-        packed = np.where(weights > 0, rank[rows], len(table)).astype(np.uint64)
-        packed <<= _KEY_SHIFT
-        packed |= weights.view(np.uint32)
-        packed.sort(axis=1)
-        ranks = np.minimum(packed >> _KEY_SHIFT, len(table) - 1).astype(rank.dtype)
-        return cls((packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32), table, ranks)
+        # Values without weight get a rank beyond the table, so that they come last.
+        ranks, weights = _sort_with_weights(rank[rows], weights, len(table))
+        return cls(weights, table, np.minimum(ranks, len(table) - 1).astype(rank.dtype))
 
     def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:
         return replace(self, table=function(self.table))
@@ -253,20 +245,12 @@ class ScoredEcdf(RowEcdf):
         scale : ScoreScale, default=None
             Scale of the scores; None: :class:`StandardisedScores`.
         """
-        # As in RankedEcdf.from_ranks, score and weight are sorted as one integer, which takes an
-        # eighth of the time of an argsort. Scores without weight come last; they then repeat the
-        # last score that has weight, so that each row increases.
-        scores, weights = (
-            np.ascontiguousarray(values, dtype=np.float32) for values in (scores, weights)
-        )
-        packed = np.where(weights > 0, _to_sortable_bits(scores), np.uint32(0xFFFFFFFF))
-        packed = packed.astype(np.uint64)
-        packed <<= _KEY_SHIFT
-        packed |= weights.view(np.uint32)
-        packed.sort(axis=1)
-        weights = (packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32)
+        # Scores without weight come last; they then repeat the last score that has weight, so that
+        # each row increases.
+        bits = _to_sortable_bits(np.ascontiguousarray(scores, dtype=np.float32))
+        keys, weights = _sort_with_weights(bits, weights, 0xFFFFFFFF)
         last = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
-        bits = (packed >> _KEY_SHIFT).astype(np.uint32)
+        bits = keys.astype(np.uint32)
         bits = np.minimum(bits, np.take_along_axis(bits, last, axis=1))
         return cls(weights, _from_sortable_bits(bits), scale or StandardisedScores())
 
@@ -280,6 +264,26 @@ class ScoredEcdf(RowEcdf):
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
         levels = self.scale.to_levels(keys.astype(np.float64))
         return levels if self.function is None else self.function(levels)
+
+
+def _sort_with_weights(
+    keys: np.ndarray, weights: np.ndarray, last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return keys, UInt[n, k], sorted along each row with their weights, Float32[n, k].
+
+    The key of what has no weight becomes ``last``.
+    """
+    # Key and weight are packed into one 64-bit integer and sorted together. This takes half of the
+    # time of an argsort for ranks and an eighth for scores, and equal PIT values have one order,
+    # that of their weights, so that sums do not depend on the order of the neighbours.
+    weights = np.ascontiguousarray(weights, dtype=np.float32)
+    packed = np.where(weights > 0, keys, keys.dtype.type(last)).astype(np.uint64)
+    packed <<= _KEY_SHIFT
+    packed |= weights.view(np.uint32)
+    packed.sort(axis=1)
+    weights = (packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32)
+    packed >>= _KEY_SHIFT
+    return packed, weights
 
 
 def _to_sortable_bits(values: np.ndarray) -> np.ndarray:
