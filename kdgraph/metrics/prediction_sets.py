@@ -261,7 +261,7 @@ def worst_group_set_coverage(
     return _worst(_covered(y, prediction_set), groups.rows(), min_count)[0]
 
 
-def _by_part(
+def tabulate_sets(
     name: str,
     y: np.ndarray,
     prediction_set: np.ndarray,
@@ -310,7 +310,7 @@ def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.nda
     >>> [columns[name].tolist() for name in ("class", "rows", "coverage", "set_size")]
     [[0, 1], [1, 2], [1.0, 1.0], [1.0, 2.0]]
     """
-    columns = _by_part("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
+    columns = tabulate_sets("class", y, prediction_set, _class_parts(y, prediction_set.shape[1]))
     return columns | {"class": columns["class"].astype(int)}
 
 
@@ -331,7 +331,7 @@ def sets_by_group(
     >>> [columns[name].tolist() for name in ("group", "coverage")]
     [['a', 'b'], [1.0, 0.0]]
     """
-    return _by_part("group", y, prediction_set, groups.rows())
+    return tabulate_sets("group", y, prediction_set, groups.rows())
 
 
 @table("sets by size")
@@ -352,7 +352,7 @@ def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndar
     """
     sizes = prediction_set.sum(axis=1)
     parts = [(str(size), np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist()]
-    columns = _by_part("size", y, prediction_set, parts)
+    columns = tabulate_sets("size", y, prediction_set, parts)
     return {name: columns[name] for name in ("rows", "coverage", "low", "high")} | {
         "size": columns["size"].astype(int)
     }
