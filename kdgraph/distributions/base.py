@@ -219,10 +219,10 @@ class StandardisedScores(ScoreScale):
     Levels beyond 0 and 1 are standardised values themselves.
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         return standardised_values(normal_ppf, levels)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         return standardised_levels(normal_cdf, scores)
 
 
@@ -238,7 +238,7 @@ class LogTailScores(ScoreScale):
     [0.0, 9.67]
     """
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri_exp
 
         beyond, below = levels > 1, levels < 0
@@ -247,7 +247,7 @@ class LogTailScores(ScoreScale):
         low_side = np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)
         return np.clip(np.where(beyond, above, low_side), -_MAX_SCORE, _MAX_SCORE)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         from scipy.special import log_ndtr
 
         scores = np.clip(scores, -_MAX_SCORE, _MAX_SCORE)
@@ -275,12 +275,12 @@ class SampleScores(ScoreScale):
         """Return the scale of m equal steps: the last value has the level 1 - 1/2m."""
         return cls(float(normal_ppf(np.array(1 - 0.5 / m))))
 
-    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
         inside = np.clip(levels, 0.0, 1.0)
         scores = np.clip(normal_ppf(inside), -self.last_score, self.last_score)
         return scores + (levels - inside)
 
-    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
         inside = np.clip(scores, -self.last_score, self.last_score)
         beyond = scores - inside
         return np.where(beyond == 0, normal_cdf(inside), beyond + (beyond > 0))

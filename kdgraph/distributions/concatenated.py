@@ -67,31 +67,31 @@ class ConcatenatedDistribution(Distribution):
         rows = keep_row_axis(index)
         return ConcatenatedDistribution(self.parts, self.part[rows], self.position[rows])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self._by_part("cdf", y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         return self._by_part("ppf", q, by_row=np.ndim(q) == 2)
 
-    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
         return self._by_part("extended_cdf", y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         return self._by_part("extended_ppf", levels, by_row=np.ndim(levels) == 2)
 
-    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
+    def fallback_levels(self) -> tuple[float, float]:
         return self.parts[0].fallback_levels()
 
-    def score_scale(self) -> ScoreScale:  # noqa: D102
+    def score_scale(self) -> ScoreScale:
         return self.parts[0].score_scale()
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return self._by_part("mean")
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return self._by_part("var")
 
-    def crps(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def crps(self, y: np.ndarray) -> np.ndarray:
         return self._by_part("crps", y)
 
     def _by_part(self, method: str, *arguments: Any, by_row: bool = True) -> np.ndarray:

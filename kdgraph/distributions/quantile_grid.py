@@ -95,14 +95,14 @@ class QuantileGrid(Distribution):
     def __getitem__(self, index: Any) -> QuantileGrid:
         return QuantileGrid(self.grid, self.values[keep_row_axis(index)])
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         return apply_to_matrix(self._cdf, len(self), y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
         """Return the density at values as of :meth:`cdf`, infinite where quantiles are equal."""
         return apply_to_matrix(self._pdf, len(self), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         # All levels are evaluated in each of the three pieces (lower tail, grid, upper tail), and
         # the piece that a level belongs to is selected at the end.
         q = check_levels(q)
@@ -138,7 +138,7 @@ class QuantileGrid(Distribution):
         """
         return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         levels = levels_by_row(levels, len(self))
         first, last, (low, high) = self.grid[0], self.grid[-1], self._extended_tail_lengths()
         inside = self.ppf(np.clip(levels, first, last))
@@ -164,13 +164,13 @@ class QuantileGrid(Distribution):
         """Return the levels one mean excess below the first quantile and above the last."""
         return self.grid[0] / np.e, 1 - (1 - self.grid[-1]) / np.e
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         low, high = (tail[:, 0] for tail in self._tail_lengths())
         first, above = self.grid[0], 1 - self.grid[-1]
         inside = ((self.values[:, 1:] + self.values[:, :-1]) / 2 * np.diff(self.grid)).sum(axis=1)
         return first * (self.values[:, 0] - low) + inside + above * (self.values[:, -1] + high)
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         # Second moments about the mean, piece by piece: uniform between quantiles, and an
         # exponential distribution of mean t at each end, whose second moment is 2t².
         low, high = (tail[:, 0] for tail in self._tail_lengths())

@@ -155,13 +155,13 @@ class WeightedSamples(Distribution):
         subset.x, subset.weights = self.x[keep_row_axis(index)], self.weights[keep_row_axis(index)]
         return subset
 
-    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:
         def step_heights(values: np.ndarray) -> np.ndarray:
             return cumulative_weight(self.weights, count_in_rows(self.x, values, equal=True))
 
         return apply_to_matrix(step_heights, len(self), y)
 
-    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:
         q = check_levels(q)
         levels = levels_by_row(q, len(self))
         steps = first_step_reaching(self.weights, levels)
@@ -176,7 +176,7 @@ class WeightedSamples(Distribution):
         """
         return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
         levels = levels_by_row(levels, len(self))
         unit = self._unit()
         inside = _interpolate_rows(self._step_middles(), self.x, levels)
@@ -191,13 +191,13 @@ class WeightedSamples(Distribution):
             np.where(levels > 1, self.x[:, -1:] + unit * above, inside),
         )
 
-    def score_scale(self) -> SampleScores:  # noqa: D102 - as in the base
+    def score_scale(self) -> SampleScores:
         return SampleScores.from_size(self.x.shape[1])
 
-    def mean(self) -> np.ndarray:  # noqa: D102
+    def mean(self) -> np.ndarray:
         return mean_of_samples(self.x, self.weights)
 
-    def var(self) -> np.ndarray:  # noqa: D102
+    def var(self) -> np.ndarray:
         return var_of_samples(self.x, self.weights)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
