@@ -54,11 +54,8 @@ def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str
         if (waited or not config.force) and (record := folder.record()):
             return record
         prepared = prepared or _prepare(config, folder, reporter)
-        try:
+        with folder.noting_failure():
             record = _run_stages(config, prepared, folder, reporter)
-        except Exception as error:  # any: each is written to error.txt, and raised
-            folder.fail(error)
-            raise
         folder.finish(record)
     return record
 
@@ -79,18 +76,12 @@ def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> S
     from kdgraph.runner.store import run_stage
 
     reporter.stage("split")
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            trains = uses_training_rows(config)
-            result = run_stage(
-                lambda: split(config.dataset, config.seed, config.division, trains=trains)
-            )
-            check_stages(config, result.value)
-    except KdgError:
-        raise
-    except Exception as error:  # any: such as one of a user's own data set
-        folder.fail(error)
-        raise
+    with folder.noting_failure(refusal=KdgError), threadpool_limits(1, user_api="blas"):
+        trains = uses_training_rows(config)
+        result = run_stage(
+            lambda: split(config.dataset, config.seed, config.division, trains=trains)
+        )
+        check_stages(config, result.value)
     return result
 
 
@@ -98,7 +89,8 @@ def attempt(config: RunConfig, reporter: ProgressReporter) -> Exception | None:
     """Do one run of many, and return its failure: it must not stop the others."""
     try:
         run(config, reporter)
-    except Exception as error:  # noqa: BLE001 - any: it is returned, and reported with its traceback
+    # Any, as a part of the user's own may raise: the caller reports it, and does the other runs.
+    except Exception as error:  # noqa: BLE001
         return error
     return None
 

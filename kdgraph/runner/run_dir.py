@@ -245,6 +245,16 @@ class RunDir:
             text = f"{one_line(error)}\n\n{''.join(traceback.format_exception(error))}"
             write_atomically(self.path / FAILURE, text.encode())
 
+    @contextmanager
+    def noting_failure(self, refusal: type[Exception] | None = None) -> Iterator[None]:
+        """Write an error of the block to ``error.txt``, unless it is a refusal, and raise it."""
+        try:
+            yield
+        except Exception as error:  # any: the file has its traceback, and the caller the error
+            if refusal is None or not isinstance(error, refusal):
+                self.fail(error)
+            raise
+
     def save_models(
         self, fitted: StageResult, calibrated: StageResult, schema: Mapping[str, Any]
     ) -> list[str]:
