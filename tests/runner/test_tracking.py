@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.runner.tracking import LOGGED, flat_config, flat_metrics, log_runs
+from kdgraph.runner.tracking import LOGGED, dotted, flat_metrics, log_runs
 
 TINY = ("dataset=iris", "parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "n_jobs=1")
 SWEEP = ("-m", *TINY, "method=isotonic", "seed=0,1", "figures=top_label", "figures.formats=[svg]")
@@ -63,7 +63,7 @@ def test_names_of_metrics_are_distinct(kdg, tmp_path):
     errors = [row["stderr"] for row in record["metrics"] if row["stderr"] is not None]
     assert len(numbers) == len(values) + len(errors) + len(record["seconds"])
     assert {"parent/test/ece", "calibrated/ood/sphere/radius=2/mmc"} <= set(numbers)
-    assert flat_config(record)["parent.n_estimators"] == 5
+    assert dotted(record["config"])["parent.n_estimators"] == 5
 
 
 def test_mlflow_has_the_numbers_of_the_record_and_each_run_once(kdg, tmp_path):
@@ -149,13 +149,13 @@ def test_a_changed_record_is_logged_again(kdg, tmp_path, monkeypatch):
 
     def tracker(folder):
         assert folder == out.resolve()
-        return "place", lambda run_dir, record, checksum: logged.append(record["run_id"])
+        return "place", lambda entry: logged.append(entry.tags["run_id"])
 
     monkeypatch.setattr("kdgraph.runner.tracking._TRACKERS", {"mlflow": tracker})
     runs = list(zip(run_dirs(out), records_of(out), strict=True))
     assert log_runs("mlflow", runs) == ("place", 2) and log_runs("mlflow", runs) == ("place", 0)
     (runs[0][0] / "result.json").write_bytes(b"{}")
-    (runs[1][0] / LOGGED).write_text("damaged")
+    (runs[1][0] / LOGGED).write_bytes(b"damaged \xff")
     assert log_runs("mlflow", runs) == ("place", 2) and len(logged) == 4
 
 
