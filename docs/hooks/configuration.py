@@ -109,9 +109,9 @@ def overview(catalogue: Catalogue) -> str:
         "",
         "## Launchers of sweeps {#launchers}",
         "",
-        "`hydra/launcher=…` names where the runs of a sweep are done: `joblib`, the default, in"
-        " processes of this machine (`hydra.launcher.n_jobs` of them); `basic`, one after the"
-        " other; `submitit_slurm` and `submitit_local`, as jobs of SLURM; and those below."
+        "`hydra/launcher=…` names where the runs of a sweep are done: `processes` is the default;"
+        " `basic` does one after the other; `submitit_slurm` and `submitit_local` are jobs of"
+        " SLURM; and those below."
         " [Clusters](../cluster.md) has examples.",
         "",
     ]

@@ -70,7 +70,7 @@ HOW_TO_RUN = frozenset(
 )
 """Keys of a config that decide how and where it is run, and none of its numbers."""
 _NODES_OF_HYDRA = {
-    "hydra": "hydra/launcher=joblib",
+    "hydra": "hydra/launcher=processes",
     "hydra.launcher": "hydra.launcher.n_jobs=2",
     "hydra.sweeper": "seed=0,1 with -m",
 }

@@ -81,7 +81,7 @@ def launch(
     before = {job.run_dir: RunDir(job.run_dir).versions for job in todo}
     failures: Mapping[Path, Exception | str] = {}
     if todo and (planned.is_remote or (planned.parallel and len(todo) > 1)):
-        from kdgraph.runner.launchers.parallel import run_in_parallel
+        from kdgraph.runner.launchers.launcher import run_in_parallel
 
         counter = SweepCounter([job.run_dir for job in todo], n_done)
         with counting(counter, reporter.sweep_status):

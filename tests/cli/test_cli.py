@@ -121,7 +121,7 @@ N_DATASETS, N_EXPERIMENTS = len(OPTIONS["dataset"]), len(OPTIONS["experiment"])
         (
             ["run", "hydra/launcher=rq"],
             (
-                "no hydra/launcher named 'rq' (available: basic, dask, joblib, ray, submitit_local,"
+                "no hydra/launcher named 'rq' (available: basic, dask, processes, ray, submitit_local,"
                 " submitit_slurm)"
             ),
         ),

@@ -48,7 +48,7 @@ def test_another_error_is_not_touched():
 @pytest.mark.parametrize("name", ["submitit_slurm", "submitit_local"])
 def test_a_launcher_of_a_cluster_without_its_extra_names_the_extra(name):
     expected = f"hydra/launcher={name} needs submitit: pip install 'kdgraph[cluster]'"
-    assert str(unknown_option("hydra/launcher", name, ["basic", "joblib"])) == expected
+    assert str(unknown_option("hydra/launcher", name, ["basic", "processes"])) == expected
 
 
 def test_a_group_that_is_none_is_told_apart_from_an_option():

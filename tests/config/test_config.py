@@ -238,7 +238,7 @@ def test_an_experiment_may_be_a_sweep_and_the_command_line_wins(config_dir):
 
 
 def test_a_parallel_launcher_is_noticed():
-    planned = plan(["seed=0,1", "hydra/launcher=joblib"], multirun=True)
+    planned = plan(["seed=0,1", "hydra/launcher=processes"], multirun=True)
     assert planned.parallel
 
 

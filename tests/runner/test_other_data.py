@@ -160,7 +160,7 @@ def test_names_can_be_swept_and_run_side_by_side(tmp_path, capsys):
         "ood.name=spiral,sinewave",
         "ood.n=20",
     ]
-    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    launcher = ["hydra/launcher=processes", "hydra.launcher.n_jobs=2"]
     assert (
         main(
             [

@@ -93,10 +93,15 @@ def test_an_interrupted_run_gives_its_lock_back(parts):
 @pytest.mark.parametrize(
     ("launcher", "signum", "code", "line"),
     [
-        ("joblib", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
-        ("joblib", signal.SIGHUP, 129, "kdg: terminated by SIGHUP; finished stages are kept\n"),
-        ("joblib", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
-        ("joblib", signal.SIGKILL, -signal.SIGKILL, ""),
+        (
+            "processes",
+            signal.SIGTERM,
+            143,
+            "kdg: terminated by SIGTERM; finished stages are kept\n",
+        ),
+        ("processes", signal.SIGHUP, 129, "kdg: terminated by SIGHUP; finished stages are kept\n"),
+        ("processes", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
+        ("processes", signal.SIGKILL, -signal.SIGKILL, ""),
         (
             "submitit_local",
             signal.SIGTERM,

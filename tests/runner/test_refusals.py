@@ -112,7 +112,7 @@ def test_missing_cuda_device_is_one_line_with_the_key(refuse):
     )
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+@pytest.mark.parametrize("launcher", ["basic", "processes"])
 def test_refused_run_of_a_sweep_leaves_the_others_alone(tmp_path, monkeypatch, capsys, launcher):
     monkeypatch.chdir(tmp_path)
     sweep = ["-m", "dataset=wine", "dataset.n_train=60,1000", f"hydra/launcher={launcher}", *SMALL]

@@ -1,12 +1,8 @@
 """Fits of one run on workers of Dask, for a table that one machine takes long for.
 
-Inside of :meth:`FitWorkers.run`, joblib sends tasks to the workers instead of threads of this
-process: the trees of a forest are fitted there, training rows are encoded by the trees, and the
-class masses around rows are counted. Every task is a function of what it is sent, and its result is
-put where it belongs, so that the numbers are those of this machine to the bit.
-
-Rows that joblib sends to one worker are lost with it. A stage that has lost them is fitted again; a
-stage is stored when it has ended, so that nothing of it can be half done.
+The trees of a forest are fitted there, training rows are encoded by the trees, and the class masses
+around rows are counted. Every task is a function of what it is sent, and its result is put where it
+belongs, so that the numbers are those of this machine to the bit.
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
@@ -32,26 +29,11 @@ MAX_ATTEMPTS = 3
 
 
 @contextmanager
-def dask_client(
-    address: str | None, n_workers: int, *, allowed_failures: int | None = None
-) -> Iterator[Any]:
-    """Yield a client of Dask: of the scheduler at ``address``, or of workers of this machine.
+def dask_client(address: str | None, n_workers: int, *, allowed_failures: int = 3) -> Iterator[Any]:
+    """Yield a client of the scheduler at ``address``, or else of workers of this machine.
 
-    These have one thread each, and end with the block.
-
-    Parameters
-    ----------
-    address : str or None
-        Address of a scheduler; None for workers of this machine.
-    n_workers : int
-        Workers of this machine.
-    allowed_failures : int or None
-        How often they may repeat a task that was lost; None for Dask's default.
-
-    Raises
-    ------
-    ValueError, OSError
-        No such address, or no scheduler or workers there.
+    These have one thread each, end with the block, and repeat a task that was lost as often as is
+    allowed.
     """
     from dask.config import set as set_dask
     from distributed import Client, LocalCluster
@@ -63,10 +45,11 @@ def dask_client(
     if address is not None and not re.search(r"^inproc://|:\d+/?$", address):
         # A client that fails to begin would write a traceback when it is deleted.
         raise ValueError("an address of Dask is tcp://host:port")
-    # Tasks of joblib carry what they compute with, such as trees.
-    settings: dict[str, Any] = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    if allowed_failures is not None:
-        settings["distributed.scheduler.allowed-failures"] = allowed_failures
+    settings = {
+        "distributed.scheduler.allowed-failures": allowed_failures,
+        # Tasks of joblib carry what they compute with, such as trees.
+        "distributed.admin.large-graph-warning-threshold": "1TB",
+    }
     stack = ExitStack()
     try:
         stack.enter_context(set_dask(settings))
@@ -81,104 +64,86 @@ def dask_client(
                 silence_logs=logging.CRITICAL,
             )
         )
-        client = stack.enter_context(
-            Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-        )
+        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        stack.enter_context(client)
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         yield client
     finally:
-        # A scheduler that is gone does not accept the end of the connection either.
-        with suppress(Exception):
+        with suppress(OSError):  # a scheduler that is gone does not accept the end either
             stack.close()
 
 
+@dataclass
 class FitWorkers:
-    """Workers of Dask that do what the stages of one run send to joblib.
+    """Workers that do what the stages of one run send to joblib, instead of threads.
 
-    Parameters
-    ----------
-    fit_on : str or None
-        Address of a scheduler, "dask" for workers of this machine, or None: stages then run in this
-        process.
-    n_jobs : int
-        Workers of this machine; -1 for one for each core.
-    reporter : ProgressReporter
-        Receives a note where workers are lost.
+    Rows that joblib sends to one worker are lost with it. The stage is then fitted again; it is
+    stored when it has ended, so that nothing of it can be half done.
     """
 
-    def __init__(self, fit_on: str | None, n_jobs: int, reporter: ProgressReporter) -> None:
-        self.fit_on, self.n_jobs, self.reporter = fit_on, n_jobs, reporter
-        self._stack = ExitStack()
-        self._client: Any = None
+    fit_on: str | None
+    """Address of a scheduler, "dask" for workers of this machine, or None for this process."""
+    n_jobs: int
+    """Workers of this machine; -1 for one for each core."""
+    reporter: ProgressReporter
+    client: Any = None
+    stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
+        """Connect to the cluster, or start the workers; raise UsageError if there are none."""
+        if self.fit_on is not None:
+            address = None if self.fit_on == "dask" else self.fit_on
+            try:
+                workers = dask_client(address, effective_n_jobs(self.n_jobs))
+                self.client = self.stack.enter_context(workers)
+            except (OSError, RuntimeError, ValueError) as error:
+                raise UsageError(
+                    f"fit_on={self.fit_on}: no workers of Dask there ({one_line(error)[:200]});"
+                    " fit_on=dask starts workers on this machine, fit_on=null fits in one process"
+                ) from error
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End the connection, and the workers of this machine."""
-        self._stack.close()
+        self.stack.close()
 
     def run(self, stage: Callable[[], Result]) -> Result:
         """Return the result of a stage, a function that may be called again.
 
-        Raises
-        ------
-        UsageError
-            The workers cannot be reached.
-        RunFailed
-            The scheduler was lost, or all workers, or some in each of the attempts.
+        RunFailed is raised if the scheduler was lost, or all workers, or some in each attempt.
         """
         if self.fit_on is None:
             return stage()
-        for attempt in range(MAX_ATTEMPTS):
-            client = self._connect()
-            try:
-                with parallel_config(backend="dask", client=client):
-                    return stage()
-            except Exception as error:  # noqa: BLE001 - any: what a lost cluster raises differs
-                self._check_loss(client, error)
-            if attempt < MAX_ATTEMPTS - 1:
-                self.reporter.note("a worker was lost in a fit, which begins again")
-        raise RunFailed(
-            f"workers of Dask were lost in {MAX_ATTEMPTS} attempts at one stage: out of memory, or"
-            " killed; the same command begins with it, fit_on=null fits in one process"
-        )
-
-    def _check_loss(self, client: Any, error: Exception) -> None:
-        """Return if workers were lost and others are there; raise an error otherwise.
-
-        It is ``error`` itself where no worker was lost.
-        """
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
+        place = f"of Dask at {self.fit_on}"
         resume = "the same command goes on from the stages that are done"
-        if client.status != "running":
-            lost = f"the scheduler of Dask at {self.fit_on} has ended, or the connection to it"
-            raise RunFailed(f"{lost}; {resume}") from error
-        is_loss = isinstance(error, KilledWorker | FutureCancelledError)
-        # joblib itself waits for a while where there is no worker.
-        if is_loss or isinstance(error, TimeoutError):
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt > 0:
+                self.reporter.note("a worker was lost in a fit, which begins again")
             try:
-                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            except TimeoutError:
-                raise RunFailed(f"no worker of Dask at {self.fit_on} is left; {resume}") from error
-        if not is_loss:
-            raise error
-
-    def _connect(self) -> Any:
-        """Return the client; the first call connects, or starts the workers."""
-        if self._client is None:
-            address = None if self.fit_on == "dask" else self.fit_on
-            try:
-                self._client = self._stack.enter_context(
-                    dask_client(address, effective_n_jobs(self.n_jobs))
-                )
-            # Any: the engine has many kinds for what cannot be reached.
+                with parallel_config(backend="dask", client=self.client):
+                    return stage()
+            # Any: those of the stage, and of a scheduler that ends, which have many kinds.
             except Exception as error:
-                raise UsageError(
-                    f"fit_on={self.fit_on}: no workers of Dask there"
-                    f" ({one_line(error)[:200]}); fit_on=dask starts workers on this machine,"
-                    " fit_on=null fits in one process"
-                ) from error
-        return self._client
+                if self.client.status != "running":
+                    lost = f"the scheduler {place} has ended, or the connection to it"
+                    raise RunFailed(f"{lost}; {resume}") from error
+                is_loss = isinstance(error, KilledWorker | FutureCancelledError)
+                # joblib itself raises a TimeoutError where there is no worker for a while.
+                if (is_loss or isinstance(error, TimeoutError)) and not self._has_workers():
+                    raise RunFailed(f"no worker {place} is left; {resume}") from error
+                if not is_loss:
+                    raise
+        raise RunFailed(
+            f"workers {place} were lost in {MAX_ATTEMPTS} attempts at one stage: out of memory, or"
+            f" killed; {resume}, fit_on=null fits in one process"
+        )
+
+    def _has_workers(self) -> bool:
+        try:
+            self.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            return False
+        return True

@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from kdgraph.config import Job
@@ -21,7 +20,6 @@ from kdgraph.runner.launchers.dask_fits import CONNECT_SECONDS
 from kdgraph.runner.launchers.launcher import EngineLost, LaunchedRun, WorkerLost, Workers
 
 HEAD_POLL_SECONDS = 3
-"""How often a head of Ray is looked at."""
 HEAD_SILENCE_SECONDS = 20
 """How long a head may accept no connection; some are started again after a fault."""
 OBJECT_STORE_BYTES = 80 * 2**20
@@ -29,18 +27,15 @@ OBJECT_STORE_BYTES = 80 * 2**20
 
 
 class RayWorkers(Workers):
-    """Workers of Ray, each a process that runs one task at a time."""
+    """Workers of Ray, each a process that runs one task at a time, and ends with the client."""
 
     name = "Ray"
 
-    def _start(self) -> None:
-        if self.address is None:
-            _require_token()
-        import ray
-
-        logging.getLogger("ray").setLevel(logging.ERROR)
+    def start(self) -> None:
+        """Start Ray's own processes, too, where there is no cluster."""
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self.address is None:
+            _require_token()
             options |= {
                 "num_cpus": self.n_workers * self.cores,
                 "include_dashboard": False,
@@ -48,6 +43,11 @@ class RayWorkers(Workers):
             }
         elif self.address != "auto":
             _connect(self.address)  # Ray itself tries for a minute, and writes on stderr what
+        import ray
+
+        self._ray = ray
+        self.stack.callback(ray.shutdown)
+        logging.getLogger("ray").setLevel(logging.ERROR)
         # Ray puts a handler of its own in the place of the one that unwinds a command.
         handler = signal.getsignal(signal.SIGTERM)
         try:
@@ -57,15 +57,7 @@ class RayWorkers(Workers):
             signal.signal(signal.SIGTERM, handler)
         self._call = ray.remote(num_cpus=self.cores, max_retries=0)(LaunchedRun.__call__)
         self._head = ray.get_runtime_context().gcs_address
-        self._checked_at = time.monotonic()
-        self._silent_since: float | None = None
-
-    def __exit__(self, *error: object) -> None:
-        """End the connection, and the workers of this machine."""
-        import ray
-
-        with suppress(Exception):
-            ray.shutdown()
+        self._checked_at = self._responded_at = time.monotonic()
 
     def submit(self, task: LaunchedRun, jobs: Sequence[Job]) -> list[Any]:
         """Return the future of each run."""
@@ -73,9 +65,20 @@ class RayWorkers(Workers):
 
     def has_ended(self, future: Any) -> bool:
         """Return whether a run has ended or is lost."""
-        import ray
+        return bool(self._ray.wait([future], timeout=0)[0])
 
-        return bool(ray.wait([future], timeout=0)[0])
+    def failure(self, future: Any) -> str | None:
+        """Return the failure of a run, or raise that its worker or the cluster was lost."""
+        from ray import exceptions as errors
+
+        try:
+            return self._ray.get(future, timeout=CONNECT_SECONDS)
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+            raise WorkerLost(error) from error
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayError as error:
+            raise EngineLost(str(error).partition(". ")[0]) from error
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait a moment; raise EngineLost if the head has not accepted a connection for a while.
@@ -90,37 +93,10 @@ class RayWorkers(Workers):
         try:
             _connect(self._head)
         except OSError as error:
-            self._silent_since = self._silent_since or now
-            if now - self._silent_since > HEAD_SILENCE_SECONDS:
+            if now - self._responded_at > HEAD_SILENCE_SECONDS:
                 raise EngineLost(f"its head at {self._head} does not respond") from error
         else:
-            self._silent_since = None
-
-    def failure(self, future: Any) -> str | None:
-        """Return the failure of a run, or raise that its worker or the cluster was lost."""
-        import ray
-        from ray import exceptions
-
-        try:
-            return ray.get(future, timeout=CONNECT_SECONDS)
-        except (
-            exceptions.WorkerCrashedError,
-            exceptions.NodeDiedError,
-            exceptions.OutOfMemoryError,
-        ) as error:
-            raise WorkerLost from error
-        except exceptions.RayTaskError as error:
-            raise error.cause from error
-        except exceptions.RayError as error:
-            raise EngineLost(str(error).partition(". ")[0]) from error
-
-    def cancel(self, futures: Sequence[Any], error: KeyboardInterrupt) -> None:
-        """End the runs, with the processes of those that have begun."""
-        import ray
-
-        for future in futures:
-            with suppress(Exception):
-                ray.cancel(future, force=True)
+            self._responded_at = now
 
 
 def _require_token() -> None:

@@ -1,9 +1,9 @@
 """Runs as jobs of their own through submitit: on a SLURM cluster, or as processes of this machine.
 
-The launcher's node in Hydra's config names the resources. Hydra's plugin would submit them as well,
-but it waits for results in order, raises at the first job that is lost, and forgets the ids of the
-others. States of jobs come from ``squeue`` and ``scontrol``, which are there wherever SLURM is;
-submitit reads ``sacct`` alone, which needs accounting.
+Hydra's plugin, whose options name the resources, would submit them as well, but it waits for
+results in order, raises at the first job that is lost, and forgets the ids of the others. States of
+jobs come from ``squeue``, which is there wherever SLURM is; submitit reads ``sacct`` alone, which
+needs accounting.
 """
 
 from __future__ import annotations
@@ -14,50 +14,46 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
-
-from joblib import cpu_count
 
 from kdgraph.config import Job, Plan, RunConfig
 from kdgraph.errors import RunFailed, Terminated
 from kdgraph.runner.launchers.launcher import LaunchedRun, Launcher, WorkerLost
 from kdgraph.runner.monitoring import ProgressReporter
-from kdgraph.runner.run_dir import RunDir, one_line
+from kdgraph.runner.run_dir import RunDir
 
 QUEUE_POLL_SECONDS = 5.0
 """How often squeue is called at most; SLURM's controller serves all users of a cluster."""
-JOBS_PER_SECOND = 50
-"""Open jobs for each second between two calls of squeue: each call lists all of them."""
 RESULT_SECONDS = 60.0
 """A file system shared by machines may show a result so long after it was written."""
-NODE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
+NODE_LOST = ("BOOT_FAIL", "NODE_FAIL", "PREEMPTED")
 """States of a job that its node or its neighbours ended: it may well succeed on another node."""
-SECONDS_TO_END = 20.0
-"""Wait for interrupted processes of this machine, which take seconds to unwind where it is busy."""
+FAILED = (*NODE_LOST, "CANCELLED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT")
+"""States of a job that will have no result."""
+LATE = ("COMPLETED", "UNKNOWN")
+"""States of a job whose result may still come."""
 
 
 @dataclass(frozen=True)
-class SubmittedTask:
-    """Function of a job, which submitit pickles; it calls ``checkpoint`` before a requeue."""
+class SubmittedRun(LaunchedRun):
+    """Run of a job, which submitit pickles; it calls ``checkpoint`` before a requeue."""
 
-    task: LaunchedRun
-    node: dict[str, Any]
+    node: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, config: RunConfig) -> str | None:
-        """Do the run; return its failure in one line."""
+    def attempt(self, config: RunConfig) -> Exception | None:
+        """Do the run, and return its failure."""
         from submitit import JobEnvironment
         from submitit.core.utils import UncompletedJobError
 
-        error = self.task.attempt(config)
+        error = super().attempt(config)
         # submitit's handler of the signal before the time limit raises it in the middle of the run
         if isinstance(error, UncompletedJobError):
-            job = JobEnvironment()
-            error = RunFailed(time_limit_message(job.job_id, self.node) + _log(job.paths))
+            error = RunFailed(end_message(JobEnvironment(), "TIMEOUT", self.node))
             RunDir(config.run_dir).fail(error)
-        return one_line(error) if error else None
+        return error
 
     def checkpoint(self, config: RunConfig) -> Any:
         """Return the function of a requeued job: the same, which finds finished stages stored."""
@@ -73,123 +69,100 @@ class SubmititJobs(Launcher):
     limit, which it would meet again.
     """
 
-    retries_alone = False
+    retry_capacity = None
+    way_out = f"hydra.sweeper.max_batch_size=100 submits fewer at a time, {Launcher.way_out}"
 
     def __init__(self, planned: Plan, n_runs: int, reporter: ProgressReporter) -> None:
         super().__init__(planned, n_runs, reporter)
         self.is_local = self.node["_target_"].endswith("LocalLauncher")
         if self.is_local:
-            self.capacity = cpu_count()
+            self.capacity = self.n_workers
         else:
-            self.batch_size = max_array_size()
-        self._states: dict[str, str] = {}
-        self._absent_since: dict[str, float] = {}
-        self._reported: set[str] = set()
-        self._queue_read_at = -QUEUE_POLL_SECONDS
+            settings = _output("scontrol", "show", "config")
+            size = re.search(r"MaxArraySize\s*=\s*(\d+)", settings or "")
+            self.batch_size = int(size[1]) if size else None
+        self.place += f" (logs in {self.node['submitit_folder']})"
+        self._submitted: list[Any] = []
+        self._states: dict[str, tuple[str, float]] = {}  # and since when
+        self._held: set[str] = set()
+        self._polled_at = -QUEUE_POLL_SECONDS
 
-    def message(self) -> str:
-        """Return how many runs go where, and where their logs are."""
-        return f"{super().message()}; their logs are in {self.node['submitit_folder']}"
-
-    def way_out(self, error: str) -> str:
-        """Return what to do where nothing can be submitted."""
-        if "array" in error.lower() or "limit" in error.lower():
-            return "hydra.sweeper.max_batch_size=100 submits so many at a time"
-        return super().way_out(error)
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Cancel what has not ended if the block was interrupted; a local run ends with it."""
+        ids = " ".join(_arrays([job for job in self._submitted if not self.has_ended(job)]))
+        if not ids or self.is_local or not isinstance(error, KeyboardInterrupt):
+            return
+        if isinstance(error, Terminated) and error.signum == signal.SIGHUP:
+            with suppress(OSError):  # the terminal is gone
+                self.reporter.note(f"SLURM job {ids} stays in the queue; 'scancel {ids}' ends it")
+        else:
+            _output("scancel", *ids.split())
+            self.reporter.note(f"SLURM job {ids} is cancelled")
 
     def submit(self, task: LaunchedRun, jobs: Sequence[Job]) -> list[Any]:
         """Submit the runs as one array, and return submitit's jobs."""
-        submitted = _executor(self.node, "local" if self.is_local else "slurm").map_array(
-            SubmittedTask(task, self.node), [job.config for job in jobs]
-        )
+        run = SubmittedRun(**vars(task), node=self.node)
+        executor = _executor(self.node, "local" if self.is_local else "slurm")
+        submitted = executor.map_array(run, [job.config for job in jobs])
+        self._submitted += submitted
         if not self.is_local:
-            ids = " ".join(arrays_of(job.job_id for job in submitted))
+            ids = " ".join(_arrays(submitted))
             self.reporter.note(
                 f"submitted as SLURM job {ids}; 'squeue -j {ids}' shows it, 'scancel {ids}' ends it"
             )
         return submitted
 
     def has_ended(self, future: Any) -> bool:
-        """Return whether a job has a result, or left the queue without one."""
+        """Return whether a job has a result, or will have none."""
         if self.is_local:
             return future.done()
-        return future.job_id in self._states or future.paths.result_pickle.exists()
+        state, since = self._states.get(future.job_id, ("PENDING", 0.0))
+        is_late = state in LATE and time.monotonic() - since >= RESULT_SECONDS
+        return state in FAILED or is_late or future.paths.result_pickle.exists()
 
     def failure(self, future: Any) -> str | None:
         """Return the failure of a job, or raise that its node was lost.
 
         None where the job succeeded, or where its process on this machine left no result.
         """
-        job_id, paths = future.job_id, future.paths
-        if not paths.result_pickle.exists():
+        if not future.paths.result_pickle.exists():
             if self.is_local:
                 return None
-            state = self._states[job_id]
-            failure = end_message(job_id, state, self.node) + _log(paths)
+            state, _ = self._states[future.job_id]
+            failure = end_message(future, state, self.node)
             if state in NODE_LOST:
-                raise WorkerLost(f"SLURM job {job_id} was lost with its node ({state})", failure)
+                raise WorkerLost(f"SLURM job {future.job_id}: {state}", failure)
             return failure
         error = future.exception()
         if error is None:
             return future.result()
         if "timed-out" in str(error):  # before the run began, or after it
-            return time_limit_message(job_id, self.node) + _log(paths)
-        lines = [
-            line
-            for line in str(error).splitlines()
-            if line.strip() and not line.startswith(("---", "You can check", "  - "))
-        ]
-        return f"job {job_id} failed: {lines[-1].strip()}{_log(paths)}"
+            return end_message(future, "TIMEOUT", self.node)
+        trace = str(error).rpartition("\n---")[0] or str(error)
+        return f"job {future.job_id} failed: {trace.strip().splitlines()[-1]}{_log(future)}"
 
     def wait(self, futures: Sequence[Any]) -> None:
-        """Compare the jobs with SLURM's queue, now and then, and wait a moment."""
-        poll_seconds = max(QUEUE_POLL_SECONDS, len(futures) / JOBS_PER_SECOND)
-        if not self.is_local and time.monotonic() - self._queue_read_at >= poll_seconds:
-            self._queue_read_at = time.monotonic()
-            queue = jobs_in_queue()
-            if queue is not None:  # otherwise the state of every job is unknown
-                self._compare([future.job_id for future in futures], queue)
-        # Each look at a job is a call to the file system.
-        time.sleep(max(1.0, len(futures) / 200))
-
-    def _compare(self, job_ids: Sequence[str], queue: Mapping[str, str]) -> None:
-        """Find the jobs that left the queue, and note once that an array waits for its release."""
+        """Look at SLURM's queue, now and then, and wait a moment."""
         now = time.monotonic()
-        for job_id in job_ids:
-            if job_id not in queue:
-                since = self._absent_since.setdefault(job_id, now)
-                state = state_of(job_id)
-                if has_ended(state, now - since):
-                    self._states[job_id] = state
-                continue
-            self._absent_since.pop(job_id, None)
-            reason, array = queue[job_id], arrays_of([job_id])[0]
-            is_held = "held" in reason.lower() or "NeverSatisfied" in reason
-            if is_held and array not in self._reported:
-                self._reported.add(array)
-                self.reporter.note(
-                    f"SLURM job {job_id} is held ({reason}); 'scontrol release {job_id}' lets it"
-                    f" start, 'scancel {job_id}' ends it"
-                )
+        poll_seconds = max(QUEUE_POLL_SECONDS, len(futures) / 50)  # each call lists all jobs
+        if not self.is_local and now - self._polled_at >= poll_seconds:
+            self._polled_at = now
+            if (queue := jobs_in_queue()) is not None:  # otherwise nothing is known of any job
+                for job in futures:
+                    self._see(job, *(queue.get(job.job_id) or (past_state(job.job_id), "")))
+        time.sleep(max(1.0, len(futures) / 200))  # each look at a job is one at the file system
 
-    def cancel(self, futures: Sequence[Any], error: KeyboardInterrupt) -> None:
-        """Cancel the jobs; leave them to the cluster where the connection was lost."""
-        if self.is_local:
-            for future in futures:
-                future.cancel()
-            # Those that are left then end by themselves, after this process has ended.
-            deadline = time.monotonic() + SECONDS_TO_END
-            while time.monotonic() < deadline and not all(future.done() for future in futures):
-                time.sleep(0.1)
-        elif job_ids := [future.job_id for future in futures]:
-            ids = " ".join(arrays_of(job_ids))
-            if isinstance(error, Terminated) and error.signum == signal.SIGHUP:
-                with suppress(OSError):  # the terminal is gone
-                    note = f"SLURM job {ids} stays in the queue; 'scancel {ids}' ends it"
-                    self.reporter.note(note)
-                return
-            cancel(job_ids)
-            self.reporter.note(f"SLURM job {ids} is cancelled")
+    def _see(self, job: Any, state: str, reason: str) -> None:
+        """Keep the state of a job; note once for an array that it waits for its release."""
+        if self._states.get(job.job_id, ("", 0.0))[0] != state:
+            self._states[job.job_id] = state, time.monotonic()
+        is_held = "held" in reason.lower() or "NeverSatisfied" in reason
+        if is_held and self._held.isdisjoint(_arrays([job])):
+            self._held.update(_arrays([job]))
+            self.reporter.note(
+                f"SLURM job {job.job_id} is held ({reason}); 'scontrol release {job.job_id}' lets"
+                f" it start, 'scancel {job.job_id}' ends it"
+            )
 
 
 def _executor(node: dict[str, Any], kind: str) -> Any:
@@ -201,104 +174,63 @@ def _executor(node: dict[str, Any], kind: str) -> Any:
     shared = {field.name for field in fields(BaseQueueConf)}
     values = {key if key in shared else f"{kind}_{key}": value for key, value in node.items()}
     folder, _ = values.pop("submitit_folder"), values.pop(f"{kind}__target_")
-    if kind == "slurm":
-        values["slurm_signal_delay_s"] = signal_delay(
-            float(values["timeout_min"]), float(values["slurm_signal_delay_s"])
-        )
     retries = {key: values.pop(key) for key in list(values) if key.endswith("_max_num_timeout")}
+    if kind == "slurm":
+        delay = signal_delay(values["timeout_min"], values["slurm_signal_delay_s"])
+        values["slurm_signal_delay_s"] = delay
     executor = submitit.AutoExecutor(folder=folder, cluster=kind, **retries)
     executor.update_parameters(**values)
     return executor
 
 
-def _log(paths: Any) -> str:
-    """Return the path of the log, which a job that never started does not have."""
-    return f"; its log is {paths.stderr}" if paths.stderr.exists() else ""
-
-
-def jobs_in_queue() -> dict[str, str] | None:
-    """Return job id → SLURM's reason, of each job of this user; None if squeue fails."""
-    output = _output("squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i|%r")
-    if output is None:
-        return None
-    pairs = (line.strip().partition("|") for line in output.splitlines())
-    return {job: reason for job, _, reason in pairs if job}
-
-
-def state_of(job_id: str) -> str:
-    """Return the state of a job, such as ``TIMEOUT``; ``UNKNOWN`` where SLURM has forgotten it."""
-    # scontrol shows a job for some minutes after its end.
-    job = _output("scontrol", "show", "job", "--oneliner", job_id)
-    if job and (state := re.search(r"\bJobState=(\w+)", job)):
-        return state[1]
-    account = _output(
-        "sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job_id}", "--format=State"
-    )
-    return account.split()[0] if account and account.split() else "UNKNOWN"  # "CANCELLED by 0"
-
-
-def max_array_size() -> int | None:
-    """Return how many jobs an array may have, or None where SLURM does not show it."""
-    config = _output("scontrol", "show", "config")
-    size = config and re.search(r"MaxArraySize\s*=\s*(\d+)", config)
-    return int(size[1]) if size else None
-
-
-def cancel(job_ids: Iterable[str]) -> None:
-    """Take jobs out of the queue, or end them."""
-    _output("scancel", *arrays_of(job_ids))
-
-
-def arrays_of(job_ids: Iterable[str]) -> list[str]:
-    """Return the ids of whole arrays, each once.
-
-    >>> arrays_of(["94_0", "94_1", "95"])
-    ['94', '95']
-    """
-    return list(dict.fromkeys(job.partition("_")[0] for job in job_ids))
-
-
-def has_ended(state: str, seconds_absent: float) -> bool:
-    """Return False if the result of a job that has left the queue may still come."""
-    if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED"):
-        return False
-    return state not in ("COMPLETED", "UNKNOWN") or seconds_absent >= RESULT_SECONDS
-
-
-def end_message(job_id: str, state: str, launcher: Mapping[str, object]) -> str:
-    """Return one line about a job that ended without a result, with the way out."""
-    job = f"SLURM job {job_id}"
-    resume = "finished stages are kept, and the same command goes on from them"
-    if state == "CANCELLED":
-        return f"{job} was cancelled; {resume}"
-    if state == "TIMEOUT":
-        return time_limit_message(job_id, launcher)
-    if state == "OUT_OF_MEMORY":
-        gb = 2 * int(str(launcher.get("mem_gb") or 8))
-        return f"{job} ran out of memory; {resume}; hydra.launcher.mem_gb={gb} requests {gb} GB"
-    return f"{job} ended without a result (state {state}); {resume}"
-
-
-def time_limit_message(job_id: str, launcher: Mapping[str, object]) -> str:
-    """Return one line about a job that met its time limit, with the way out."""
-    minutes = int(str(launcher.get("timeout_min") or 60))
-    way_out = f"hydra.launcher.timeout_min={2 * minutes} gives it more time"
-    return (
-        f"job {job_id} met its time limit of {minutes} min; finished stages are kept, and the same"
-        f" command goes on from them; {way_out}"
-    )
-
-
 def signal_delay(timeout_min: float, seconds: float) -> int:
-    """Return how many seconds before the time limit a job gets the signal to end.
-
-    At most ``seconds``, after half of the job's time at the earliest. SLURM sends the signal up to
-    half a minute early: with submitit's 120 seconds a job of 2 minutes would end when it starts.
-
-    >>> signal_delay(60, 120), signal_delay(3, 120), signal_delay(1, 120)
-    (120, 60, 1)
-    """
+    """Return the seconds before the time limit at which a job gets the signal to end."""
+    # SLURM sends it half a minute early: with submitit's 120 seconds, a job of 2 minutes would end
+    # when it starts. So each has half of its time before.
     return max(1, min(int(seconds), int(30 * timeout_min - 30)))
+
+
+def end_message(job: Any, state: str, node: dict[str, Any]) -> str:
+    """Return one line about a job of submitit that ended without a result, with the way out."""
+    minutes, gb = int(node.get("timeout_min") or 60), int(node.get("mem_gb") or 8)
+    end, way_out = {
+        "CANCELLED": ("was cancelled", ""),
+        "TIMEOUT": (
+            f"met its time limit of {minutes} min",
+            f"; hydra.launcher.timeout_min={2 * minutes} gives it more time",
+        ),
+        "OUT_OF_MEMORY": (
+            "ran out of memory",
+            f"; hydra.launcher.mem_gb={2 * gb} requests {2 * gb} GB",
+        ),
+    }.get(state, (f"ended without a result (state {state})", ""))
+    resume = "finished stages are kept, and the same command goes on from them"
+    return f"job {job.job_id} {end}; {resume}{way_out}{_log(job)}"
+
+
+def _log(job: Any) -> str:
+    """Return the path of the log, which a job that never started does not have."""
+    return f"; its log is {job.paths.stderr}" if job.paths.stderr.exists() else ""
+
+
+def _arrays(jobs: Sequence[Any]) -> list[str]:
+    """Return the ids of whole arrays, each once: 94 for the jobs 94_0 and 94_1."""
+    return list(dict.fromkeys(job.job_id.partition("_")[0] for job in jobs))
+
+
+def jobs_in_queue() -> dict[str, Sequence[str]] | None:
+    """Return job id → state and reason, of jobs that SLURM has not forgotten; None if it fails."""
+    command = ("squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r")
+    output = _output(*command, f"--user={os.getuid()}")
+    rows = [line.strip().split("|") for line in (output or "").splitlines()]
+    return None if output is None else {job: state for job, *state in rows}
+
+
+def past_state(job_id: str) -> str:
+    """Return the state of a job that SLURM has forgotten, such as ``TIMEOUT``, or ``UNKNOWN``."""
+    command = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=State")
+    words = (_output(*command, f"--jobs={job_id}") or "").split()
+    return words[0] if words else "UNKNOWN"  # "CANCELLED by 0"
 
 
 def _output(*command: str) -> str | None:

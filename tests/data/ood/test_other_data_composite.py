@@ -286,7 +286,14 @@ def test_parallel_sweep_finds_the_available_sets(tmp_path, capsys):
     ]
     assert (
         main(
-            ["run", "--json", "-m", *overrides, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+            [
+                "run",
+                "--json",
+                "-m",
+                *overrides,
+                "hydra/launcher=processes",
+                "hydra.launcher.n_jobs=2",
+            ]
         )
         == 0
     )

@@ -253,7 +253,7 @@ def test_a_loss_is_told_from_an_error_of_the_stage(
     reporter = ProgressReporter()
     monkeypatch.setattr(reporter, "note", notes.append)
     workers = FitWorkers("dask", 1, reporter)
-    monkeypatch.setattr(workers, "_connect", lambda: client)
+    monkeypatch.setattr(workers, "client", client)
     monkeypatch.setattr(dask_fits, "parallel_config", lambda **options: nullcontext())
     with pytest.raises(kind, match=message):
         workers.run(lose)

@@ -262,8 +262,8 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
     )
     assert sorted(sweep.failures()) == sorted(
         [
-            f"SLURM job {cancelled} was cancelled; {AGAIN}; its log is {log_of(sweeps, cancelled)}",
-            f"SLURM job {killed} ended without a result (state FAILED); {AGAIN}; its log is"
+            f"job {cancelled} was cancelled; {AGAIN}; its log is {log_of(sweeps, cancelled)}",
+            f"job {killed} ended without a result (state FAILED); {AGAIN}; its log is"
             f" {log_of(sweeps, killed)}",
             *(f"job {job} {limit}; its log is {log_of(sweeps, job)}" for job in (hears, deaf)),
         ]
@@ -294,7 +294,7 @@ def test_jobs_whose_node_goes_down_are_done_when_the_node_comes_back(slurm, swee
     assert sweeps.differences(2) == []
     for sweep in (requeued, refusing):
         (job,) = re.findall(r"submitted as SLURM job (\d+)", sweep.lines()[1])
-        note = f"kdg: SLURM job {job} was lost with its node (NODE_FAIL); it is submitted again"
+        note = f"kdg: 1 run lost a worker (SLURM job {job}: NODE_FAIL); each is tried again"
         assert (note in sweep.lines()) == (sweep is refusing)
 
 

@@ -20,8 +20,7 @@ from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.errors import ConfigError, UsageError
 from kdgraph.runner.launchers import dask_fits, launcher, ray_workers
-from kdgraph.runner.launchers.launcher import LaunchedRun, Launcher
-from kdgraph.runner.launchers.parallel import launcher_of
+from kdgraph.runner.launchers.launcher import LaunchedRun, Launcher, launcher_of
 from kdgraph.runner.monitoring import ProgressReporter
 from tests.runner.conftest import Sweeps, free_port, wait_until
 
@@ -74,7 +73,9 @@ def test_a_killed_client_and_killed_workers_leave_the_numbers_of_a_local_sweep(s
     where = f"2 workers of {engine.title()} on this machine, one core each"
     assert begun == f"kdg: 4 runs on {where}"
     # The third is a run that was done, where its result is lost with the worker that dies next.
-    assert re.fullmatch("kdg: [23] runs lost a worker; each is tried again, alone", lost)
+    assert re.fullmatch(
+        r"kdg: [23] runs lost a worker \(\w+: .+\); each is tried again, alone", lost
+    )
     assert second.failures() == [LOST_TWICE]
     assert (sweeps.folder / "deaths").read_text() == "died died "
     assert sweeps.differences(3, died=1) == []
@@ -232,10 +233,8 @@ def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
         for n_jobs, cores, n_runs in [(-1, 1, 20), (-2, 1, 20), (-1, 3, 20), (-1, 9, 20), (4, 1, 3)]
     ]
     assert counts == [8, 7, 2, 1, 3]
-    assert (
-        started_by("ray", 1, cpus_per_task=4).message()
-        == "1 run on 1 worker of Ray on this machine, 4 cores each"
-    )
+    wide = started_by("ray", 1, cpus_per_task=4)
+    assert (wide.place, wide.cores) == (" on 1 worker of Ray on this machine", 4)
 
 
 @pytest.mark.slow
@@ -277,7 +276,7 @@ def test_workers_of_ray_refuse_whoever_lacks_the_token(tmp_path):
     plain = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | home
     code = (
         "import os, sys\nfrom kdgraph.config import plan\n"
-        "from kdgraph.runner.launchers.parallel import launcher_of\n"
+        "from kdgraph.runner.launchers.launcher import launcher_of\n"
         "planned = plan(['dataset=wine', 'hydra/launcher=ray', 'hydra.launcher.n_jobs=1'])\n"
         "with launcher_of(planned, 1, None) as workers:\n"
         "    print(workers._head, os.environ['RAY_AUTH_TOKEN'], flush=True)\n    sys.stdin.read()"
