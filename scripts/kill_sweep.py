@@ -70,8 +70,8 @@ def main() -> int:
     parser.add_argument(
         "--launchers",
         nargs="+",
-        default=["basic", "joblib", "joblib"],
-        help="each kill hits a sweep through one of them (default: basic joblib joblib)",
+        default=["basic", "processes", "processes"],
+        help="each kill hits a sweep through one of them (default: basic processes processes)",
     )
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kill_sweep_"))

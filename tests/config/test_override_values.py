@@ -44,7 +44,8 @@ VALUES = [
     ),
     *("sort(3,1)", "int(3)", "str([1])", "float(x)", "json_str({a:1})", "{a:{b:[1,{c:null}]}}"),
     *("1e400", "10000000000000000000000000", "a:b", "../x", "none", "a\\,b", "[", "{a:", "}", ")"),
-    *("a=b", "random_forest", "isotonic", "kdf", "basic", "joblib", "default", "cc18/adult", "é"),
+    *("a=b", "random_forest", "isotonic", "kdf", "basic", "default", "cc18/adult", "é"),
+    "processes",
     *("🙂", "\t", "['']", "{_target_:os.system}", "[{}]", "{1:2}", "[nan]", '"[1]"', "${", "}${"),
 ]
 
