@@ -13,9 +13,13 @@ import pytest
 
 from kdgraph.runner.tracking import LOGGED, dotted, flat_metrics, log_runs
 
+from .conftest import wait_until
+
 TINY = ("dataset=iris", "parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "n_jobs=1")
 SWEEP = ("-m", *TINY, "method=isotonic", "seed=0,1", "figures=top_label", "figures.formats=[svg]")
 TRACKERS = ("mlflow", "wandb")
+HEADER_BYTES = 7
+"""Length of a file of an offline run of wandb before its first message."""
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +105,7 @@ def offline_messages(path: Path) -> Iterator[bytes]:
     A block of 32 kB holds records of a header (checksum, length, kind) and data; kind 1 is a whole
     message, and 2, 3 and 4 are the first, a middle and the last part of one.
     """
-    content, position, message = path.read_bytes(), 7, b""
+    content, position, message = path.read_bytes(), HEADER_BYTES, b""
     while position + 7 <= len(content):
         if 32768 - position % 32768 < 7:
             position += 32768 - position % 32768
@@ -123,6 +127,8 @@ def test_weights_and_biases_has_the_numbers_of_the_record_offline(kdg, tmp_path,
     records = {record["run_id"]: record for record in records_of(tmp_path / "outputs")}
     stored = sorted(folder.glob("offline-run-*/*.wandb"))
     assert len(stored) == 2
+    # The process of wandb that writes a file may do so after the command has ended.
+    wait_until(lambda: all(path.stat().st_size > HEADER_BYTES for path in stored))
     for path in stored:
         summary, config = {}, {}
         for content in offline_messages(path):
