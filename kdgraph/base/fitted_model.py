@@ -110,14 +110,9 @@ class FittedModel:
     post_hoc: Mapping[str, Any] = field(default_factory=dict)
 
     def supports(self, output: str) -> bool:
-        """Return whether a component defines this output.
+        """Return whether a component defines this output, a key of :data:`OUTPUT_METHODS`.
 
         The result is False for outputs that are only derived from other outputs.
-
-        Parameters
-        ----------
-        output : str
-            A key of :data:`OUTPUT_METHODS`.
         """
         component = self._component_for(output)
         if output == "ood_p_value" and hasattr(component, "ood_score_of_sets"):
@@ -142,14 +137,9 @@ class FittedModel:
         )
 
     def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
-        """Return out-of-distribution scores of sets that are drawn from X.
+        """Return out-of-distribution scores of sets that ``rng`` draws from X.
 
-        Parameters
-        ----------
-        X : Float[n, d] or Float[n, c, h, w]
-            Rows, for a model with :attr:`has_set_scores`.
-        rng : Generator
-            Draws the sets.
+        X is Float[n, d] or Float[n, c, h, w], and the model :attr:`has_set_scores`.
         """
         component = self._component_for("ood_score")
         return SetScores(component.ood_score_of_sets(X, rng), component.set_size_, component.level)
@@ -199,18 +189,7 @@ class FittedModel:
         return {output: values[output] for output in outputs}
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the class probabilities for X.
-
-        Parameters
-        ----------
-        X : Float[n, d] or Float[n, c, h, w]
-            Rows or images.
-
-        Returns
-        -------
-        Float[n, K]
-            Probabilities of the last component that defines them.
-        """
+        """Return class probabilities of the last component that defines them, Float[n, K]."""
         return self.predict_outputs(["proba"], X)["proba"]
 
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -288,13 +267,11 @@ class FittedModel:
         return component if is_joint else None
 
     def _components_last_first(self) -> Iterator[Any]:
-        """Yield the components from the last one to the parent."""
         yield from reversed(list(self.post_hoc.values()))
         yield self.parent
 
 
 def _repeats_proba(component: Any) -> bool:
-    """Return whether a component has the class probabilities of the one below it."""
     return getattr(component, "repeats_proba", False)
 
 
@@ -410,7 +387,6 @@ _INTERVAL_LEVELS = (0.5, 0.95)
 
 
 def _distribution_columns(distribution: Distribution) -> dict[str, np.ndarray]:
-    """Return mean, quantiles and interval ends of a distribution as columns."""
     quantiles = distribution.ppf(np.array(_QUANTILE_LEVELS)).T
     columns = {
         "mean": distribution.mean(),
@@ -580,7 +556,6 @@ def _rows_of(predictions: Predictions, rows: np.ndarray) -> Predictions:
 
 
 def _output_columns(outputs: Outputs, classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the columns of all outputs of one model that have one value for each row."""
     columns: dict[str, np.ndarray] = {}
     for output, values in outputs.items():
         if isinstance(values, SetScores):

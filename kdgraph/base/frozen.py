@@ -46,13 +46,7 @@ def unwrap_frozen(estimator: Any) -> Any:
 
 
 def check_parameters_are_instances(estimator: Any) -> None:
-    """Refuse parameters that are classes of estimators in place of instances.
-
-    Raises
-    ------
-    TypeError
-        With the instance to pass instead.
-    """
+    """Raise TypeError, with the instance to pass, if a parameter is the class of an estimator."""
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, type) and hasattr(value, "get_params"):
             # A nested post-hoc estimator is created with None, which is replaced by the parent.
@@ -64,25 +58,14 @@ def check_parameters_are_instances(estimator: Any) -> None:
 
 
 def _requires_estimator(estimator_class: type) -> bool:
-    """Return whether the class has a parameter ``estimator`` without a default."""
     parameter = inspect.signature(estimator_class).parameters.get("estimator")
     return parameter is not None and parameter.default is parameter.empty
 
 
 def check_is_estimator(parent: Any, owner: str) -> None:
-    """Refuse objects without ``fit`` or ``get_params``, such as torch modules.
+    """Raise TypeError for objects without ``fit`` or ``get_params``, such as torch modules.
 
-    Parameters
-    ----------
-    parent : object
-        The object that was passed as a parent.
-    owner : str
-        Class name of the estimator that is fitted after the parent.
-
-    Raises
-    ------
-    TypeError
-        With a wrapper that makes a torch module an estimator.
+    ``owner`` is the class name of the estimator that is fitted after the parent.
     """
     if hasattr(parent, "fit") and hasattr(parent, "get_params"):
         return
@@ -128,7 +111,6 @@ def missing_method_advice(parent: Any, method: str) -> str:
 
 
 def _missing_distribution_advice(estimator: Any) -> str:
-    """Return advice about an estimator that predicts no distributions."""
     if is_classifier(estimator):
         return (
             ", a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts"

@@ -15,44 +15,18 @@ from kdgraph.errors import DataError
 def hold_rows_out(
     n_samples: int, strata: np.ndarray | None, size: float, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a fit and the rows that are held out of it.
+    """Return the positions of the rows of a fit, Int[n - m], and of those held out, Int[m].
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows n.
-    strata : Int[n] or None
-        Class of each row, from 0. None to draw from all rows alike.
-    size : float in (0, 1)
-        Fraction of the rows to hold out.
-    random_state : int, RandomState or None
-        Seed of the draw.
+    ``strata``, Int[n], are the classes of the rows, from 0; None to draw from all rows alike.
+    ``size`` is the fraction of the rows to hold out. DataError is raised if no row can be held out,
+    because there are fewer than two, or because every class has a single one, which the fit needs.
 
-    Returns
-    -------
-    train, held_out : Int[n - m] and Int[m]
-        Positions of the rows.
-
-    Raises
-    ------
-    DataError
-        If no row can be held out, because there are fewer than two, or because every class has a
-        single one, which the fit needs.
-
-    Notes
-    -----
     The draw is that of scikit-learn's ``train_test_split``, where each class has a row on both
     sides; a class of one row is in the fit. With more classes than rows to hold out, classes give
     their rows in turn, by the fraction of their rows that they have given, and each keeps one. For
     100 classes of two to four rows, and parents behind temperature scaling or a density gate, NLL
     on new rows was about that of a row held out of every class, or lower; it was higher where all
     rows but one of each class were drawn alike.
-
-    Examples
-    --------
-    >>> train, held_out = hold_rows_out(6, np.array([0, 0, 1, 1, 2, 2]), 0.3, 0)
-    >>> len(train), len(held_out)
-    (4, 2)
     """
     if n_samples < 2:
         raise DataError(

@@ -23,18 +23,9 @@ ODIN_STEP_SIZES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
 
 @dataclass(frozen=True)
 class NetworkAccess:
-    """A fitted network and the transformers in front of it.
+    """A fitted network and the transformers in front of it, the outermost first.
 
-    Attributes
-    ----------
-    network : Network
-        A fitted :class:`~kdgraph.parents.networks.Network`, or an object with its methods.
-    transformers : tuple of transformers, default=()
-        Transformers of the rows, the outermost first.
-
-    Notes
-    -----
-    Original to kdgraph.
+    ``network`` is a :class:`~kdgraph.parents.networks.Network`, or an object with its methods.
     """
 
     network: Any
@@ -51,49 +42,25 @@ class NetworkAccess:
         return self.network.logits(self.network_input(X))
 
     def features(self, X: Any, layer: str | None = None) -> np.ndarray:
-        """Return the outputs of a layer for X, flattened.
+        """Return the outputs of a layer for X, flattened, Float32[n, m].
 
-        Parameters
-        ----------
-        X : Float[n, d], images or DataFrame
-            Rows as the parent takes them.
-        layer : str, default=None
-            Name of the layer; None for the input of the last linear layer.
-
-        Returns
-        -------
-        Float32[n, m]
+        Without a name, the layer is the input of the last linear layer.
         """
         return self.network.transform(self.network_input(X), layer)
 
     def input_gradient(self, X: Any, function: Callable[[Any], Any]) -> np.ndarray:
-        """Return the gradient of a function of the logits by the network's input.
+        """Return the gradient of a function of the logits by :meth:`network_input`, Float32[n, …].
 
-        Parameters
-        ----------
-        X : Float[n, d], images or DataFrame
-            Rows as the parent takes them.
-        function : callable
-            Maps a torch tensor of logits, [n, K], to one number for each row, [n].
-
-        Returns
-        -------
-        Float32[n, …]
-            Gradient by the numbers of :meth:`network_input`.
+        ``function`` maps a torch tensor of logits, [n, K], to one number for each row, [n].
         """
         return self.network.input_gradient(self.network_input(X), function)
 
 
 def access_network(parent: Any) -> NetworkAccess:
-    """Return the network inside a fitted parent.
+    """Return the network inside a fitted parent, or raise TypeError if there is none.
 
     The network may be the parent, or be frozen, at the end of pipelines of scikit-learn, or the
     ``estimator_`` of another estimator.
-
-    Raises
-    ------
-    TypeError
-        If the parent does not contain a network.
     """
     transformers, inner = [], parent
     while not hasattr(inner, "input_gradient"):
@@ -113,26 +80,10 @@ def access_network(parent: Any) -> NetworkAccess:
 
 
 def input_spread(parent: Any, X: Any) -> float:
-    """Return the root mean square distance of the network's inputs from their mean.
+    """Return the root mean square distance of the network's inputs from their mean, 1 if it is 0.
 
     A step in units of this number means the same for any data set: the images of the papers are
-    divided by their standard deviation.
-
-    Parameters
-    ----------
-    parent : estimator
-        A fitted network, also in a pipeline or frozen.
-    X : Float[n, d], images or DataFrame
-        Rows as the parent takes them.
-
-    Returns
-    -------
-    float
-        Root mean square distance per number; 1 if it is 0.
-
-    Notes
-    -----
-    Original to kdgraph.
+    divided by their standard deviation. Original to kdgraph.
     """
     inputs = np.asarray(access_network(parent).network_input(X), dtype=np.float64)
     return rms_of(inputs.reshape(len(inputs), -1))
@@ -141,38 +92,12 @@ def input_spread(parent: Any, X: Any) -> float:
 def logits_after_step(
     parent: Any, X: Any, temperature: float, step_sizes: Sequence[float]
 ) -> list[np.ndarray]:
-    """Return the logits after a step of the input that increases the confidence.
+    """Return the logits, Float64[n, K], after a step of the input that increases the confidence.
 
     The step is x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S(x; T) is the softmax of the logits
-    divided by T, and ŷ its largest class (Liang et al. 2018, Eq. 2). Numbers whose gradient is 0
-    are not changed.
-
-    Parameters
-    ----------
-    parent : estimator
-        A fitted network, also in a pipeline or frozen. The step changes the numbers that the
-        network itself receives.
-    X : Float[n, d], Float[n, c, h, w] or DataFrame
-        Rows as the parent takes them. Pixels may leave [0, 1]: they are not clipped.
-    temperature : float
-        T > 0.
-    step_sizes : sequence of float
-        Step sizes ε ≥ 0. The gradient at X is used for all of them.
-
-    Returns
-    -------
-    list of Float64[n, K]
-        Logits, one array for each step size.
-
-    Raises
-    ------
-    TypeError
-        If the parent does not contain a network.
-
-    References
-    ----------
-    Liang et al., "Enhancing the reliability of out-of-distribution image detection in neural
-    networks", ICLR 2018.
+    divided by T, and ŷ its largest class (Liang et al. 2018, Eq. 2), for each ε ≥ 0 of
+    ``step_sizes``. It changes the numbers that the network itself receives: pixels may leave [0,
+    1], and numbers whose gradient is 0 are not changed.
     """
     access = access_network(parent)
     inputs = np.asarray(access.network_input(X))

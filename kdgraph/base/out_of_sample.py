@@ -40,15 +40,7 @@ class OutOfSample(Protocol):
     """Outputs of a parent for its n training rows, each computed without the row."""
 
     def predict(self, method: str, rows: np.ndarray) -> Any:
-        """Return the outputs of a method of the parent for some training rows.
-
-        Parameters
-        ----------
-        method : str
-            Name of the method, such as "predict_proba".
-        rows : Int[m]
-            Positions of the rows.
-        """
+        """Return the outputs of a method of the parent for the training rows at Int[m]."""
         ...
 
 
@@ -56,14 +48,8 @@ class OutOfSample(Protocol):
 class UnseenRows:
     """Training rows of a parent whose outputs are computed without each row.
 
-    Attributes
-    ----------
-    source : OutOfSample
-        Outputs of all training rows.
-    positions : Int[m]
-        Positions of these rows among them.
-    reads : set of str, default=set()
-        Outputs that were read so far, of these rows or of parts of them.
+    They are at ``positions``, Int[m], among the rows of ``source``; ``reads`` are the methods whose
+    outputs were read so far, of these rows or of parts of them.
     """
 
     source: Any
@@ -97,18 +83,7 @@ class UnseenRows:
 
 
 def unseen_rows(rows: Any) -> UnseenRows:
-    """Return the outputs of the parent for training rows that were computed without each row.
-
-    Parameters
-    ----------
-    rows : Rows
-        Training rows.
-
-    Raises
-    ------
-    TypeError
-        If the rows have no such outputs.
-    """
+    """Return the outputs of the parent for training rows, or raise TypeError if there are none."""
     if rows.unseen is None:
         raise TypeError("the rows have no outputs that were computed without each row")
     return rows.unseen
@@ -117,43 +92,15 @@ def unseen_rows(rows: Any) -> UnseenRows:
 class OutOfBag:
     """Predictions of a bagged forest for its training rows by the trees not fitted on them.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted forest with ``bootstrap=True``, also frozen or at the end of a pipeline. The
-        transformers of a pipeline are fitted on all rows.
-    X : Float[n, d] or DataFrame
-        The rows that it was fitted on, in their order.
+    ``estimator`` is a fitted forest with ``bootstrap=True``, also frozen or at the end of a
+    pipeline, whose transformers are fitted on all rows. ``X`` are the rows that it was fitted on,
+    in their order; for others NoOutOfBagRows is raised, see
+    :func:`~kdgraph.base.training_rows.out_of_bag_rows`. ``is_out``, Bool[n, T], is True where a row
+    is out of bag in a tree.
 
-    Attributes
-    ----------
-    is_out : Bool[n, T]
-        True where a row is out of bag in a tree.
-
-    Raises
-    ------
-    NoOutOfBagRows
-        If the forest has no out-of-bag rows, or X are not the rows that it was fitted on: see
-        :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
-
-    Notes
-    -----
     A row that was drawn twice, as two equal training rows, may be in bag by its twin. If new rows
     have such twins among the training rows as often as training rows have them, its out-of-bag
     prediction is as good as one for a new row; otherwise leave out duplicates first.
-
-    References
-    ----------
-    Breiman, "Out-of-bag estimation", technical report, UC Berkeley, 1996.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = np.arange(100.0)[:, None], np.arange(100) // 50
-    >>> forest = RandomForestClassifier(50, oob_score=True, random_state=0).fit(X, y)
-    >>> proba = OutOfBag(forest, X).predict("predict_proba", np.arange(100))
-    >>> bool(np.allclose(proba, forest.oob_decision_function_))
-    True
     """
 
     def __init__(self, estimator: Any, X: Any):
@@ -183,24 +130,10 @@ class OutOfBag:
         return np.asarray(self.is_out.any(axis=1))
 
     def predict(self, method: str, rows: np.ndarray) -> np.ndarray:
-        """Return the mean prediction of the out-of-bag trees.
+        """Return the mean prediction of the out-of-bag trees for rows at Int[m], [m, …].
 
-        Parameters
-        ----------
-        method : {"predict_proba", "predict"}
-            Class probabilities of a classifier, or the predictions of a regressor.
-        rows : Int[m]
-            Positions of rows that are out of bag in at least one tree.
-
-        Returns
-        -------
-        Float[m, K], Float[m] or Float[m, outputs]
-            Means over trees.
-
-        Raises
-        ------
-        TypeError
-            If single trees do not have this output.
+        ``method`` is "predict_proba" of a classifier or "predict" of a regressor; single trees have
+        no other outputs, and TypeError is raised. Rows must be out of bag in at least one tree.
         """
         if method != ("predict_proba" if is_classifier(self.forest) else "predict"):
             raise TypeError(
@@ -226,10 +159,7 @@ class OutOfBag:
 class StoredOutputs:
     """Class probabilities of a calibrated parent for its training rows, stored by its fit.
 
-    Attributes
-    ----------
-    proba : Float[n, K]
-        Probabilities that were computed without each row.
+    ``proba``, Float[n, K], were computed without each row.
     """
 
     proba: np.ndarray
@@ -249,16 +179,8 @@ class CrossFitted(FrozenEstimator):
 
     It can be passed wherever a ``FrozenEstimator`` can. Calibrators with
     ``calibration="cross_fit"`` then take the outputs of its folds instead of fitting parents
-    again; see :func:`cross_fit`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Parent that is fitted on all n rows.
-    fold_estimators : sequence of estimators, default=()
-        Parent of each fold, fitted on the rows outside of the fold.
-    fold : Int[n], default=None
-        Fold of each row.
+    again; see :func:`cross_fit`. ``fold``, Int[n], is the fold of each of the n rows that
+    ``estimator`` is fitted on, and ``fold_estimators[f]`` is fitted on those outside of fold f.
     """
 
     def __init__(
@@ -272,25 +194,13 @@ class CrossFitted(FrozenEstimator):
 class CrossFittedOutputs:
     """Outputs of parents for training rows outside of their fits.
 
-    Parameters
-    ----------
-    fold_estimators : sequence of estimators
-        Parent of each fold, fitted on the rows outside of the fold.
-    fold : Int[n]
-        Fold of each row.
-    X : Float[n, …] or DataFrame
-        The rows.
-    classes : ndarray of shape [K] or None
-        Labels of all classes, of which the rows outside of a fold may lack some; None for
-        regressors.
-    take : callable
-        Function of X and positions that returns these rows.
+    ``fold``, Int[n], is the fold of each row of X, and ``fold_estimators[f]`` is fitted on the rows
+    outside of fold f. ``classes``, of shape [K], are the labels of all classes, of which these rows
+    may lack some; None for regressors. ``take`` is a function of X and positions that returns these
+    rows.
 
-    Attributes
-    ----------
-    memo : dict
-        What components derive from the parents of the folds, by a key of their own, so that several
-        fits to the same rows share it.
+    In ``memo`` components keep what they derive from the parents of the folds, by a key of their
+    own, so that several fits to the same rows share it.
     """
 
     def __init__(
@@ -307,19 +217,9 @@ class CrossFittedOutputs:
         self.memo: dict[Any, Any] = {}
 
     def predict(self, method: str, rows: np.ndarray) -> Any:
-        """Return the outputs of a method of the parents for some training rows.
+        """Return the outputs of a method of the parents for the training rows at Int[m], [m, …].
 
-        Parameters
-        ----------
-        method : str
-            Name of the method, such as "predict_proba".
-        rows : Int[m]
-            Positions of the rows.
-
-        Returns
-        -------
-        array of shape [m, …]
-            The outputs. Columns of classes that a parent was not fitted on are 0.
+        Columns of classes that a parent was not fitted on are 0.
         """
         if method not in self._cache:
             self._cache[method] = self._predict_folds(method)
@@ -344,8 +244,6 @@ class CrossFittedOutputs:
             yield members, function(self.fold_estimators[f], self._take(self._X, rows[members]))
 
     def _predict_folds(self, method: str) -> np.ndarray:
-        """Return the outputs for all rows."""
-
         def outputs(estimator: Any, X: Any) -> np.ndarray:
             values = np.asarray(getattr(estimator, method)(X))
             if method == "predict_proba":
@@ -374,11 +272,10 @@ class CrossFittedOutputs:
             )
 
     def _align(self, values: np.ndarray, estimator: Any) -> np.ndarray:
-        """Return the columns of all classes."""
         classes = self._classes
         if classes is None or values.ndim < 2 or len(estimator.classes_) == len(classes):
             return values
-        aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)
+        aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)  # 0 for other classes
         aligned[:, np.searchsorted(classes, estimator.classes_)] = values
         return aligned
 
@@ -390,33 +287,13 @@ def draw_folds_of_rows(
     random_state: Any,
     test_size: float = 0.3,
 ) -> np.ndarray:
-    """Return the fold of each row.
+    """Return the fold of each row, Int[n], -1 for rows outside of a single fold.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows n.
-    cv : int, cross-validator or iterable
-        Number of folds, drawn by class if there are classes; a cross-validator of scikit-learn; or
-        an iterable of (training, test) positions. 1: a single fold of a part of the rows.
-    y : Int[n] or None
-        Classes; None in regression.
-    random_state : int, RandomState or None
-        Seed of the draw.
-    test_size : float, default=0.3
-        Fraction of the rows in a single fold.
-
-    Returns
-    -------
-    Int[n]
-        Fold of each row, -1 for rows outside of a single fold.
-
-    Raises
-    ------
-    DataError
-        If there are fewer rows than folds, or no row can be held out as a single fold.
-    ValueError
-        If a row is in the test part of several folds, or of none although there are several.
+    ``cv`` is the number of folds, drawn by class if there are classes ``y``, Int[n]; a
+    cross-validator of scikit-learn; or an iterable of (training, test) positions. With 1, a
+    fraction ``test_size`` of the rows is a single fold. DataError is raised if there are fewer rows
+    than folds, or no row can be held out as a single fold, and ValueError if a row is in the test
+    part of several folds, or of none although there are several.
     """
     splits: Iterable[Any]
     is_number = isinstance(cv, int | np.integer)

@@ -142,17 +142,12 @@ class PostHoc(MetaEstimator):
     def _split_rows(
         self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any
     ) -> tuple[Rows, Rows]:
-        """Return training and calibration rows.
+        """Return training and calibration rows, or raise DataError if no row can be held out.
 
         If calibration rows are passed, all ``rows`` are training rows. Otherwise some of ``rows``
         are held out. All rows have both roles after a frozen parent, unless training rows are
         required; and if they calibrate with outputs that are computed without each row, which
         :meth:`_add_unseen_outputs` adds.
-
-        Raises
-        ------
-        DataError
-            If no row can be held out.
         """
         self.calibration_: CalibrationMode = self._calibration_mode(
             X_calibration is not None, rows.X
@@ -188,7 +183,6 @@ class PostHoc(MetaEstimator):
         return hold_rows_out(len(rows), self._strata(rows), self.calibration_size, seed)
 
     def _take_parent_of(self, other: PostHoc) -> None:
-        """Take the fitted parent of another estimator, with its features and calibration."""
         parent = other.estimator_
         self.estimator = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
         self._check_parent()
@@ -198,26 +192,15 @@ class PostHoc(MetaEstimator):
         self.estimator_, self.calibration_ = self.estimator, other.calibration_
 
     def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
-        """Return the source of the outputs that calibrate, for rows ``X`` of ``fit``."""
         return self.calibration
 
     def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
         """Return calibration rows with outputs of the parent that are computed without each row.
 
-        Parameters
-        ----------
-        rows : Rows
-            Calibration rows, which are all training rows unless they were held out; then they are
-            returned unchanged.
-        parent : estimator
-            The parent before the fit of ``estimator_``: its clones are fitted on the folds.
-        always : bool, default=False
-            Add the outputs even if the fit of this estimator does not depend on them.
-
-        Raises
-        ------
-        DataError
-            If the parent is no bagged forest, or was fitted on other rows.
+        Rows that were held out are returned unchanged, and so are others unless ``always`` if this
+        estimator does not need the outputs. ``parent`` is the parent before the fit of
+        ``estimator_``, whose clones are fitted on the folds. If it is no bagged forest, or was
+        fitted on other rows, DataError is raised.
         """
         if self.calibration_ == "held_out" or not (always or self._needs_unseen_rows()):
             return rows
@@ -246,7 +229,6 @@ class PostHoc(MetaEstimator):
         return self._needs_unseen_rows()
 
     def _unseen_source(self) -> CalibrationMode:
-        """Return the source of outputs for rows that are not held out, "oob" or "cross_fit"."""
         return self.calibration_
 
     def _check_reads(self, rows: Rows) -> None:
@@ -278,7 +260,6 @@ class PostHoc(MetaEstimator):
         return CrossFittedOutputs(fitted, fold, rows.X, self._class_labels(), select_rows)
 
     def _fit_fold_parents(self, rows: Rows, parent: Any, fold: np.ndarray) -> Sequence[Any]:
-        """Return clones of the parent, each fitted on the rows outside of a fold (Int[n])."""
         unfitted, n_folds = unwrap_frozen(parent), int(fold.max()) + 1
         if self.calibration_ == "oob" and unfitted is not None:
             warnings.warn(
@@ -300,7 +281,6 @@ class PostHoc(MetaEstimator):
         return None
 
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
-        """Return the calibration rows that were passed to ``fit``, validated."""
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
         return Rows.unweighted(*self._validate_rows(X, y))
@@ -344,15 +324,10 @@ class PostHoc(MetaEstimator):
 
 
 def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the keyword arguments of ``estimator.fit`` for sample weights.
+    """Return the keyword arguments of ``estimator.fit`` for sample weights, none if all are 1.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator to fit. The weights of a pipeline are for its last step. With metadata routing of
-        scikit-learn enabled, the steps of the pipeline request them.
-    weight : Float[n]
-        Sample weights. If all are 1, the result is empty.
+    The weights, Float[n], of a pipeline are for its last step. With metadata routing of
+    scikit-learn enabled, the steps of the pipeline request them.
     """
     if (weight == 1).all():
         return {}
@@ -386,13 +361,6 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
     """Return a clone whose unset random states are drawn from ``random_state``.
 
     One seed thus makes nested estimators reproducible.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator to clone.
-    random_state : int, RandomState or None
-        Source of the seeds.
 
     Examples
     --------

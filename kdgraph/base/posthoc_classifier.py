@@ -41,14 +41,9 @@ _group_names: ContextVar[Sequence[Any]] = ContextVar("group_names", default=())
 
 @contextmanager
 def use_class_names(labels: Sequence[Any], groups: Sequence[Any] = ()) -> Iterator[None]:
-    """Name classes by these labels, in messages within the block, and not by their positions.
+    """Name classes by these labels, of shape [K], in messages within the block.
 
-    Parameters
-    ----------
-    labels : sequence of shape [K]
-        Label of each class.
-    groups : sequence, default=()
-        Name of each group of rows, likewise.
+    Otherwise they have their positions for names; ``groups`` are names of groups of rows.
     """
     tokens = _class_labels.set(labels), _group_names.set(groups)
     try:
@@ -81,7 +76,6 @@ def display_group(group: Any) -> str:
 
 
 def _name_of(value: Any, names: Sequence[Any]) -> str:
-    """Return the name at a position, or the value as text if there is none."""
     text = str(value)
     return str(names[int(text)]) if text.isdigit() and int(text) < len(names) else text
 
@@ -205,7 +199,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         return self
 
     def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
-        """Return the training rows of weight above 0, with positions in ``classes_`` as labels."""
+        """Return the rows of weight above 0, with positions in ``classes_`` as labels."""
         X, y = self._validate_rows(X, y, reset=True)
         check_classification_targets(y)
         weight = check_weights(sample_weight, X)
@@ -222,7 +216,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         sample_weight_calibration: Any,
         groups_calibration: Any,
     ) -> tuple[Rows, Rows]:
-        """Return training and calibration rows, with the weights and groups that were passed."""
         train, calibration = self._split_rows(rows, X_calibration, y_calibration, self.random_state)
         if groups_calibration is not None:
             calibration = replace(
@@ -249,19 +242,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             self.out_of_sample_rows_ = row_signatures(train.X)
 
     def fit_behind(self, other: PostHocClassifier, train: Rows, calibration: Rows) -> Self:
-        """Fit a calibrator behind the fitted parent of another one, to rows of that one.
+        """Fit a calibrator behind the fitted parent of another one, to validated rows of that one.
 
-        Parameters
-        ----------
-        other : PostHocClassifier
-            Fitted up to its parent, ``estimator_``; this one gets its parent, classes and features.
-        train, calibration : Rows
-            Validated rows, with labels as positions in ``classes_``.
-
-        Returns
-        -------
-        self : estimator
-            The fitted calibrator.
+        This one gets the parent, classes and features of ``other``, which is fitted up to its
+        parent.
         """
         check_parameters(self)
         self._take_parent_of(other)
@@ -274,10 +258,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     def _out_of_sample_outputs(self, rows: Rows) -> StoredOutputs:
         """Return the probabilities of the training rows, computed without each row.
 
-        Raises
-        ------
-        ValueError
-            If these are not the rows of ``fit``, or none of them have such probabilities.
+        ValueError is raised if these are not the rows of ``fit``, or have no such probabilities.
         """
         stored = getattr(self, "out_of_sample_proba_", None)
         if stored is not None and are_equal_rows(self.out_of_sample_rows_, row_signatures(rows.X)):
@@ -294,7 +275,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         return StoredOutputs(proba)
 
     def _predicts_rows(self) -> bool:
-        """Return whether :meth:`_predict_rows` is implemented."""
         return type(self)._predict_rows is not PostHocClassifier._predict_rows
 
     def _predict_rows(self, rows: Rows) -> np.ndarray:
@@ -318,10 +298,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         ----------
         X : Float[n, d], images or DataFrame
             Rows as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape [n]
         """
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
@@ -372,7 +348,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
 
 
 def _drop_zero_weights(rows: Rows) -> Rows:
-    """Return the rows whose weight is above 0."""
     has_weight = rows.weight > 0
     return rows if has_weight.all() else rows[has_weight]
 

@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
+from kdgraph.base.training_rows import last_step
 from kdgraph.errors import DataError
 from kdgraph.wording import some
 
@@ -34,14 +35,10 @@ _SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
 
 
 def check_single_precision(X: Any, name: str) -> None:
-    """Raise DataError if a number of X is beyond the range of single precision.
+    """Raise DataError if a number of X (Float[n, ...]) is beyond the range of single precision.
 
-    Parameters
-    ----------
-    X : Float[n, ...]
-        Rows, in which values may be missing. Other rows than arrays of numbers are not checked.
-    name : str
-        Class name of the estimator that computes in single precision.
+    Values may be missing, and other rows than arrays of numbers are not checked. ``name`` is the
+    class name of the estimator that computes in single precision.
     """
     _check_size(X, _MAX_SINGLE, f"single precision, in which {name} computes,", name)
 
@@ -74,18 +71,8 @@ def _check_size(X: Any, largest: float, limit: str, name: str) -> None:
 def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of distinct values of each feature in double and in single precision.
 
-    Parameters
-    ----------
-    X : Float[n, d]
-        Rows. NaN does not count as a value.
+    X is Float[n, d], where NaN does not count as a value; both numbers are Int[d], at least 1.
 
-    Returns
-    -------
-    double, single : Int[d]
-        Numbers of distinct values, each at least 1.
-
-    Examples
-    --------
     >>> X = np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]])
     >>> [counts.tolist() for counts in distinct_value_counts(X)]
     [[3, 2], [1, 2]]
@@ -120,19 +107,10 @@ def warn_precision_loss(
 ) -> None:
     """Warn about features whose values a fitted parent cannot distinguish in single precision.
 
-    Parameters
-    ----------
-    owner : str
-        Data set or class that the message names.
-    parent : estimator
-        Fitted parent. The input of the last step of a pipeline is checked.
-    X : ndarray of shape [n, d] or DataFrame
-        Rows that the parent was fitted on. Images are in [0, 1] and are not checked.
-    names : sequence of str, default=()
-        Names of the d features; empty for the columns of the data frame, or positions.
-    scale : str, default=None
-        Override that scales each feature to [0, 1], if there is one. The message contains it if it
-        removes the loss.
+    ``owner`` is the data set or class that the message names, and X are the rows that the parent
+    was fitted on; the input of the last step of a pipeline is checked, images are not. Without
+    ``names``, features have those of the data frame, or positions. ``scale`` is an override that
+    scales each feature to [0, 1], which the message contains if it removes the loss.
     """
     if not uses_single_precision(parent):
         return
@@ -161,7 +139,7 @@ def warn_precision_loss(
     )
     loss = (
         f"{owner}: of {double[worst]:,} different values of {features}, single precision, in which"
-        f" {_final_estimator_name(parent)} computes, has {single[worst]:,}"
+        f" {type(last_step(parent)).__name__} computes, has {single[worst]:,}"
     )
     # Scaling to [0, 1] helps against an offset, but not against outliers: try it.
     low, high = np.nanmin(rows[:, lossy], axis=0), np.nanmax(rows[:, lossy], axis=0)
@@ -200,10 +178,3 @@ def _final_step_input(
         return np.asarray(X), names
     except (TypeError, ValueError):
         return None, names
-
-
-def _final_estimator_name(parent: Any) -> str:
-    """Return the class name of the last step of a pipeline, or of another parent."""
-    while isinstance(parent, Pipeline | FrozenEstimator):
-        parent = parent.steps[-1][1] if isinstance(parent, Pipeline) else parent.estimator
-    return type(parent).__name__

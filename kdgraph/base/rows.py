@@ -92,21 +92,10 @@ class Rows:
         )
 
     def predict(self, estimator: Any, method: str = "predict_proba") -> Any:
-        """Return the outputs of a fitted parent for these rows.
+        """Return the outputs of a method of a fitted parent for these rows.
 
-        They are computed without each row if the parent was fitted on it.
-
-        Parameters
-        ----------
-        estimator : estimator
-            The parent.
-        method : str, default="predict_proba"
-            Name of its method.
-
-        Raises
-        ------
-        ValueError
-            If probabilities do not have a column for each class.
+        They are computed without each row if the parent was fitted on it. Probabilities without a
+        column for each class raise ValueError.
         """
         if self.unseen is not None:
             return self.unseen.predict(method)
@@ -121,17 +110,9 @@ class Rows:
     def apply(self, estimator: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
         """Return a function of a fitted parent and these rows, [n, …].
 
-        Parameters
-        ----------
-        estimator : estimator
-            The parent. For rows that it was fitted on, the parents of their folds take its place.
-        function : callable
-            Function of a parent and rows X that returns one value, or array, for each row.
-
-        Raises
-        ------
-        TypeError
-            If the outputs of the parent for these rows are computed out of bag.
+        ``function`` of a parent and rows X returns one value, or array, for each row. For rows that
+        the parent was fitted on, the parents of their folds take its place; if its outputs for them
+        are computed out of bag, TypeError is raised.
         """
         return function(estimator, self.X) if self.unseen is None else self.unseen.apply(function)
 
@@ -145,29 +126,15 @@ class Rows:
 def on_one_thread(user_api: str | None = None) -> AbstractContextManager[Any]:
     """Return a context in which sums over rows run on one thread, in one order.
 
-    Parameters
-    ----------
-    user_api : {"blas", "openmp"} or None, default=None
-        Kind of the libraries, as in ``threadpoolctl``; None for both.
-
-    Notes
-    -----
     It is ``threadpoolctl.threadpool_limits(1)`` without its search for the libraries of the
-    process, which takes 5 ms, longer than the prediction of a row or a small fit.
-
-    Examples
-    --------
-    >>> with on_one_thread("blas"):
-    ...     total = np.ones((2, 3)) @ np.ones(3)
-    >>> total
-    array([3., 3.])
+    process, which takes 5 ms, longer than the prediction of a row or a small fit. ``user_api`` is
+    "blas", "openmp", or None for both.
     """
     return _thread_pools().limit(limits=1, user_api=user_api)
 
 
-@cache
+@cache  # the search for the libraries of numpy, scipy and scikit-learn
 def _thread_pools() -> ThreadpoolController:
-    """Return the thread pools of numpy, scipy and scikit-learn."""
     return ThreadpoolController()
 
 
@@ -178,13 +145,6 @@ def is_dataframe(X: Any) -> bool:
 
 def select_rows(X: Any, index: Any) -> Any:
     """Return some rows of X.
-
-    Parameters
-    ----------
-    X : ndarray of shape [n, …] or DataFrame
-        Any rows.
-    index : slice, Int[m] or Bool[n]
-        Positions of the rows.
 
     Examples
     --------
@@ -209,20 +169,9 @@ _PREDICTION_BLOCK = 32_768
 
 
 def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """Return ``function`` of the rows, computed on blocks of bounded size.
+    """Return ``function`` of the rows X (Float[n, …] or a data frame), [n, …], by blocks.
 
-    Parameters
-    ----------
-    function : callable
-        Function of rows that returns one value, or one array, for each row. It is called once even
-        if there are no rows.
-    X : Float[n, …] or data frame
-        The rows.
-
-    Returns
-    -------
-    ndarray of shape [n, …]
-        The concatenated results.
+    It returns one value, or one array, for each row, and is called once even if there are no rows.
     """
     return np.concatenate([function(block) for block in iterate_blocks(X)])
 
@@ -243,15 +192,7 @@ _SIGNATURE_TOLERANCE = 1e-6
 def row_signatures(X: Any) -> np.ndarray:
     """Return a number for each row by which equal rows in one order are recognised, Float[n].
 
-    Parameters
-    ----------
-    X : ndarray of shape [n, …] or DataFrame
-        Any rows.
-
-    Notes
-    -----
-    Original to kdgraph. It is a random linear function of the numbers of a row, and of a hash of
-    each text or category.
+    It is a random linear function of the numbers of a row, and of a hash of each text or category.
     """
     if is_dataframe(X):
         columns = [_as_numbers(X.iloc[:, j]) for j in range(X.shape[1])]
@@ -294,22 +235,7 @@ def has_missing(X: Any) -> bool:
 
 
 def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
-    """Return ``values`` as an array of shape [n].
-
-    Parameters
-    ----------
-    name : str
-        Name of the values in the error.
-    values : array-like
-        One value for each row.
-    n : int
-        Number of rows.
-
-    Raises
-    ------
-    ValueError
-        If the shape is not [n].
-    """
+    """Return ``values`` as an array of shape [n], or raise ValueError with their name."""
     array = np.asarray(values)
     if array.shape != (n,):
         raise ValueError(f"{name} must have one for each of {n} rows, got shape {array.shape}")
@@ -319,25 +245,8 @@ def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     """Return sample weights as Float[n], 1 for each row if there are none.
 
-    Parameters
-    ----------
-    sample_weight : Float[n], float or None
-        Weights. A single number is the weight of all rows.
-    X : array or DataFrame
-        The n rows.
-
-    Raises
-    ------
-    DataError
-        If a weight is negative or not finite, all are 0, or their sum is not finite.
-    ValueError
-        If there is not one weight for each row.
-
-    Examples
-    --------
-    >>> check_weights([1, -2], np.zeros((2, 1)))
-    Traceback (most recent call last):
-    kdgraph.errors.DataError: sample_weight must be finite and at least 0, got -2 in row 1; ...
+    A single number is the weight of all rows. It raises DataError if a weight is negative or not
+    finite, all are 0, or their sum is not finite, and ValueError if there is not one for each row.
     """
     given = np.ravel(np.asarray([] if sample_weight is None else sample_weight, dtype=np.float64))
     wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))

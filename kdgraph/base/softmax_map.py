@@ -1,7 +1,8 @@
 """Penalised linear maps of log probabilities, and structured matrix scaling.
 
 :func:`fit_softmax_map` fits softmax(W log p + b) with a penalty on the distance from the identity,
-and :func:`fit_structured_scaling` applies it as Berta et al. (2025) do. Calibrators and posteriors
+and :func:`fit_structured_scaling` applies it as Berta, Holzmüller, Jordan and Bach do ("Structured
+matrix scaling for multi-class calibration", arXiv:2511.03685, 2025). Calibrators and posteriors
 share them.
 """
 
@@ -39,23 +40,10 @@ USUAL_LOG_SCALE = 1.0
 class SoftmaxMap:
     """Map softmax(W log q + b) of probabilities p, with q a mixture of p and the uniform one.
 
-    Attributes
-    ----------
-    coef : Float[K, K]
-        The matrix W.
-    intercept : Float[K]
-        The intercepts b.
-    uniform_share : float
-        Share u of the uniform distribution in the mixtures.
-    inverse_temperature : float or None, default=None
-        Factor β of temperature scaling before the map; q is then a mixture of softmax(β log p).
-        None for no such step.
-    mix_before_temperature : bool, default=True
-        Mix p before temperature scaling too. False: replace entries below 1.2e-38 by it.
-
-    Notes
-    -----
-    Original to kdgraph, except where a function that fits it names another source.
+    W is ``coef``, Float[K, K], b ``intercept``, Float[K], and ``uniform_share`` the share of the
+    uniform distribution. With an ``inverse_temperature`` β, q is a mixture of softmax(β log p);
+    without ``mix_before_temperature``, that p is not mixed, and entries below 1.2e-38 become
+    1.2e-38.
     """
 
     coef: np.ndarray
@@ -96,10 +84,10 @@ def temperature_logits(proba: np.ndarray, uniform_share: float, mixes: bool) -> 
 
 
 def succession_share(weight: np.ndarray) -> float:
-    """Return 1 / (n + 1), the share of the uniform distribution for rows of total weight n.
+    """Return 1 / (n + 1), the share of the uniform distribution for rows of weights Float[n].
 
     A probability of 0 has no logarithm. Among n rows without an event, the rule of succession
-    leaves the event a probability of about 1 / (n + 1). ``weight`` is Float[n].
+    leaves the event a probability of about 1 / (n + 1).
     """
     return float(1 / (weight.sum() + 1))
 
@@ -116,33 +104,11 @@ def fit_structured_scaling(
     diagonal_penalty: float = 1.0,
     off_diagonal_penalty: float = 1.0,
 ) -> SoftmaxMap:
-    """Return the map of structured matrix or vector scaling.
+    """Return the map of structured matrix or vector scaling (Berta et al. 2025).
 
-    Parameters
-    ----------
-    proba : Float[n, K]
-        Probabilities of rows that the parent was not fitted on.
-    y : Int[n]
-        Their classes.
-    weight : Float[n]
-        Sample weights, 1 on average.
-    structure, mix_before_temperature, intercept_penalty, diagonal_penalty, off_diagonal_penalty
-        See :class:`~kdgraph.calibration.MatrixScaling`.
-
-    Returns
-    -------
-    SoftmaxMap
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan and Bach, "Structured matrix scaling for multi-class calibration",
-    arXiv:2511.03685, 2025.
-
-    Examples
-    --------
-    >>> proba, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), np.array([0, 0, 1])
-    >>> fit_structured_scaling(proba, y, np.ones(3))(proba).argmax(axis=1).tolist()
-    [0, 0, 1]
+    ``proba``, Float[n, K], are probabilities of rows that the parent was not fitted on, ``y``,
+    Int[n], their classes, and ``weight``, Float[n], is 1 on average. The options are those of
+    :class:`~kdgraph.calibration.MatrixScaling`.
     """
     n_classes, n = proba.shape[1], weight.sum()
     share = succession_share(weight)
@@ -161,28 +127,12 @@ def fit_structured_scaling(
 
 @np.errstate(under="ignore")
 def fit_inverse_temperature(log_proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the factor β ≥ 0 of the logits with the least NLL of softmax(β log p).
+    """Return the factor β ≥ 0 of finite logits with the least NLL of softmax(β log p).
 
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n, K)
-        Finite logits, Float[n, K].
-    y : ndarray of shape (n,)
-        Labels, Int[n].
-    weight : ndarray of shape (n,)
-        Sample weights, Float[n].
+    ``log_proba`` are Float[n, K], labels Int[n], weights Float[n]. The factor is between exp(-16)
+    and exp(16), one of which it is if the NLL has no minimum between them (Guo et al. 2017). The
+    NLL is convex in β, so its slope has one root.
 
-    Returns
-    -------
-    float
-        Between exp(-16) and exp(16), one of which it is if the NLL has no minimum between them.
-
-    Notes
-    -----
-    Guo et al. 2017. The NLL is convex in β, so its slope has one root.
-
-    Examples
-    --------
     >>> log_proba = np.log([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
     >>> beta = fit_inverse_temperature(log_proba, np.array([0, 0, 1]), np.ones(3))
     >>> softmax(beta * log_proba, axis=1)[0].round(6)  # two of three rows are correct
@@ -230,26 +180,8 @@ def _softmax_by_class(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def penalty_matrix(
     n_classes: int, diagonal: float, off_diagonal: float, intercept: float
 ) -> np.ndarray:
-    """Return the penalty of each entry of W and, in the last column, of b.
+    """Return the penalty of each entry of W and, in the last column, of b, Float[K, K + 1].
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes K.
-    diagonal, off_diagonal, intercept : float
-        Penalty of each kind of entries.
-
-    Returns
-    -------
-    ndarray of shape (K, K + 1)
-        Float[K, K + 1].
-
-    Notes
-    -----
-    Original to kdgraph.
-
-    Examples
-    --------
     >>> penalty_matrix(2, 1.0, 2.0, 3.0)
     array([[1., 2., 3.],
            [2., 1., 3.]])
@@ -268,45 +200,16 @@ def fit_softmax_map(
     penalty: np.ndarray,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return W and b that minimise the penalised NLL of softmax(W log p + b).
+    """Return W and, in the last column, b that minimise the penalised NLL of softmax(W log p + b).
 
-    The penalty is the sum over all entries of penalty times squared distance from the identity map.
+    The penalty is the sum over all entries of ``penalty`` times squared distance from the identity
+    map; ``penalty``, ``start`` (None: the identity map) and the result are Float[K, K + 1].
+    Penalties are above 0, and infinity keeps an entry at its value in the identity map.
+    ``log_proba`` are finite, Float[n, K], labels Int[n], weights Float[n], not all 0. If the
+    gradient is not small after the last iteration, there is a ConvergenceWarning.
 
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n, K)
-        Finite log probabilities, Float[n, K].
-    y : ndarray of shape (n,)
-        Labels, Int[n].
-    weight : ndarray of shape (n,)
-        Sample weights, Float[n], not all 0.
-    penalty : ndarray of shape (K, K + 1)
-        Penalty of each entry of W and, in the last column, of b. They are above 0; infinity keeps
-        an entry at its value in the identity map.
-    start : ndarray of shape (K, K + 1) or None, default=None
-        Start of the iterations; None: the identity map.
-
-    Returns
-    -------
-    ndarray of shape (K, K + 1)
-        W and, in the last column, b.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the gradient is not small after the last iteration.
-
-    Notes
-    -----
-    Original to kdgraph: Newton's method with step halving. The Hessian has K² (K + 1)² entries, 10⁸
-    for 100 classes, so it is only multiplied with vectors, within conjugate gradients.
-
-    Examples
-    --------
-    >>> log_proba = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
-    >>> W = fit_softmax_map(log_proba, np.array([0, 1, 1]), np.ones(3), penalty_matrix(2, 1, 1, 1))
-    >>> W.shape
-    (2, 3)
+    Newton's method with step halving is original to kdgraph. The Hessian has K² (K + 1)² entries,
+    10⁸ for 100 classes, so it is only multiplied with vectors, within conjugate gradients.
     """
     n, K = log_proba.shape
     logits = _by_class(log_proba)

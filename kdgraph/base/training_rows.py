@@ -88,36 +88,17 @@ def in_single_precision(X: Any) -> Any:
 def is_bagged(estimator: Any) -> bool:
     """Return whether a forest, fitted or not, draws a bootstrap sample of rows for each tree.
 
-    Parameters
-    ----------
-    estimator : object
-        The forest, also frozen or at the end of a pipeline; the result for others is False.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-    >>> is_bagged(RandomForestClassifier()), is_bagged(ExtraTreesClassifier())
-    (True, False)
+    The forest may be frozen or at the end of a pipeline; the result for others is False.
     """
     last = last_step(estimator)
     return isinstance(last, FOREST_BASE) and bool(getattr(last, "bootstrap", False))
 
 
 def check_has_out_of_bag_rows(forest: Any, n_samples: int) -> None:
-    """Raise an error unless a fitted forest has out-of-bag rows among ``n_samples`` rows.
+    """Raise NoOutOfBagRows unless a fitted forest has out-of-bag rows among ``n_samples`` rows.
 
-    Parameters
-    ----------
-    forest : object
-        The fitted estimator, without pipelines around it.
-    n_samples : int
-        Number of rows that are taken for those of its fit.
-
-    Raises
-    ------
-    NoOutOfBagRows
-        If it draws no bootstrap samples, does not record them, or was fitted on another number of
-        rows.
+    It has none if it draws no bootstrap samples, does not record them, or was fitted on another
+    number of rows.
     """
     name = type(forest).__name__
     if not is_bagged(forest):
@@ -137,42 +118,15 @@ def check_has_out_of_bag_rows(forest: Any, n_samples: int) -> None:
 
 
 def out_of_bag_rows(forest: Any, t: int, leaves: np.ndarray) -> np.ndarray:
-    """Return which rows of the fit are out of bag in a tree of a bagged forest.
+    """Return which rows of the fit are out of bag in tree ``t`` of a bagged forest, Bool[n].
 
-    Parameters
-    ----------
-    forest : forest of scikit-learn
-        Fitted forest with ``bootstrap=True``.
-    t : int
-        Number of the tree.
-    leaves : Int[n]
-        Leaf of the tree that contains each row of the fit, as of ``apply``.
+    ``leaves``, Int[n], are the leaves of the tree that contain the rows, as of ``apply``.
 
-    Returns
-    -------
-    Bool[n]
-        True where a row is not in the bootstrap sample of the tree.
-
-    Raises
-    ------
-    NoOutOfBagRows
-        If the forest has no out-of-bag rows, or these are not the rows of its fit in their order.
-
-    Notes
-    -----
     scikit-learn draws the sample again from the seed of the tree. It is accepted only if the rows
     in it are as many in each leaf as the tree has counted there. So rows that reach the forest
-    otherwise than in its fit are refused: behind a sampler, or behind a transformer whose
-    ``fit_transform`` differs from its ``transform``, as that of a target encoder does.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = np.arange(100.0)[:, None], np.arange(100) % 2
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> is_out = [out_of_bag_rows(forest, t, forest.apply(X)[:, t]) for t in range(50)]
-    >>> print(f"{np.mean(is_out):.1f}")
-    0.4
+    otherwise than in its fit are refused by NoOutOfBagRows: behind a sampler, or behind a
+    transformer whose ``fit_transform`` differs from its ``transform``, as that of a target encoder
+    does.
     """
     check_has_out_of_bag_rows(forest, len(leaves))
     is_out = ~_in_bag_rows(forest, t, len(leaves))
@@ -182,7 +136,6 @@ def out_of_bag_rows(forest: Any, t: int, leaves: np.ndarray) -> np.ndarray:
 
 
 def _other_rows(forest: Any, evidence: str) -> NoOutOfBagRows:
-    """Return the error about rows that are not those of the fit."""
     return NoOutOfBagRows(
         f"calibration='oob' needs the rows that the {type(forest).__name__} was fitted on, as it"
         f" got them and in their order, and {evidence}; pass those, or use calibration='cross_fit'"
@@ -215,24 +168,14 @@ def _fill_leaves_alike(tree: Any, leaves: np.ndarray) -> bool:
 def was_fitted_on(estimator: Any, X: Any) -> bool:
     """Return whether a fitted model of trees was fitted on exactly these rows.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A tree, forest or gradient boosting model of scikit-learn, also frozen or at the end of a
-        pipeline. The result for any other estimator is False, because it cannot be found out.
-    X : Float[n, d] or DataFrame
-        The rows. Their order matters for forests that draw bootstrap samples.
+    The model is a tree, forest or gradient boosting model of scikit-learn, also frozen or at the
+    end of a pipeline. The result for any other estimator is False, because it cannot be found out.
+    The order of the rows matters for forests that draw bootstrap samples.
 
-    Returns
-    -------
-    bool
-        True if the rows fill the leaves of one tree after the other as those of the fit did, until
-        other rows would do so with a probability below 1e-6. So it is False for trees of a few
-        leaves in all.
-
-    Notes
-    -----
-    A tree of scikit-learn records how many of its training rows each leaf contains.
+    A tree of scikit-learn records how many of its training rows each leaf contains. The result is
+    True if the rows fill the leaves of one tree after the other as those of the fit did, until
+    other rows would do so with a probability below 1e-6. So it is False for trees of a few leaves
+    in all.
 
     *With bootstrap samples*, tree t has c_i of its m rows in leaf i, and the n rows at hand put N_i
     into it. Other rows, in an order that has nothing to do with the sample of the tree, match these
@@ -245,15 +188,6 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     Rows whose order is related to that of the fit, as two tables that are sorted by class and have
     equal classes, can match without being equal. Out of bag they are calibrated rightly, since they
     are new to all trees.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
-    >>> forest = RandomForestClassifier(5, random_state=0).fit(X[:100], y[:100])
-    >>> was_fitted_on(forest, X[:100]), was_fitted_on(forest, X[100:])
-    (True, False)
     """
     model, n, bagged = last_step(estimator), len(X), is_bagged(estimator)
     if not isinstance(model, TREE_MODELS):
@@ -280,7 +214,6 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
 
 
 def _trees_of(model: Any) -> list[Any]:
-    """Return the compiled trees of a tree, forest or gradient boosting model."""
     return [tree.tree_ for tree in np.ravel(getattr(model, "estimators_", model))]
 
 
@@ -318,17 +251,8 @@ def warn_fit_rows_calibrate(estimator: Any, owner: str, X: Any, labels: Any) -> 
     """Warn that the rows of ``fit`` calibrate a frozen parent.
 
     The warning includes the evidence, if there is any, that the parent was fitted on these rows.
-
-    Parameters
-    ----------
-    estimator : FrozenEstimator
-        The frozen parent.
-    owner : str
-        Class name of the estimator that is fitted after the parent.
-    X : Float[n, d] or DataFrame
-        The rows of ``fit``.
-    labels : ndarray of shape [n] or None
-        Labels in the form that the parent predicts; None if no class is predicted.
+    ``labels``, of shape [n], are in the form that the parent predicts; None if no class is
+    predicted. ``owner`` is the class name of the estimator that is fitted after the parent.
     """
     if _skip_row_checks.get():
         return
@@ -352,17 +276,7 @@ def warn_fit_rows_calibrate(estimator: Any, owner: str, X: Any, labels: Any) -> 
 
 
 def warn_calibration_rows_seen(estimator: Any, owner: str, X: Any) -> None:
-    """Warn if the frozen parent was fitted on the calibration rows.
-
-    Parameters
-    ----------
-    estimator : FrozenEstimator
-        The frozen parent.
-    owner : str
-        Class name of the estimator that is fitted after the parent.
-    X : Float[m, d] or DataFrame
-        The calibration rows.
-    """
+    """Warn if the frozen parent of a class ``owner`` was fitted on the calibration rows X."""
     if _skip_row_checks.get():
         return
     check_is_fitted(estimator)
@@ -389,7 +303,6 @@ def _predicts_all_correctly(estimator: Any, X: Any, labels: np.ndarray) -> bool:
 
 
 def _seen_rows_message(estimator: Any, owner: str, rows: str) -> str:
-    """Return the warning about rows that the frozen parent was fitted on."""
     message = (
         f"the {rows} are those that the frozen {type(unwrap_frozen(estimator)).__name__} was fitted"
         f" on, where it is more confident than on new rows: give {owner} held-out rows,"

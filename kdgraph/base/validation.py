@@ -100,11 +100,9 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
         return parent
 
     def _supports(self, parent: Any, method: str) -> bool:
-        """Return whether ``parent``, fitted or not, has the method."""
         return hasattr(parent, method)
 
     def _validate_X(self, X: Any) -> Any:
-        """Return validated rows of a fitted estimator."""
         check_is_fitted(self)
         return self._validate_rows(X)[0]
 
@@ -160,7 +158,6 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
         return (X, *(self._validate_targets(X, targets) for targets in y))
 
     def _validate_targets(self, X: Any, y: Any) -> Any:
-        """Return validated y, or None if there is none and none is required."""
         if y is None:
             if self._needs_labels():
                 raise ValueError(
@@ -172,7 +169,6 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed if the parent and distances allow them."""
         tags, distance_estimator = super().__sklearn_tags__(), self._distance_estimator()
         tags.input_tags.allow_nan = allows_missing(self.estimator) and (
             distance_estimator is None or has_transformer_steps(distance_estimator)
@@ -265,22 +261,11 @@ def has_transformer_steps(estimator: Any) -> bool:
 
 
 def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
-    """Refuse columns that are not numeric, for an estimator that takes only numbers.
+    """Raise ValueError for columns that are not numeric, for an estimator that takes only numbers.
 
-    Parameters
-    ----------
-    X : DataFrame or ndarray of shape [n, d]
-        Data frame of pandas, or array of text or objects. Other arrays are not checked.
-    estimator : estimator
-        The estimator to fit on X, which the error names.
-    accepts_categories : bool, default=False
-        Allow columns of pandas' category type.
-
-    Raises
-    ------
-    ValueError
-        If a column contains text or categories (the message contains an encoder), or dates or
-        durations.
+    X is a data frame of pandas, or an array of text or objects; other arrays are not checked. The
+    message names the estimator, and an encoder for text or categories; dates and durations are
+    refused too. With ``accepts_categories``, columns of pandas' category type are allowed.
     """
     if is_dataframe(X):
         # scikit-learn itself refuses duplicate names, with a good message.
@@ -344,32 +329,17 @@ def _encoded_model(estimator: Any, columns: list[Any]) -> str:
 
 
 def _class_name(estimator: Any) -> str:
-    """Return the class name of the estimator inside ``FrozenEstimator``."""
     return type(unwrap_frozen(estimator)).__name__
 
 
 def plain_labels(y: Any) -> Any:
     """Return labels in NumPy's own type of their values, without missing ones.
 
-    Parameters
-    ----------
-    y : array or Series of shape [n]
-        Labels or targets before validation. Whole numbers and truth values of pandas' nullable and
-        Arrow types stay what they are, which a cast through float64 would not keep: it merges whole
-        numbers beyond 2⁵³.
+    Whole numbers and truth values of pandas' nullable and Arrow types stay what they are, which a
+    cast through float64 would not keep: it merges whole numbers beyond 2⁵³. ``y``, of shape [n], is
+    returned itself if NumPy has its type. Missing labels raise ValueError, as labels of several
+    types do, which have no order.
 
-    Returns
-    -------
-    array or Series
-        ``y`` itself if NumPy has its type.
-
-    Raises
-    ------
-    ValueError
-        For missing labels, and labels of several types, which have no order.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> plain_labels(pd.Series([2**53, 2**53 + 1], dtype="Int64"))
     array([9007199254740992, 9007199254740993])
