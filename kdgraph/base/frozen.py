@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -18,6 +19,7 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
@@ -43,6 +45,22 @@ def unwrap_frozen(estimator: Any) -> Any:
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
+
+
+def fitted_inside(estimator: Any) -> Any:
+    """Return the fitted estimator inside a frozen, tuned, calibrated or other one, or None."""
+    if isinstance(estimator, FrozenEstimator):
+        return estimator.estimator
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return estimator.best_estimator_
+    if isinstance(estimator, CalibratedClassifierCV):
+        # That of a fold, which has most of the rows.
+        return estimator.calibrated_classifiers_[0].estimator
+    # An ``estimator_`` behind a selection of features has other columns, and beside several
+    # ``estimators_`` it is not fitted.
+    if hasattr(estimator, "estimators_") or hasattr(estimator, "get_support"):
+        return None
+    return getattr(estimator, "estimator_", None)
 
 
 def check_parameters_are_instances(estimator: Any) -> None:

@@ -21,7 +21,13 @@ from scipy.special import expit, softmax
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from kdgraph.geometry.code_index import CodeIndex, check_exponents, code_similarity, word_starts
+from kdgraph.geometry.code_index import (
+    CodeIndex,
+    check_exponents,
+    code_similarity,
+    pack_bits,
+    word_starts,
+)
 from kdgraph.geometry.partition import Locations, PolytopeIndex, take_rows
 from kdgraph.parents.networks.torch_state import default_torch_state, map_batches
 
@@ -130,19 +136,10 @@ def _kink_position(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 class DeviceCodeIndex:
     """Index of a network's polytopes by their activation codes, on a device of torch.
 
-    Parameters
-    ----------
-    codes, class_weights, widths, rows, n_anchors
-        As for :class:`~kdgraph.geometry.code_index.CodeIndex`.
-    n_jobs : int, default=None
-        Not used.
-    device : str, default="cuda"
-        Device of torch, "cuda" or "cpu".
-
-    Notes
-    -----
-    K is equal to that of ``CodeIndex`` to the last bit, masses to 1e-12 of their size. Codes stay
-    packed on the device; no array of size queries × polytopes is allocated beyond a block.
+    The parameters are those of :class:`~kdgraph.geometry.code_index.CodeIndex`, and ``device``,
+    "cuda" or "cpu"; ``n_jobs`` is not used. K is equal to that of ``CodeIndex`` to the last bit,
+    masses to 1e-12 of their size. Codes, UInt64[n, W], stay packed on the device; no array of size
+    queries × polytopes is allocated beyond a block.
     """
 
     # Codes of a layer become signs, float32, whose product with other signs is matches -
@@ -187,14 +184,9 @@ class DeviceCodeIndex:
         return signs
 
     def mismatches(self, queries: list[Tensor], polytopes: list[Tensor]) -> list[Tensor]:
-        """Return the number of different signs, Float64[m, p], for each layer.
+        """Return the number of different signs of queries and polytopes, Float64[m, p], by layer.
 
-        Parameters
-        ----------
-        queries : list of L tensors Float32[m, width]
-            Signs of the queries.
-        polytopes : list of L tensors Float32[p, width]
-            Signs of the polytopes.
+        Signs are Float32[m, width] and Float32[p, width] for each layer.
         """
         return [
             (width - a @ b.T).double() / 2
@@ -229,10 +221,9 @@ class DeviceCodeIndex:
 
     @default_torch_state()
     def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the class masses of each query at every exponent, and its nearest polytope.
+        """Return the class masses, Float[m, K, k], of each query, and its nearest polytope, Int[m].
 
-        Parameters, results and errors are those of
-        :meth:`~kdgraph.geometry.code_index.CodeIndex.query`: Float[m, K, k] and Int[m].
+        It is :meth:`~kdgraph.geometry.code_index.CodeIndex.query` on the device.
         """
         exponents = check_exponents(exponents)
         masses = np.empty((len(codes), self.n_classes, len(exponents)))
@@ -248,7 +239,6 @@ class DeviceCodeIndex:
     def _query_block(
         self, queries: list[Tensor], exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest polytopes of one block of queries."""
         m, options = len(queries[0]), {"dtype": torch.float64, "device": self.device}
         masses, max_similarity = (
             torch.zeros((m, self.n_classes, len(exponents)), **options),
@@ -376,17 +366,7 @@ class ActivationPartition:
     def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points, codes and the network's probabilities, in one pass through the network.
 
-        Parameters
-        ----------
-        X : array or data frame of numbers, [n, …]
-            The rows.
-        with_proba : bool, default=True
-            Not used: probabilities come with the codes.
-
-        Returns
-        -------
-        Locations
-            The positions of the rows.
+        Probabilities come with the codes, with or without ``with_proba``.
         """
         X = np.asarray(X)
         read = _ActivationReader(self._module_on_device(), self._get_plan(X), self.output_bits)
@@ -423,10 +403,7 @@ class ActivationPartition:
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """Return an index of polytopes on the network's device.
-
-        Parameters are as for :class:`~kdgraph.geometry.code_index.CodeIndex`.
-        """
+        """Return an index on the network's device, with parameters as for ``CodeIndex``."""
         if self.device == "cpu":
             return CodeIndex(
                 codes,
@@ -459,16 +436,9 @@ class ActivationPartition:
 class _TracePlan:
     """Choice of the calls of a network from which codes and points are read.
 
-    Attributes
-    ----------
-    relu_calls : tuple of int
-        Numbers of the ReLU-like calls, in their order.
-    embedding_call : int or None
-        Number of the linear call whose input is the embedding. None if it is the network's input.
-    widths : Int[L]
-        Number of units by layer, the output last.
-    outputs_probabilities : bool
-        True if the network outputs probabilities, False if it outputs logits.
+    Calls are numbered in their order; without an ``embedding_call``, the embedding is the network's
+    input, otherwise the input of this linear call. ``widths``, Int[L], are the units by layer, the
+    output last.
     """
 
     relu_calls: tuple[int, ...]
@@ -494,7 +464,6 @@ class _TracePlan:
 
 
 def _record_calls(module: nn.Module, X: np.ndarray, device: str) -> _CallRecorder:
-    """Return the calls of ``module`` for one row."""
     recorder = _CallRecorder()
 
     def run_module(batch: Tensor) -> tuple[np.ndarray]:
@@ -509,7 +478,6 @@ def _record_calls(module: nn.Module, X: np.ndarray, device: str) -> _CallRecorde
 
 
 def _make_plan(recorder: _CallRecorder, partition: ActivationPartition) -> _TracePlan:
-    """Return the choice of the recorded calls to read from now on."""
     if not recorder.relu_calls:
         raise TypeError(
             f"{type(partition.module).__name__} has no ReLU-like unit to read (relu, leaky_relu,"
@@ -565,37 +533,9 @@ class _ActivationReader:
 
 
 def _call_values(call: _RecordedCall) -> np.ndarray:
-    """Return the stored value of a call, [batch, units]."""
     assert call.value is not None
     return call.value.flatten(1).cpu().numpy()
 
 
-def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """Pack the bits of layers into codes (Dey et al. 2024, Section 4.4).
-
-    Parameters
-    ----------
-    layers : sequence of Bool[n, units]
-        Bits of each layer, True where a unit is on.
-
-    Returns
-    -------
-    UInt64[n, W]
-        Codes, low bits first; each layer starts at a new word.
-
-    Examples
-    --------
-    >>> pack_bits([np.array([[True, True, False]]), np.array([[False, True]])])
-    array([[3, 2]], dtype=uint64)
-    """
-    words = []
-    for bits in layers:
-        octets = np.packbits(bits, axis=1, bitorder="little")
-        padding = -octets.shape[1] % 8
-        words.append(np.pad(octets, ((0, 0), (0, padding))).view("<u8"))
-    return np.concatenate(words, axis=1)
-
-
 def _flatten_rows(X: np.ndarray) -> np.ndarray:
-    """Return the rows as vectors, Float[n, m]."""
     return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

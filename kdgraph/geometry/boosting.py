@@ -43,7 +43,9 @@ class BoostedPartition(TreePartition):
     """Partition of feature space by fitted boosted trees.
 
     :func:`~kdgraph.geometry.partition_of` returns the partition for each library. Trees are those
-    that ``predict`` uses: after early stopping, those up to the best round.
+    that ``predict`` uses: after early stopping, those up to the best round. Their number is that of
+    the boosting rounds times the trees of a round, which are as many as classes if there are more
+    than two. Attributes are those of :class:`TreePartition`.
 
     Parameters
     ----------
@@ -53,19 +55,6 @@ class BoostedPartition(TreePartition):
     n_jobs : int, default=None
         Number of threads, for models of scikit-learn; others use their own. Codes do not depend on
         it.
-
-    Attributes
-    ----------
-    n_trees : int
-        Number of trees, T: boosting rounds times trees of a round, which are as many as classes if
-        there are more than two.
-    leaf_starts : Int[T + 1]
-        Nodes of tree t are numbered from ``leaf_starts[t]`` on when counted over all trees.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
 
     Notes
     -----
@@ -98,7 +87,6 @@ class BoostedPartition(TreePartition):
 
     @staticmethod
     def _count_nodes(model: Any) -> list[int]:
-        """Return the number of nodes of each tree of a model of the library."""
         raise NotImplementedError
 
     def _leaves(self, X: Any) -> np.ndarray:
@@ -106,18 +94,7 @@ class BoostedPartition(TreePartition):
         raise NotImplementedError
 
     def encode(self, X: Any) -> np.ndarray:
-        """Return the leaf in which each tree puts each row.
-
-        Parameters
-        ----------
-        X : Float[n, d] or DataFrame
-            Rows in the form that the model accepts.
-
-        Returns
-        -------
-        Int32[n, T]
-            Codes, contiguous by column.
-        """
+        """Return the leaf in which each tree puts each row, Int32[n, T], contiguous by column."""
         is_wrapped = isinstance(self.model, BoostedTrees)
         leaves = self._leaves(self.model.library_rows(X) if is_wrapped else X)
         # Libraries drop the axis of trees if there is one tree, and split it by classes.
@@ -131,12 +108,7 @@ class BoostedPartition(TreePartition):
     def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
         """Return points, codes, and the probabilities of a classifier.
 
-        Parameters
-        ----------
-        X : Float[n, d] or DataFrame
-            Rows in the form that the model accepts.
-        with_proba : bool, default=True
-            False: leave out the probabilities, which only :meth:`parent_proba` needs.
+        Probabilities, which only :meth:`parent_proba` needs, are left out without ``with_proba``.
         """
         predicts = with_proba and hasattr(self.model, "predict_proba")
         proba = self.model.predict_proba(X) if predicts else None
@@ -145,10 +117,7 @@ class BoostedPartition(TreePartition):
     def parent_proba(self, locations: Locations) -> np.ndarray:
         """Return the model's own ``predict_proba``, Float[n, K], which rows are located with.
 
-        Raises
-        ------
-        TypeError
-            If the model is a regressor, or a ``Booster``.
+        It raises TypeError if the model is a regressor, or a ``Booster``.
         """
         # Sums of leaf values have another link for each loss of each library; the library itself
         # has predicted.
@@ -219,7 +188,6 @@ class _HistogramBoostingPartition(BoostedPartition):
 
 
 def _histogram_trees(model: Any) -> list[Any]:
-    """Return the trees of scikit-learn's histogram gradient boosting, round by round."""
     return [tree for trees in model._predictors for tree in trees]
 
 
@@ -281,7 +249,6 @@ class _XGBoostPartition(_StoredStructurePartition):
 
 
 def _stopped_early(model: Any) -> bool:
-    """Return whether XGBoost predicts with the trees up to its best round alone."""
     return model.get_booster().attr("best_iteration") is not None
 
 
@@ -352,7 +319,6 @@ class _CatBoostPartition(BoostedPartition):
 
 
 def _grows_by_level(model: Any) -> bool:
-    """Return whether all nodes of a level of CatBoost's trees have the same split."""
     return model.get_all_params().get("grow_policy", "SymmetricTree") == "SymmetricTree"
 
 
@@ -391,17 +357,7 @@ _LIBRARIES: dict[tuple[str, str], type[BoostedPartition]] = {
 def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | None:
     """Return the class of the partition of boosted trees, or None if there is none for the model.
 
-    No library is imported for it.
-
-    Parameters
-    ----------
-    model : object
-        Estimator, fitted or not.
-
-    Examples
-    --------
-    >>> boosted_partition_class(GradientBoostingRegressor()).__name__
-    '_GradientBoostingPartition'
+    No library is imported for it. The model may be fitted or not.
     """
     if isinstance(model, BoostedTreesRegressor):
         return _QuantilePartition
@@ -418,7 +374,6 @@ def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | Non
 
 
 def _library_model(model: Any) -> Any:
-    """Return the fitted model of the library behind kdgraph's own class."""
     return model.estimator_ if isinstance(model, BoostedTrees) else model
 
 

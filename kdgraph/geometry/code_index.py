@@ -340,23 +340,11 @@ class CodeIndex:
     ----------
     codes : UInt64[n, W]
         Bits of layer after layer, low bit first. Each layer starts at a new word; unused bits
-        are 0.
-    class_weights : Float[p, K]
-        (Weighted) number of rows of each class in each polytope.
+        are 0. Another number of words than ``widths`` have raises ValueError.
     widths : Int[L]
         Number of units of each layer.
-    rows : Int[p], default=None
-        Rows of ``codes`` that represent the polytopes. None for all rows.
-    n_anchors : int, default=None
-        Only the first ``n_anchors`` polytopes can be the nearest one; the others only contribute
-        their mass. None for all.
-    n_jobs : int, default=None
-        Threads over blocks of queries. Results are equal to the last bit for any number.
-
-    Raises
-    ------
-    ValueError
-        If the number of words of ``codes`` does not fit ``widths``.
+    class_weights, rows, n_anchors, n_jobs : optional
+        As for :class:`~kdgraph.geometry.LeafIndex`.
 
     Examples
     --------
@@ -397,9 +385,8 @@ class CodeIndex:
         self._build_segments(class_weights)
 
     def _build_segments(self, class_weights: np.ndarray) -> None:
-        """Store one segment of polytopes with weights for each tile and class."""
-        # A segment reaches from the first to the last polytope of the tile with weight in the
-        # class, with all weights in between. Sums then run over contiguous arrays.
+        # A segment reaches from the first to the last polytope of a tile with weight in a class,
+        # with all weights in between. Sums then run over contiguous arrays.
         segments, weights, starts, width = [], [], [0], self._tiles.shape[2]
         weight_start = 0
         for s in range(len(self._tiles)):
@@ -418,26 +405,11 @@ class CodeIndex:
     def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses of each query at every exponent, and its nearest polytope.
 
-        Parameters
-        ----------
-        codes : UInt64[m, W]
-            Codes of the queries.
-        exponents : Float[k]
-            A polytope has the weight K(query, polytope)^exponent (Eq. 15). Exponents are finite and
-            at least 0. If there are none, only the nearest polytope is computed.
-
-        Returns
-        -------
-        masses : Float[m, K, k]
-            Sum over polytopes of class weights × K^exponent. Powers are exact to 1e-12 of their
-            size above 2^-1022, and 0 below. Polytopes with K = 0 contribute at exponent 0 only.
-        nearest : Int[m]
-            The anchor with the largest K, of several the lowest; -1 if K is 0 for all.
-
-        Raises
-        ------
-        ValueError
-            If an exponent is negative or not finite.
+        See :class:`~kdgraph.geometry.partition.PolytopeIndex`; codes are UInt64[m, W]. Exponents
+        are finite and at least 0, otherwise ValueError is raised; without any, only the nearest
+        polytope is computed. Powers are exact to 1e-12 of their size above 2^-1022, and 0 below,
+        and polytopes with K = 0 contribute at exponent 0 only. The nearest polytope is the anchor
+        with the largest K, of several the lowest; -1 if K is 0 for all.
         """
         exponents = check_exponents(exponents)
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
@@ -455,7 +427,6 @@ class CodeIndex:
     def _query_block(
         self, codes: np.ndarray, exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest polytopes of a few queries."""
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         _query_block_masses(
@@ -480,17 +451,10 @@ def code_similarity(a: np.ndarray, b: np.ndarray, widths: np.ndarray | Sequence[
 
     Parameters
     ----------
-    a : UInt64[m, W]
-        Codes.
-    b : UInt64[n, W]
-        Codes. The result is a dense matrix, so that m × n must be small.
+    a, b : UInt64[m, W] and UInt64[n, W]
+        Codes. The result is a dense matrix, Float[m, n], so that m × n must be small.
     widths : Int[L]
         Number of units of each layer.
-
-    Returns
-    -------
-    Float[m, n]
-        The similarities.
 
     Examples
     --------
@@ -517,6 +481,22 @@ def word_starts(widths: np.ndarray | Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(-(-np.asarray(widths, dtype=np.int64) // 64))])
 
 
+def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
+    """Pack bits, Bool[n, units] for each layer, into codes, UInt64[n, W].
+
+    Low bits come first, and each layer starts at a new word.
+
+    >>> pack_bits([np.array([[True, True, False]]), np.array([[False, True]])])
+    array([[3, 2]], dtype=uint64)
+    """
+    words = []
+    for bits in layers:
+        octets = np.packbits(bits, axis=1, bitorder="little")
+        padding = -octets.shape[1] % 8
+        words.append(np.pad(octets, ((0, 0), (0, padding))).view("<u8"))
+    return np.concatenate(words, axis=1)
+
+
 def _make_tiles(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the ``rows`` of ``codes`` in tiles of w rows, word by word: UInt64[tiles, W, w].
 
@@ -531,13 +511,7 @@ def _make_tiles(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def check_exponents(exponents: np.ndarray) -> np.ndarray:
-    """Return the exponents as contiguous Float[k], if all are finite and none is negative.
-
-    Raises
-    ------
-    ValueError
-        If an exponent is negative or not finite.
-    """
+    """Return exponents as contiguous Float[k]; a negative or infinite one raises ValueError."""
     exponents = np.ascontiguousarray(exponents, dtype=np.float64)
     invalid = exponents[~(np.isfinite(exponents) & (exponents >= 0))]
     if len(invalid):

@@ -86,7 +86,7 @@ class TreePartition:
         return is_leaf
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without the leaves, which follow from the trees."""
+        # The leaves follow from the trees.
         return {name: value for name, value in self.__dict__.items() if name != "is_leaf"}
 
     def embed(self, X: Any) -> np.ndarray:
@@ -102,10 +102,7 @@ class TreePartition:
         return Locations(self.embed(X), self.encode(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the geodesic similarity of all pairs of codes, Float[m, n].
-
-        Parameters are those of :func:`~kdgraph.geometry.leaf_index.leaf_similarity`.
-        """
+        """Return the geodesic similarity of codes Int[m, T] and Int[n, T], Float[m, n]."""
         return leaf_similarity(a, b)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -138,24 +135,14 @@ class TreePartition:
 class ForestPartition(TreePartition):
     """Partition of feature space by a fitted forest or tree (Dey et al. 2024, Section 4.3).
 
+    Attributes are those of :class:`TreePartition`.
+
     Parameters
     ----------
     forest : forest or decision tree of scikit-learn
         The fitted forest, or one fitted tree.
     n_jobs : int, default=None
         Threads that apply the trees. Codes do not depend on it.
-
-    Attributes
-    ----------
-    n_trees : int
-        Number of trees, T.
-    leaf_starts : Int[T + 1]
-        Nodes of tree t are numbered from ``leaf_starts[t]`` on when counted over all trees.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the forest is not fitted.
 
     Examples
     --------
@@ -190,22 +177,9 @@ class ForestPartition(TreePartition):
         return parents_of(self.trees[t])
 
     def encode(self, X: Any) -> np.ndarray:
-        """Return the node in which each tree puts each row.
+        """Return the node in which each tree puts each row, Int32[n, T], contiguous by column.
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-
-        Returns
-        -------
-        Int32[n, T]
-            Codes, contiguous by column.
-
-        Raises
-        ------
-        ValueError
-            If the rows do not have the number of features that the forest was fitted on.
+        Rows with another number of features than those of the fit raise ValueError.
         """
         # As in scikit-learn, values beyond 3e38 overflow to infinity in float32; they pass the
         # splits as all large values do.
@@ -253,11 +227,9 @@ class ForestPartition(TreePartition):
 
     @cached_property
     def _packed_trees(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes of all trees, see :func:`_pack_trees`."""
         return _pack_trees(self.trees)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without those that follow from the trees."""
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_packed_trees"}
 
@@ -282,13 +254,9 @@ def _encode_by_trees(trees: list, X: np.ndarray, has_missing: bool) -> np.ndarra
 def _pack_trees(trees: list) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes of trees of scikit-learn in 16 bytes each, tree after tree.
 
-    Returns
-    -------
-    nodes : Int32[nodes, 4]
-        Feature of the split, -1 for a leaf, with the bit :data:`_MISSING_LEFT`; threshold; right
-        and left child, counted in the tree.
-    thresholds : Float32[nodes, 4]
-        The same memory as floating-point numbers, for the thresholds.
+    ``nodes``, Int32[nodes, 4], have the feature of the split, -1 for a leaf, with the bit
+    :data:`_MISSING_LEFT`; the threshold; the right and the left child, counted in the tree.
+    ``thresholds``, Float32[nodes, 4], are the same memory as floating-point numbers.
     """
     # scikit-learn stores a node in 64 bytes. With a quarter of them, a tree of 16,000 leaves fits
     # into the cache of a core.
@@ -352,13 +320,7 @@ def _descend(nodes, thresholds, starts, X, has_missing, codes):
 
 
 def parents_of(tree: Any) -> np.ndarray:
-    """Return the parent of each node of a tree of scikit-learn, Int[nodes], -1 for the root.
-
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        A fitted ``tree_``.
-    """
+    """Return the parent of each node of a fitted ``tree_``, Int[nodes], -1 for the root."""
     parents = np.full(tree.node_count, -1, dtype=np.int64)
     for children in (tree.children_left, tree.children_right):
         inner_nodes = np.flatnonzero(children >= 0)

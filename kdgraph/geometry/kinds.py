@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
 from kdgraph.base import PostHoc
-from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
+from kdgraph.base.frozen import FOREST_BASE, fitted_inside, unwrap_frozen
 from kdgraph.base.rows import has_missing
 from kdgraph.base.validation import IMPUTATION_ADVICE, is_meta_estimator
 from kdgraph.geometry.boosting import boosted_partition_class
@@ -32,10 +32,7 @@ from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
 class NoPartitionError(TypeError):
     """Error for a parent whose partition into polytopes kdgraph cannot read.
 
-    Parameters
-    ----------
-    parent : object
-        The parent; ``name`` is the name of its class.
+    Its ``name`` is that of the class of the parent.
 
     Examples
     --------
@@ -69,11 +66,6 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
     **network_options
         Options of :class:`~kdgraph.geometry.activations.ActivationPartition`, for networks only.
 
-    Returns
-    -------
-    Partition
-        The partition.
-
     Raises
     ------
     NoPartitionError
@@ -89,63 +81,27 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
     array([[1],
            [2]], dtype=int32)
     """
-    if _is_network(parent):
+    if isinstance(parent, Pipeline):
+        return PipelinePartition(parent, n_jobs, **network_options)
+    # A frozen network has the attributes of the network.
+    if _is_network(parent) and not isinstance(parent, FrozenEstimator):
         # The module imports torch, which forests do not need.
         from kdgraph.geometry.activations import ActivationPartition
 
         return ActivationPartition(parent, n_jobs, **network_options)
-    boosted_partition = boosted_partition_class(parent)
-    if boosted_partition is not None:
-        _refuse_network_options(parent, network_options)
-        return boosted_partition(parent, n_jobs)
-    # A meta-estimator has the partition of its ``estimator_`` if that is the only one, fitted on
-    # all features.
-    inner = getattr(parent, "estimator_", None)
-    has_several, selects_features = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
-    if inner is None or has_several or selects_features:
+    is_forest = isinstance(parent, FOREST_BASE | BaseDecisionTree)
+    tree_partition = ForestPartition if is_forest else boosted_partition_class(parent)
+    if tree_partition is not None:
+        if network_options:
+            raise TypeError(
+                f"{', '.join(network_options)} can be set for networks only, got"
+                f" {type(parent).__name__}"
+            )
+        return tree_partition(parent, n_jobs)
+    inner = fitted_inside(parent)
+    if inner is None:
         raise NoPartitionError(parent)
     return partition_of(inner, n_jobs=n_jobs, **network_options)
-
-
-@partition_of.register(FOREST_BASE)
-@partition_of.register(BaseDecisionTree)
-def _(parent: Any, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
-    _refuse_network_options(parent, network_options)
-    return ForestPartition(parent, n_jobs)
-
-
-def _refuse_network_options(parent: Any, network_options: dict[str, Any]) -> None:
-    """Raise TypeError if there are options that trees do not have."""
-    if network_options:
-        raise TypeError(
-            f"{', '.join(network_options)} can be set for networks only, got"
-            f" {type(parent).__name__}"
-        )
-
-
-@partition_of.register
-def _(parent: FrozenEstimator, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
-    return partition_of(parent.estimator, n_jobs=n_jobs, **network_options)
-
-
-@partition_of.register
-def _(
-    parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **network_options: Any
-) -> Partition:
-    fitted = parent.calibrated_classifiers_[0].estimator
-    return partition_of(fitted, n_jobs=n_jobs, **network_options)
-
-
-@partition_of.register
-def _(
-    parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **network_options: Any
-) -> Partition:
-    return partition_of(parent.best_estimator_, n_jobs=n_jobs, **network_options)
-
-
-@partition_of.register
-def _(parent: Pipeline, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
-    return PipelinePartition(parent, n_jobs, **network_options)
 
 
 PartitionKind = Literal["forest", "boosted", "network"]
@@ -159,12 +115,8 @@ def partition_kind(parent: Any) -> PartitionKind | None:
     ----------
     parent : object
         The parent, fitted or not; also at the end of a pipeline, frozen, calibrated or tuned.
-
-    Returns
-    -------
-    {"forest", "boosted", "network"} or None
-        The kind. Parents that are not fitted may have no torch module yet: every class that creates
-        one counts as a network.
+        Parents that are not fitted may have no torch module yet: every class that creates one
+        counts as a network.
 
     Examples
     --------
@@ -193,16 +145,8 @@ KIND_NAMES = {"forest": "a forest", "boosted": "boosted trees", "network": "a ne
 def finite_space_of(parent: Any) -> Any:
     """Return the estimator in whose feature space features must be finite to measure distances.
 
-    Parameters
-    ----------
-    parent : object
-        Estimator with a partition, fitted or not.
-
-    Returns
-    -------
-    object or None
-        The parent. None for boosted trees, which take missing values: the graph replaces them where
-        it measures distances.
+    It is the parent, fitted or not; None for boosted trees, which take missing values: the graph
+    replaces them where it measures distances.
 
     Examples
     --------
@@ -234,9 +178,7 @@ def check_has_partition(parent: Any) -> None:
 
     Examples
     --------
-    >>> from sklearn.ensemble import RandomForestClassifier
     >>> from sklearn.svm import SVC
-    >>> check_has_partition(RandomForestClassifier())
     >>> check_has_partition(SVC())
     Traceback (most recent call last):
     kdgraph.geometry.kinds.NoPartitionError: SVC has no partition to read; pass ...
@@ -253,7 +195,6 @@ def check_has_partition(parent: Any) -> None:
 
 
 def _is_network(parent: Any) -> bool:
-    """Return True if ``parent`` is a torch module or has one as ``module_``."""
     # An instance of a torch module exists only if torch has been imported, so that this check needs
     # no import.
     torch = sys.modules.get("torch")
@@ -322,22 +263,9 @@ class PipelinePartition:
         return points
 
     def embed(self, X: Any) -> np.ndarray:
-        """Return the points of the transformed rows, Float[n, d].
+        """Return the points of the transformed rows in the space of the last step, Float[n, d].
 
-        Parameters
-        ----------
-        X : array or data frame
-            Rows that the pipeline accepts.
-
-        Returns
-        -------
-        Float[n, d]
-            Points in the embedding space of the last step.
-
-        Raises
-        ------
-        ValueError
-            If the transformed rows contain missing values.
+        Transformed rows with missing values raise ValueError.
         """
         return self.inner.embed(self._transform(X))
 
@@ -376,15 +304,7 @@ class PipelinePartition:
 def tree_partition_of(partition: Partition) -> TreePartition | None:
     """Return the partition of the trees themselves, behind any transformers of a pipeline.
 
-    Parameters
-    ----------
-    partition : Partition
-        A partition.
-
-    Returns
-    -------
-    TreePartition or None
-        None if the partition is that of a network.
+    The result is None for the partition of a network.
 
     Examples
     --------
@@ -401,15 +321,7 @@ def tree_partition_of(partition: Partition) -> TreePartition | None:
 def forest_partition_of(partition: Partition) -> ForestPartition | None:
     """Return the partition of the forest itself, behind any transformers of a pipeline.
 
-    Parameters
-    ----------
-    partition : Partition
-        A partition.
-
-    Returns
-    -------
-    ForestPartition or None
-        None if the partition is not that of a forest or tree of scikit-learn.
+    The result is None unless it is a forest or tree of scikit-learn.
 
     Examples
     --------

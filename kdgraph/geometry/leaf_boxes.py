@@ -116,24 +116,9 @@ class LeafBoxes:
     def outside_by_feature(
         self, locations: Locations, measure: OutsideMeasure = "fraction"
     ) -> np.ndarray:
-        """Return the mean over trees of the part of each row outside of its leaf's box.
+        """Return the mean over trees of the outside part of each row, Float[n, d].
 
-        Parameters
-        ----------
-        locations : Locations
-            The rows, n of them.
-        measure : {"fraction", "distance"}, default="fraction"
-            Measure of the outside part, see :data:`OutsideMeasure`.
-
-        Returns
-        -------
-        Float[n, d]
-            Mean by row and feature.
-
-        Raises
-        ------
-        ValueError
-            If the rows were located on another partition.
+        Rows that were located on another partition raise ValueError.
         """
         # Shares are counted in integers and distances are added in the order of the trees, so that
         # neither other rows nor threads change a bit. Rows are sorted by the leaf of the first
@@ -150,7 +135,6 @@ class LeafBoxes:
         return outside
 
     def _block_by_feature(self, locations: Locations, measure: OutsideMeasure) -> np.ndarray:
-        """Return the mean measure of a few rows, Float[n, d]."""
         points, box_of_row = (
             _to_float32(locations.points),
             self.node_box[locations.codes.T + self._starts[:, None]],

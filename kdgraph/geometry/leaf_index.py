@@ -211,31 +211,14 @@ def query_by_members(
 ):
     """Fill the masses and nearest polytopes of queries by a walk over the members of their leaves.
 
-    The cost is the sum of the sizes of these leaves.
-
-    Parameters
-    ----------
-    leaves : Int[m, T]
-        Leaf numbers of the queries.
-    starts : Int[L + 1]
-        Members of leaf l are ``members[starts[l] : starts[l + 1]]``.
-    members : Int[p · T]
-        Polytopes in each leaf.
-    number : Int[p]
-        Number of each polytope; ties for the nearest one go to the lowest.
-    anchors : int
-        Only polytopes whose number is below it can be nearest.
-    class_starts, class_of, weight_of : Int[p + 1], Int[w], Float[w]
-        Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
-        ``class_starts[i]`` to ``class_starts[i + 1]``.
-    is_integer : bool
-        True if all masses are integers.
-    powers : Float[T + 1, k]
-        (c / T)^exponent for c common leaves and each exponent.
-    masses : Float[m, K, k]
-        Output: class masses are added to it.
-    nearest : Int[m]
-        Output: nearest polytopes, or -1 if no tree has a common leaf.
+    The cost is the sum of the sizes of these leaves. ``leaves``: Int[m, T], leaf numbers of the
+    queries; ``starts``, ``members``: polytopes ``members[starts[l] : starts[l + 1]]`` are in leaf
+    l; ``number``: Int[p], numbers of the polytopes, of which those below ``anchors`` can be
+    nearest. Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
+    ``class_starts[i]`` to ``class_starts[i + 1]``, all of them integers if ``is_integer``.
+    ``powers``: Float[T + 1, k], (c / T)^exponent for c common leaves. Class masses are added to
+    ``masses``: Float[m, K, k], and ``nearest``: Int[m] is filled, with -1 if no tree has a common
+    leaf; of several the lowest number is nearest.
     """
     counts, met = np.zeros(number.shape[0], np.uint16), np.empty(number.shape[0] + 1, np.int32)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
@@ -261,28 +244,9 @@ def query_by_comparison(
 ):
     """Fill the masses and nearest polytopes of queries by comparison with all polytopes.
 
-    The cost is fixed at polytopes × trees, at SIMD speed.
-
-    Parameters
-    ----------
-    leaves : Int[m', T']
-        Leaf numbers of the queries in each tree, padded to an even number of rows and to the
-        width of ``tiles``.
-    tiles : Int[tiles, T', w]
-        Leaf numbers of the polytopes, w of them in a tile.
-    number : Int[p]
-        Number of each polytope; ties for the nearest one go to the lowest.
-    anchors : int
-        Only polytopes whose number is below it can be nearest.
-    class_starts, class_of, weight_of : Int[p + 1], Int[w], Float[w]
-        Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
-        ``class_starts[i]`` to ``class_starts[i + 1]``.
-    powers : Float[T + 1, k]
-        (c / T)^exponent for c common leaves and each exponent.
-    masses : Float[m, K, k]
-        Output: class masses are added to it.
-    nearest : Int[m]
-        Output: nearest polytopes, or -1 if no tree has a common leaf.
+    The cost is fixed at polytopes × trees, at SIMD speed. ``leaves``: Int[m', T'], leaf numbers of
+    the queries in each tree, padded to an even number of rows and to the width of ``tiles``:
+    Int[tiles, T', w], leaf numbers of the polytopes. Others are as in :func:`query_by_members`.
     """
     counts = np.zeros((_QUERIES_PER_TILE, tiles.shape[0] * tiles.shape[2]), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
@@ -373,7 +337,6 @@ class LeafIndex:
         self._is_integer = bool((self._weight_of == np.rint(self._weight_of)).all())
 
     def _build_leaf_members(self) -> None:
-        """Assign numbers to the populated leaves of all trees, and list the polytopes in each."""
         # An inverted index: ``_leaf_number`` maps a node (counted over all trees) to the number of
         # its leaf, -1 where no polytope lies; the members of leaf l are ``_members[_starts[l] :
         # _starts[l + 1]]``. Members of 16 bits halve the memory traffic: 1.4 times as fast.
@@ -403,19 +366,9 @@ class LeafIndex:
     def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses of each query at every exponent, and its nearest polytope.
 
-        Parameters
-        ----------
-        codes : Int[m, T]
-            Codes of the queries.
-        exponents : Float[k]
-            A polytope has the weight K(query, polytope)^exponent (Eq. 15).
-
-        Returns
-        -------
-        masses : Float[m, K, k]
-            Sum over polytopes of class weights × K^exponent.
-        nearest : Int[m]
-            The anchor that shares most leaves, of several the lowest; -1 if none shares any.
+        See :class:`~kdgraph.geometry.partition.PolytopeIndex`; codes are Int[m, T]. The nearest
+        polytope is the anchor that shares most leaves, of several the lowest; -1 if none shares
+        any.
         """
         # K takes only the T + 1 values count / T. So one pass sorts masses by class and count, and
         # every exponent then costs a sum over counts instead of a power for each polytope.
@@ -518,29 +471,14 @@ class LeafIndex:
 
 
 def _round_up(n: int, step: int) -> int:
-    """Return the smallest multiple of ``step`` that is at least ``n``."""
     return step * -(-n // step)
 
 
 def leaf_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the geodesic similarity K(r, s) = t_rs / T of all pairs of codes (Eq. 14).
+    """Return K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and Int[n, T], Float[m, n].
 
-    Parameters
-    ----------
-    a : Int[m, T]
-        Codes.
-    b : Int[n, T]
-        Codes. The result is a dense matrix, so that m × n must be small.
-
-    Returns
-    -------
-    Float[m, n]
-        Fraction of trees in which two codes have the same leaf.
-
-    Examples
-    --------
-    >>> leaf_similarity(np.array([[1, 4]]), np.array([[1, 4], [1, 5], [2, 5]])).tolist()
-    [[1.0, 0.5, 0.0]]
+    It is the fraction of trees in which two codes have the same leaf, as a dense matrix, so that m
+    × n must be small.
     """
     # The compiled loop takes an even number of queries and a multiple of four trees. Padding
     # is -1 in ``a`` and -2 in ``b``, so that it never matches.

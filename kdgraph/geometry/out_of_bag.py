@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from kdgraph.geometry.code_index import count_ones
+from kdgraph.geometry.code_index import count_ones, pack_bits
 from kdgraph.geometry.leaf_index import LeafIndex, compiled, count_by_members
 from kdgraph.geometry.partition import map_blocks
 
@@ -38,10 +38,9 @@ def _query_new_rows(
 ):
     """Fill the class masses of new rows, and their nearest training rows.
 
-    ``codes``: Int[m, T], nodes of the queries; ``leaf_starts``: Int[T + 1]; ``leaf_number``:
-    Int[nodes], -1 for nodes without a row; ``number``: Int[n], numbers of the training rows;
-    ``n_out``: Int[n], number of trees that each is out of bag in; ``classes``: Int[n];
-    ``weights``: Float[n]; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled
+    ``codes``: Int[m, T], nodes of the queries; ``leaf_number``: Int[nodes], -1 for nodes without a
+    row; ``number``: Int[n], numbers of the training rows; ``n_out``: Int[n], number of trees that
+    each is out of bag in; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled
     are ``masses``: Float[m, K, k], zeros before, and ``nearest``: Int[m], unless it is empty.
     """
     # All trees count for a new row, so that the denominator of a pair is that of the training row.
@@ -90,9 +89,7 @@ def _query_training_rows(
 
     ``leaves``: Int[m, T], leaf numbers of the queries, negative in bag; ``query_masks``: UInt64[m,
     W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in; ``query_ids``:
-    Int[m] and ``number``: Int[n], numbers of the rows; ``classes``: Int[n]; ``weights``: Float[n];
-    ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled is ``masses``: Float[m,
-    K, k], zeros before.
+    Int[m] and ``number``: Int[n], numbers of the rows. Others are as in :func:`_query_new_rows`.
     """
     n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
     counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
@@ -155,30 +152,12 @@ class OutOfBagIndex(LeafIndex):
 
     The similarity of a new row x and a training row s is the fraction of the trees that s is out of
     bag in, in which both share a leaf. Two training rows are compared in the trees that both are
-    out of bag in. So neither label has shaped a leaf that the pair is compared in.
+    out of bag in. So neither label has shaped a leaf that the pair is compared in. Rows that are in
+    bag in all trees have no similarity to any row.
 
-    Parameters
-    ----------
-    codes : Int[n, T]
-        Node of each tree that contains each training row, :data:`IN_BAG` for trees that were fitted
-        on the row.
-    classes : Int[n]
-        Class of each row.
-    weights : Float[n]
-        Weight of each row.
-    n_classes : int
-        Number of classes K.
-    leaf_starts : Int[T + 1]
-        Node numbers of tree t begin at ``leaf_starts[t]``.
-    n_jobs : int, default=None
-        Threads over blocks of queries. Results are equal to the last bit for any number.
+    ``codes``, Int[n, T], are the nodes of the training rows, :data:`IN_BAG` in trees that were
+    fitted on the row. Each row has a class, Int[n], of ``n_classes``, and a weight, Float[n].
 
-    Notes
-    -----
-    Rows that are in bag in all trees have no similarity to any row.
-
-    Examples
-    --------
     >>> codes = np.array([[1, IN_BAG, 1], [1, 2, IN_BAG], [1, 2, 2]])  # three rows in three trees
     >>> index = OutOfBagIndex(codes, [0, 1, 1], np.ones(3), 2, np.array([0, 3, 6, 9]))
     >>> index.query_training(codes, np.array([0, 1, 2]), np.array([1.0]))[:, :, 0]
@@ -205,7 +184,7 @@ class OutOfBagIndex(LeafIndex):
         order = self._polytope_ids
         is_out = codes >= 0
         self._n_out = is_out.sum(axis=1)[order]
-        self._masks = _pack_bits(is_out[order])
+        self._masks = pack_bits([is_out[order]])
         self._classes = np.ascontiguousarray(np.asarray(classes)[order], dtype=np.int64)
         self._row_weights = np.ascontiguousarray(np.asarray(weights)[order], dtype=np.float64)
 
@@ -214,22 +193,9 @@ class OutOfBagIndex(LeafIndex):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses of new rows at every exponent, and their nearest training rows.
 
-        Parameters
-        ----------
-        codes : Int[m, T]
-            Codes of the rows, without :data:`IN_BAG`.
-        exponents : Float[k]
-            Powers of the similarity.
-        with_nearest : bool, default=True
-            Search the nearest training rows too.
-
-        Returns
-        -------
-        masses : Float[m, K, k]
-            Σ_s K(x, s)^exponent · weight of s, for each row x, class and exponent.
-        nearest : Int[m]
-            The training row of largest similarity, of several the first; -1 if none shares a leaf.
-            Empty without ``with_nearest``.
+        ``codes``, Int[m, T], are without :data:`IN_BAG`. The masses, Float[m, K, k], are Σ_s K(x,
+        s)^exponent · weight of s. The nearest training row, Int[m], is the first one of largest
+        similarity, -1 if none shares a leaf; there are none without ``with_nearest``.
         """
         masses = self._empty_masses(codes, exponents)
         nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
@@ -250,19 +216,10 @@ class OutOfBagIndex(LeafIndex):
     ) -> np.ndarray:
         """Return the class masses of rows that the forest was fitted on, without their own.
 
-        Parameters
-        ----------
-        codes : Int[m, T]
-            Codes of the rows, :data:`IN_BAG` for trees that were fitted on the row.
-        numbers : Int[m]
-            Position of each row among the rows of the index, -1 for a row that is not among them.
-        exponents : Float[k]
-            Powers of the similarity.
-
-        Returns
-        -------
-        Float[m, K, k]
-            Σ_{s ≠ i} K(i, s)^exponent · weight of s, for each row i, class and exponent.
+        ``codes``, Int[m, T], have :data:`IN_BAG` for trees that were fitted on the row, and
+        ``numbers``, Int[m], are positions among the rows of the index, -1 for a row that is not
+        among them. The masses, Float[m, K, k], are Σ_{s ≠ i} K(i, s)^exponent · weight of s for
+        each row i, class and exponent.
         """
         masses = self._empty_masses(codes, exponents)
         query_block = partial(self._query_training_block, powers=self._powers(exponents))
@@ -273,7 +230,6 @@ class OutOfBagIndex(LeafIndex):
         return masses
 
     def _empty_masses(self, codes: np.ndarray, exponents: np.ndarray) -> np.ndarray:
-        """Return class masses of 0, Float[m, K, k]."""
         return np.zeros((len(codes), self.n_classes, len(exponents)))
 
     def _powers(self, exponents: np.ndarray) -> np.ndarray:
@@ -285,7 +241,6 @@ class OutOfBagIndex(LeafIndex):
     def _query_new_block(
         self, codes: np.ndarray, powers: np.ndarray, with_nearest: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest rows of a few new rows."""
         masses = np.zeros((len(codes), self.n_classes, powers.shape[2]))
         nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
         _query_new_rows(
@@ -310,7 +265,7 @@ class OutOfBagIndex(LeafIndex):
         numbers, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
         _query_training_rows(
             self._leaves_of(codes),
-            _pack_bits(codes >= 0),
+            pack_bits([codes >= 0]),
             numbers,
             self._starts,
             self._members,
@@ -322,11 +277,3 @@ class OutOfBagIndex(LeafIndex):
             masses,
         )
         return masses
-
-
-def _pack_bits(flags: np.ndarray) -> np.ndarray:
-    """Return the flags, Bool[n, T], as bits: UInt64[n, W]."""
-    n_words = -(-flags.shape[1] // 64)
-    padded = np.zeros((len(flags), 64 * n_words), dtype=bool)
-    padded[:, : flags.shape[1]] = flags
-    return np.packbits(padded, axis=1).view(np.uint64)

@@ -117,17 +117,9 @@ class Polytopes:
         return float(np.mean(self.sizes == 1))
 
     def sum_by_polytope(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum of ``values`` over the rows of each polytope, added in row order.
+        """Return sums of ``values``, Float[n, …], over the rows of each polytope, Float[p, …].
 
-        Parameters
-        ----------
-        values : Float[n, …]
-            One value, or one array of values, for each row.
-
-        Returns
-        -------
-        Float[p, …]
-            Sums by polytope.
+        They are added in row order.
         """
         total = np.zeros((len(self), *values.shape[1:]))
         np.add.at(total, self.polytope_of_row, values)
@@ -135,17 +127,12 @@ class Polytopes:
 
 
 def polytopes_of(codes: np.ndarray) -> Polytopes:
-    """Group equal rows of ``codes``.
+    """Group equal rows of ``codes``, numbered by first appearance.
 
     Parameters
     ----------
     codes : Int[n, T]
         Codes of a partition.
-
-    Returns
-    -------
-    Polytopes
-        The distinct codes, numbered by first appearance.
 
     Examples
     --------
@@ -203,19 +190,9 @@ class PolytopeIndex(Protocol):
     def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses around queries and their nearest polytopes.
 
-        Parameters
-        ----------
-        codes : Int[m, …]
-            Codes of the queries.
-        exponents : Float[k]
-            Powers of the similarity.
-
-        Returns
-        -------
-        masses : Float[m, K, k]
-            Σ_s K(r, s)^exponent · (class weights of s) for each query r and exponent.
-        nearest : Int[m]
-            Number of the nearest polytope, -1 if the query shares nothing with any.
+        For codes Int[m, …] and ``exponents`` Float[k], the masses, Float[m, K, k], are Σ_s K(r,
+        s)^exponent · (class weights of s) for each query r (Eq. 15). The nearest polytope is
+        Int[m], -1 if the query shares nothing with any.
         """
         ...
 
@@ -272,7 +249,7 @@ class Partition(Protocol):
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """Build an index of polytopes.
+        """Return an index of polytopes.
 
         Parameters
         ----------
@@ -284,11 +261,6 @@ class Partition(Protocol):
             Rows of ``codes`` that represent the polytopes. None for all rows.
         n_anchors : int, default=None
             Only the first ``n_anchors`` polytopes can be the nearest one. None for all.
-
-        Returns
-        -------
-        PolytopeIndex
-            The index.
         """
         ...
 
@@ -310,22 +282,10 @@ def map_blocks(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield each block with ``compute(rows[block])``, in order.
 
-    Parameters
-    ----------
-    compute : callable
-        Function of some rows alone. It is pickled if workers share no memory.
-    rows : array of shape [n, …] or Locations
-        The queries, or their positions on a partition.
-    blocks : sequence of slices or of integer arrays
-        Rows of each block.
-    n_jobs : int or None
-        Number of workers. Inside ``joblib.parallel_config(backend=…)``, for instance on a cluster
-        of Dask or Ray, the workers are those of that backend.
-
-    Yields
-    ------
-    tuple
-        A block and its result.
+    ``compute`` is a function of some rows alone, of an array [n, …] or Locations, and is pickled if
+    workers share no memory. Blocks are slices or integer arrays. Inside
+    ``joblib.parallel_config(backend=…)``, for instance on a cluster of Dask or Ray, the workers are
+    those of that backend, otherwise ``n_jobs`` threads.
     """
     if shares_memory():
         results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
@@ -346,5 +306,4 @@ def map_blocks(
 
 
 def _compute_parts(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
-    """Return ``compute`` of each part."""
     return [compute(part) for part in parts]

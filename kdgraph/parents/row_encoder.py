@@ -8,6 +8,7 @@ front, the transformers of its pipeline, and then an encoder. Original to kdgrap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,11 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
+from kdgraph.base.frozen import TREE_MODELS, fitted_inside, unwrap_frozen
 from kdgraph.base.rows import has_missing, is_dataframe
 from kdgraph.base.validation import (
     accepts_categories,
@@ -34,23 +33,8 @@ from kdgraph.parents.preprocessing import column_encoder
 def needs_row_encoder(forest: Any, parent: Any) -> bool:
     """Return whether a forest beside a parent takes fewer kinds of rows than the parent.
 
-    Parameters
-    ----------
-    forest : estimator or None
-        The forest, not fitted. A frozen one, one with transformers of its own, and models that take
-        missing values themselves get the rows as they are.
-    parent : estimator
-        The parent, fitted or not.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> forest = RandomForestClassifier()
-    >>> needs_row_encoder(forest, HistGradientBoostingClassifier())
-    True
-    >>> needs_row_encoder(forest, LogisticRegression()), needs_row_encoder(None, forest)
-    (False, False)
+    A frozen forest, one with transformers of its own, and models that take missing values
+    themselves get the rows as they are. Neither has to be fitted.
     """
     takes_numbers_only = isinstance(forest, TREE_MODELS)
     return takes_numbers_only and (allows_missing(parent) or accepts_categories(parent))
@@ -59,76 +43,37 @@ def needs_row_encoder(forest: Any, parent: Any) -> bool:
 def behind_row_encoder(forest: Any, parent: Any, X: Any) -> Pipeline:
     """Return a forest, not fitted, behind a :class:`RowEncoder` of the rows of a fitted parent.
 
-    Parameters
-    ----------
-    forest : estimator
-        The forest, which the fit of the pipeline fits.
-    parent : estimator
-        The parent; also frozen, tuned, calibrated, or inside of what is fitted after it.
-    X : Float[n, d] or DataFrame
-        Its training rows.
-
-    Notes
-    -----
-    Finite numbers reach the forest as they are: transformers may reduce the dimension, and rows
-    that are far from the data in the dimensions left out would look near. Other rows pass the
-    transformers of the pipeline that ends in the parent.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    >>> frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue"]), "size": [1.0, np.nan]})
-    >>> parent = HistGradientBoostingClassifier().fit(frame, [0, 1])
-    >>> forest = behind_row_encoder(RandomForestClassifier(), parent, frame).fit(frame, [0, 1])
-    >>> forest[0].transform(frame).tolist()  # size, then colour
-    [[1.0, 1.0], [1.0, 0.0]]
+    The parent may be frozen, tuned, calibrated, or inside of what is fitted after it; X, Float[n,
+    d] or a data frame, are its training rows. Finite numbers reach the forest as they are:
+    transformers may reduce the dimension, and rows that are far from the data in the dimensions
+    left out would look near. Other rows pass the transformers of the pipeline that ends in the
+    parent.
     """
     transformers = [] if _are_finite_numbers(X) else _transformers_of(parent)
     encoder = RowEncoder([FrozenEstimator(transformer) for transformer in transformers])
     return Pipeline([("rows", encoder), ("forest", forest)])
 
 
+@dataclass(eq=False, repr=False)
 class RowEncoder(TransformerMixin, BaseEstimator):
     """Transformer of numbers, text, categories and missing values into finite numbers.
 
-    Parameters
-    ----------
-    transformers : sequence of FrozenEstimator, default=()
-        Fitted transformers that the rows pass first.
+    Rows pass the fitted, frozen ``transformers`` first. ``categories_`` has, for each of d columns,
+    the values of text or categories in the order of their codes; None for numbers. The ``encoder_``
+    of numbers and codes is :func:`~kdgraph.parents.column_encoder`: missing numbers become medians,
+    and unknown and missing categories have codes of their own.
 
-    Attributes
-    ----------
-    categories_ : list of length d of ndarray or None
-        Values of each column that has text or categories, in the order of their codes; None for
-        columns of numbers.
-    encoder_ : ColumnTransformer
-        Encoder of the numbers and codes, see :func:`~kdgraph.parents.column_encoder`: missing
-        numbers become medians, and unknown and missing categories have codes of their own.
-
-    Examples
-    --------
     >>> frame = pd.DataFrame({"size": [1.0, np.nan, 3.0], "colour": ["red", "blue", "red"]})
     >>> RowEncoder().fit(frame).transform(frame.assign(colour=["red", "green", "blue"])).tolist()
     [[1.0, 1.0], [2.0, -1.0], [3.0, 0.0]]
     """
 
-    def __init__(self, transformers: Sequence[Any] = ()):
-        self.transformers = transformers
+    transformers: Sequence[Any] = ()
 
     def fit(self, X: Any, y: Any = None) -> RowEncoder:
-        """Fit the encoder to what the transformers return.
+        """Fit the encoder to what the transformers return for X, Float[n, d] or a data frame.
 
-        Parameters
-        ----------
-        X : Float[n, d] or DataFrame
-            Training rows.
-        y : ignored
-            Not used.
-
-        Raises
-        ------
-        ValueError
-            If a column holds dates or durations.
+        Columns of dates or durations raise ValueError.
         """
         X = self._transform(X)
         if is_dataframe(X):
@@ -140,13 +85,7 @@ class RowEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return finite numbers, Float64[n, m].
-
-        Parameters
-        ----------
-        X : Float[n, d] or DataFrame
-            Rows that the transformers take.
-        """
+        """Return finite numbers, Float64[n, m], for rows that the transformers take."""
         check_is_fitted(self)
         codes = self._codes(self._transform(X))
         # The encoder takes a third of the time in which a gate predicts a row.
@@ -183,14 +122,12 @@ class RowEncoder(TransformerMixin, BaseEstimator):
         return codes
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values and text are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
 
 def _values_of(column: pd.Series) -> np.ndarray | None:
-    """Return the values of a column of text or categories, in order; None for numbers."""
     if is_numeric_dtype(column.dtype):
         return None
     values = column.astype("category").cat.remove_unused_categories().cat.categories
@@ -198,7 +135,6 @@ def _values_of(column: pd.Series) -> np.ndarray | None:
 
 
 def _are_finite_numbers(X: Any) -> bool:
-    """Return whether the rows are numbers, none of them missing."""
     if is_dataframe(X) and not all(is_numeric_dtype(dtype) for dtype in X.dtypes):
         return False
     return not has_missing(X)
@@ -210,14 +146,5 @@ def _transformers_of(parent: Any) -> list[Any]:
     if isinstance(parent, Pipeline):
         steps = [step for _, step in parent.steps[:-1] if step not in (None, "passthrough")]
         return steps + _transformers_of(parent.steps[-1][1])
-    if isinstance(parent, GridSearchCV | RandomizedSearchCV):
-        return _transformers_of(parent.best_estimator_)
-    if isinstance(parent, CalibratedClassifierCV):
-        # The transformers of a fold, which has most of the rows.
-        return _transformers_of(parent.calibrated_classifiers_[0].estimator)
-    # An ``estimator_`` behind a selection of features has other columns, and beside several
-    # ``estimators_`` it is not fitted.
-    if hasattr(parent, "estimators_") or hasattr(parent, "get_support"):
-        return []
-    inner = getattr(parent, "estimator_", None)
+    inner = fitted_inside(parent)
     return [] if inner is None else _transformers_of(inner)

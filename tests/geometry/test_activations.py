@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from kdgraph import partition_of
-from kdgraph.geometry.activations import ActivationPartition, pack_bits
+from kdgraph.geometry.activations import ActivationPartition
+from kdgraph.geometry.code_index import pack_bits
 from kdgraph.parents.networks import MultilayerPerceptron, TorchClassifier
 
 
