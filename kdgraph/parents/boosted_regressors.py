@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeRegressor
@@ -33,14 +34,12 @@ from kdgraph.parameters import (
     check_parameters,
 )
 from kdgraph.parents.boosting import BoostedTrees
-from kdgraph.parents.regressors import MAX_GAMMA_SHAPE, check_positive_targets
-
-_DEFAULT_LEVELS = (
-    *(0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
-    *(0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99),
+from kdgraph.parents.regressors import (
+    MAX_GAMMA_SHAPE,
+    QUANTILE_LEVELS,
+    DistributionRegressor,
+    check_positive_targets,
 )
-"""Deciles, and the ends of the central intervals of 90, 95 and 98 %."""
-
 
 _ROUNDING = 1e-6
 """Error of sums of leaves in single precision, in units of the spread of outcomes.
@@ -58,7 +57,8 @@ def _check_levels(levels: Sequence[float]) -> list[float]:
     return levels
 
 
-class QuantileBoosting(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class QuantileBoosting(DistributionRegressor):
     """Histogram gradient boosting with the quantile loss, one model for each of several levels.
 
     Rows may have missing values, and categories as codes: scikit-learn's trees split on both.
@@ -117,49 +117,21 @@ class QuantileBoosting(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        levels: Sequence[OpenFraction] = _DEFAULT_LEVELS,
-        learning_rate: Positive = 0.1,
-        max_iter: Count = 300,
-        max_leaf_nodes: Annotated[int, Range(2)] = 31,
-        min_samples_leaf: Count = 20,
-        l2_regularization: NonNegative = 0.0,
-        patience: Count | None = 10,
-        validation_fraction: OpenFraction = 0.1,
-        categorical_features: Any = None,
-        random_state: Any = None,
-    ):
-        self.levels = levels
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
-        self.random_state = random_state
+    levels: Sequence[OpenFraction] = QUANTILE_LEVELS
+    learning_rate: Positive = 0.1
+    max_iter: Count = 300
+    max_leaf_nodes: Annotated[int, Range(2)] = 31
+    min_samples_leaf: Count = 20
+    l2_regularization: NonNegative = 0.0
+    patience: Count | None = 10
+    validation_fraction: OpenFraction = 0.1
+    categorical_features: Any = None
+    random_state: Any = None
 
     def fit(self, X, y):
-        """Fit a model for each level.
+        """Fit a model for each level to rows X, Float[n, d] or a data frame, NaN where missing.
 
-        Parameters
-        ----------
-        X : Float[n, d] or data frame
-            Training rows; NaN is a missing value.
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        self : QuantileBoosting
-
-        Raises
-        ------
-        ParameterError
-            If levels are fewer than two or do not increase.
+        Fewer than two levels, or levels that do not increase, raise ParameterError.
         """
         check_parameters(self)
         levels = _check_levels(self.levels)
@@ -188,10 +160,6 @@ class QuantileBoosting(RegressorMixin, BaseEstimator):
         self.n_iter_ = np.array([model.n_iter_ for model in self.models_])
         return self
 
-    def predict(self, X) -> np.ndarray:
-        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
-        return self.predict_dist(X).mean()
-
     def predict_dist(self, X) -> QuantileGrid:
         """Return the quantiles of each row of X, Float[n, d] or data frame."""
         check_is_fitted(self)
@@ -199,13 +167,13 @@ class QuantileBoosting(RegressorMixin, BaseEstimator):
         return QuantileGrid(np.array(self.levels), values)
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
-class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoostedTreesRegressor(DistributionRegressor, BoostedTrees):
     """Boosted trees of XGBoost, LightGBM or CatBoost that predict the quantiles of an outcome.
 
     Parameters
@@ -215,13 +183,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         ``catboost.CatBoostRegressor()``. Its number of rounds is the largest possible, and its
         objective is replaced by the library's loss of quantiles.
     levels : sequence of float, default=deciles and tails
-        Levels in (0, 1), at least two, increasing.
-    validation_size : float in (0, 1), default=0.1
-        Fraction of the rows that the number of rounds is chosen on; the same rows for all levels.
-    patience : int, default=30
-        Rounds without a lower loss on those rows after which boosting stops.
-    categorical, n_jobs, random_state : optional
-        See :class:`BoostedTreesClassifier`.
+        Levels in (0, 1), at least two, increasing. The rows that choose the rounds are the same for
+        all of them.
 
     Attributes
     ----------
@@ -232,8 +195,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         The models predict (y - offset_)/unit_, outcomes in units of their own spread.
     atoms_ : Float[p]
         Outcomes that two training rows or more have, increasing.
-    n_features_in_ : int
-        Number of columns.
 
     Notes
     -----
@@ -264,46 +225,14 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _library_classes = ("XGBRegressor", "LGBMRegressor", "CatBoostRegressor")
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        levels: Sequence[OpenFraction] = _DEFAULT_LEVELS,
-        validation_size: OpenFraction = 0.1,
-        patience: Count = 30,
-        categorical: Sequence[int] = (),
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.levels = levels
-        self.validation_size = validation_size
-        self.patience = patience
-        self.categorical = categorical
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    levels: Sequence[OpenFraction] = QUANTILE_LEVELS
 
     def fit(self, X, y, sample_weight=None):
         """Fit the library's models on some rows, and choose their rounds on the others.
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows; NaN is a missing value.
-        y : Float[n]
-            Outcomes.
-        sample_weight : Float[n], default=None
-            Weights of the rows, in fit and validation.
-
-        Returns
-        -------
-        self : BoostedTreesRegressor
-
-        Raises
-        ------
-        ParameterError
-            If ``estimator`` is of no library that is known, or levels are fewer than two or do not
-            increase.
+        Rows are Float[n, d], NaN where missing, and weights, Float[n], count in fit and validation.
+        An ``estimator`` of no library that is known, and levels that are fewer than two or do not
+        increase, raise ParameterError.
         """
         check_parameters(self)
         is_scikit_learn = isinstance(self.estimator, HistGradientBoostingRegressor)
@@ -331,10 +260,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         ]
         return self
 
-    def predict(self, X) -> np.ndarray:
-        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
-        return self.predict_dist(X).mean()
-
     def predict_dist(self, X) -> QuantileGrid:
         """Return the quantiles of each row of X, Float[n, d]."""
         X = self._validate_X(X)
@@ -357,7 +282,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
 
 def _quantile_losses(library: str, estimator: Any, levels: list[float]) -> list[dict[str, Any]]:
-    """Return the parameters of each of the models that predict the quantiles of these levels."""
     if library == "XGBRegressor":
         return [{"objective": "reg:quantileerror", "quantile_alpha": levels}]
     if library == "LGBMRegressor":
@@ -373,7 +297,8 @@ _SINGLE_WORDS = ("normal", "laplace", "gamma", "exponential")
 _NGBOOST_NAMES = {"lognormal": "LogNormal"} | {word: word.capitalize() for word in _SINGLE_WORDS}
 
 
-class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NaturalGradientBoosting(DistributionRegressor):
     """NGBoost: boosted trees for the parameters of a family, by natural gradients.
 
     The trees are fitted by the package ngboost (``pip install ngboost``). A fitted model needs it
@@ -437,49 +362,22 @@ class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
     [0.2, 1.0]
     """
 
-    def __init__(
-        self,
-        *,
-        family: Family = "normal",
-        n_estimators: Count = 500,
-        learning_rate: Positive = 0.04,
-        max_depth: Count = 3,
-        min_samples_leaf: Count = 1,
-        row_fraction: Fraction = 1.0,
-        column_fraction: Fraction = 1.0,
-        patience: Count | None = 20,
-        validation_fraction: OpenFraction = 0.1,
-        random_state: Any = None,
-    ):
-        self.family: Family = family
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.row_fraction = row_fraction
-        self.column_fraction = column_fraction
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    family: Family = "normal"
+    n_estimators: Count = 500
+    learning_rate: Positive = 0.04
+    max_depth: Count = 3
+    min_samples_leaf: Count = 1
+    row_fraction: Fraction = 1.0
+    column_fraction: Fraction = 1.0
+    patience: Count | None = 20
+    validation_fraction: OpenFraction = 0.1
+    random_state: Any = None
 
     def fit(self, X, y):
-        """Fit the trees.
+        """Fit the trees to rows X, Float[n, d], NaN where missing, and outcomes y, Float[n].
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows; NaN is a missing value.
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        self : NaturalGradientBoosting
-
-        Raises
-        ------
-        ParameterError
-            If ngboost is not installed, or an outcome is not above 0 where the family needs it.
+        ParameterError is raised if ngboost is not installed, or an outcome is not above 0 where the
+        family needs it.
         """
         check_parameters(self)
         try:
@@ -542,10 +440,6 @@ class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
         ]
         return self
 
-    def predict(self, X) -> np.ndarray:
-        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
-        return self.predict_dist(X).mean()
-
     def predict_dist(self, X) -> Normal | ScipyFamily:
         """Return the distributions of the family for each row of X, Float[n, d]."""
         check_is_fitted(self)
@@ -584,7 +478,6 @@ class NaturalGradientBoosting(RegressorMixin, BaseEstimator):
         return ScipyFamily("gamma", {"a": np.exp(first), "scale": unit / second})
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.target_tags.positive_only = self.family not in ("normal", "laplace")

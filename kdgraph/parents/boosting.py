@@ -9,7 +9,7 @@ categories and missing values go to the library as such. Regressors by the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kdgraph.base.rows import check_weights
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, OpenFraction, check_parameters
 
@@ -124,27 +125,53 @@ _FITS: dict[str, Callable[..., Any]] = {
 """Fit of each library, by its class."""
 
 
+@dataclass(eq=False, repr=False)
 class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
     """Base class of the estimators that fit boosted trees of a library.
 
-    A subclass has the parameters ``estimator``, ``validation_size``, ``patience``, ``categorical``,
-    ``n_jobs`` and ``random_state``, see :class:`BoostedTreesClassifier`, and names the classes that
-    ``estimator`` may be of in ``_library_classes``.
+    A subclass names the classes that ``estimator`` may be of in ``_library_classes``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Model of a library. Its number of rounds is the largest possible.
+    validation_size : float in (0, 1), default=0.1
+        Fraction of the rows that the number of rounds is chosen on.
+    patience : int, default=30
+        Rounds without a lower loss on those rows after which boosting stops.
+    categorical : sequence of int, default=()
+        Positions of the columns that contain codes of categories, 0, 1, …, NaN where missing. The
+        libraries split on sets of categories.
+    n_jobs : int, default=None
+        Number of threads of the library; None for 1.
+    random_state : int, RandomState or None, default=None
+        Seed of the validation rows and of the library.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
     """
 
-    _library_classes: ClassVar[tuple[str, ...]]
     estimator: Any
-    patience: int
-    categorical: Sequence[int]
-    n_jobs: int | None
+    _: KW_ONLY
+    validation_size: OpenFraction = 0.1
+    patience: Count = 30
+    categorical: Sequence[int] = ()
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    _library_classes: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
 
     def _library(self) -> str | None:
-        """Return the name of the class of a library that ``estimator`` is of, or None."""
         names = [cls.__name__ for cls in type(self.estimator).__mro__]
         return next((name for name in names if name in self._library_classes), None)
 
     def _check_library(self, advice: str = "") -> str:
-        """Return the name of the library's class, or raise ParameterError."""
         library = self._library()
         if library is None:
             raise ParameterError(
@@ -158,17 +185,8 @@ class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
     ) -> Any:
         """Return a model of the library, fitted on some rows, its rounds chosen on the others.
 
-        Parameters
-        ----------
-        model : estimator
-            Unfitted model of the library.
-        rows : (Float[n, d], array of shape (n,), Float[n])
-            Rows, labels or outcomes, and weights.
-        is_validation : Bool[n]
-            True for the rows that the number of rounds is chosen on; if there are none, all rounds
-            are used.
-        rng : RandomState
-            Source of the seed of the library.
+        These are the rows of ``is_validation``, Bool[n]; if there are none, all rounds are used.
+        ``rng`` is the source of the seed of the library.
         """
         X, y, weight = rows
         train, validation = (
@@ -184,7 +202,6 @@ class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _categories(self, X: np.ndarray) -> list[int]:
-        """Return the columns that the library takes as categories."""
         columns = list(self.categorical)
         if not isinstance(self.estimator, HistGradientBoostingClassifier):
             return columns
@@ -208,17 +225,16 @@ class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _validate_X(self, X: Any) -> np.ndarray:
-        """Return validated rows of a fitted estimator."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
     """Boosted trees that stop early on a part of the training rows.
 
@@ -235,15 +251,6 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
     validation_size : float in (0, 1), default=0.1
         Fraction of the rows of each class that the number of rounds is chosen on. A class with too
         few rows has none among them.
-    patience : int, default=30
-        Rounds without improvement after which boosting stops.
-    categorical : sequence of int, default=()
-        Positions of the columns that contain codes of categories, 0, 1, …, NaN where missing. The
-        libraries split on sets of categories.
-    n_jobs : int, default=None
-        Number of threads of the library; None for 1.
-    random_state : int, RandomState or None, default=None
-        Seed of the validation rows and of the library.
 
     Attributes
     ----------
@@ -251,8 +258,6 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         The fitted model of the library; its classes are 0 to K - 1.
     classes_ : ndarray of shape (K,)
         Class labels.
-    n_features_in_ : int
-        Number of columns.
 
     Notes
     -----
@@ -277,43 +282,10 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         "CatBoostClassifier",
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        validation_size: OpenFraction = 0.1,
-        patience: Count = 30,
-        categorical: Sequence[int] = (),
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.validation_size = validation_size
-        self.patience = patience
-        self.categorical = categorical
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(self, X, y, sample_weight=None):
         """Fit the library's model on some rows, and choose its number of rounds on the others.
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows; NaN is a missing value.
-        y : array of shape (n,)
-            Labels.
-        sample_weight : Float[n], default=None
-            Weights of the rows, in fit and validation.
-
-        Returns
-        -------
-        self : BoostedTreesClassifier
-
-        Raises
-        ------
-        ParameterError
-            If ``estimator`` is of no library that is known.
+        Rows are Float[n, d], NaN where missing, and weights, Float[n], count in fit and validation.
         """
         check_parameters(self)
         self._check_library()
@@ -331,13 +303,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         return self
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return the class probabilities of the library's model, Float64[n, K].
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Rows; NaN is a missing value.
-        """
+        """Return the class probabilities of the library's model, Float64[n, K]."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(self.library_rows(X))
         # Single precision would leave sums of rows 1e-7 beside 1.
@@ -345,8 +311,8 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         return proba / proba.sum(axis=1, keepdims=True)
 
     def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row of X (Float[n, d]), of shape (n,)."""
-        predicted = self.predict_proba(X).argmax(axis=1)
+        """Return the most probable class of each row, of shape (n,)."""
+        predicted = self.predict_proba(X).argmax(axis=1)  # checks that it is fitted
         return self.classes_[predicted]
 
 

@@ -9,7 +9,8 @@ Original to kdgraph.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,6 +26,7 @@ PROBABILITY_SUM_TOLERANCE = 1e-6
 """Largest difference to 1 of the sum of a row of probabilities."""
 
 
+@dataclass(eq=False, repr=False)
 class PrecomputedScores(ClassifierMixin, BaseEstimator):
     """Model that was trained elsewhere, of which only the predictions are available.
 
@@ -50,26 +52,13 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
     array([[7.]])
     """
 
-    learns_from_rows = False
+    layer_widths: Sequence[tuple[str, int]] = ()
+
+    learns_from_rows: ClassVar[bool] = False
     """False, since ``fit`` uses only the shape of its rows."""
 
-    def __init__(self, layer_widths: Sequence[tuple[str, int]] = ()) -> None:
-        self.layer_widths = layer_widths
-
     def fit(self, X, y=None):
-        """Set the classes from the number of columns.
-
-        Parameters
-        ----------
-        X : Float[n, K + m]
-            Probabilities and features; n may be 0.
-        y : ignored
-            Not used.
-
-        Returns
-        -------
-        self : PrecomputedScores
-        """
+        """Set the classes from the number of columns of X, Float[n, K + m]; n may be 0."""
         n_features = sum(width for _, width in self.layer_widths)
         X = validate_data(
             self, X, dtype=np.float64, ensure_min_samples=0, ensure_min_features=2 + n_features
@@ -78,21 +67,9 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return the first columns of X.
+        """Return the first columns of X, Float[n, K].
 
-        Parameters
-        ----------
-        X : Float[n, K + m]
-            Probabilities and features.
-
-        Returns
-        -------
-        Float[n, K]
-
-        Raises
-        ------
-        ValueError
-            If a row is not a distribution.
+        A row that is not a distribution raises ValueError.
         """
         proba = self._validate_X(X)[:, : len(self.classes_)]
         bad = np.flatnonzero(
@@ -110,23 +87,9 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
         return self.predict_proba(X).argmax(axis=1)
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Return the features of a layer, like the method of the same name of networks.
+        """Return the features of a layer, Float[n, m], the first one by default.
 
-        Parameters
-        ----------
-        X : Float[n, K + m]
-            Probabilities and features.
-        layer : str, default=None
-            Name of the layer; None for the first one.
-
-        Returns
-        -------
-        Float[n, m]
-
-        Raises
-        ------
-        ValueError
-            If there is no such layer.
+        It is like the method of the same name of networks. An unknown layer raises ValueError.
         """
         X, names = self._validate_X(X), [name for name, _ in self.layer_widths]
         name = layer if layer is not None else next(iter(names), None)
@@ -142,7 +105,6 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
         return X[:, starts[position] : starts[position + 1]]
 
     def _validate_X(self, X) -> np.ndarray:
-        """Return validated rows of a fitted estimator."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64)
 
@@ -195,10 +157,6 @@ class LatentClassifier(Pipeline):
             afterwards; see :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`.
         **params : object
             Parameters of the ``fit`` of the steps, as for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self : LatentClassifier
         """
         if len(X_unlabelled):
             params["encoder__X_unlabelled"] = X_unlabelled
@@ -220,18 +178,15 @@ class LatentClassifier(Pipeline):
         return self.steps[-1][1]
 
     def _validate_names(self, names: Any) -> None:
-        """Allow steps with the names of parameters.
+        """Allow steps with the names of parameters, which scikit-learn refuses.
 
-        scikit-learn refuses them, because a step could hide a parameter. Here they are the same
-        objects.
+        A step could hide a parameter there. Here they are the same objects.
         """
 
     def __getitem__(self, ind: Any) -> Any:
-        """Return a step by its number or name, or a pipeline of a slice of the steps."""
         return Pipeline(self.steps[ind]) if isinstance(ind, slice) else super().__getitem__(ind)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of a pipeline, with the input tags of the encoder."""
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.encoder).input_tags
         return tags
@@ -245,13 +200,6 @@ def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
     an autoencoder is trained once. A model that was fitted elsewhere cannot be fitted again, and
     has a forest in its place (``forest_for_new_labels``). The result for any other parent is that
     of :func:`~kdgraph.base.seeded_clone`.
-
-    Parameters
-    ----------
-    fitted : estimator
-        The fitted parent.
-    random_state : int, RandomState or None
-        Seed of the estimators without a seed.
     """
     if hasattr(fitted, "forest_for_new_labels"):
         return fitted.forest_for_new_labels(random_state)

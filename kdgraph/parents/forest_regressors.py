@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
-from sklearn.ensemble import (
-    ExtraTreesRegressor,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,11 +18,7 @@ from kdgraph.base.precision import check_single_precision
 from kdgraph.base.rows import check_weights
 from kdgraph.distributions import WeightedSamples
 from kdgraph.distributions.base import LEVEL_TOLERANCE
-from kdgraph.parameters import (
-    Count,
-    Fraction,
-    Range,
-)
+from kdgraph.parameters import Count, Fraction, Range
 
 MAX_OUTCOMES = 500
 """Outcomes of a row, above which a forest's weighted outcomes are replaced by as many quantiles.
@@ -56,18 +49,7 @@ class _LeafOutcomes:
     def fit(self, X, y, sample_weight=None):
         """Fit the trees, and store the outcomes in their leaves.
 
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows.
-        y : Float[n]
-            Outcomes.
-        sample_weight : Float[n], default=None
-            Weights of the rows. None: equal weights.
-
-        Returns
-        -------
-        self
+        Rows are Float[n, d], outcomes and weights Float[n].
         """
         check_single_precision(X, type(self).__name__)
         if sample_weight is not None:
@@ -80,9 +62,7 @@ class _LeafOutcomes:
         y = np.asarray(y, float).ravel()
         order = np.argsort(y, kind="stable")
         self.outcomes_, rank = y[order], np.argsort(order)
-        row_weight = (
-            np.ones(len(rank)) if sample_weight is None else np.asarray(sample_weight, float)
-        )
+        row_weight = np.ones(len(rank)) if sample_weight is None else sample_weight
         leaves = self.apply(X)
         # The matrix of all trees has a row for each node and a column for each training row.
         # It is built tree by tree, so that no array of all trees and rows exists besides it.
@@ -144,7 +124,6 @@ class _LeafOutcomes:
         return WeightedSamples(outcomes, weights)
 
     def __sklearn_tags__(self):
-        """Return the tags; a row has one outcome."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.target_tags.multi_output = False
         return tags
@@ -255,22 +234,8 @@ class RandomForestOutcomes(_LeafOutcomes, RandomForestRegressor):
 class ExtraTreesOutcomes(_LeafOutcomes, ExtraTreesRegressor):
     """Extremely randomised trees that predict the weighted outcomes in the leaves of a row.
 
-    Weights are those of :class:`RandomForestOutcomes`. Each tree has all training rows, unless
-    ``bootstrap=True``.
-
-    Parameters
-    ----------
-    n_estimators, criterion, max_depth, min_samples_leaf, max_features, max_leaf_nodes : optional
-        See :class:`RandomForestOutcomes`.
-    bootstrap : bool, default=False
-        Draw a sample of the training rows for each tree.
-    max_samples, n_jobs, random_state : optional
-        See :class:`RandomForestOutcomes`.
-
-    Attributes
-    ----------
-    outcomes_, node_starts_, node_ranks_, node_weights_ : arrays
-        See :class:`RandomForestOutcomes`.
+    Weights, parameters and attributes are those of :class:`RandomForestOutcomes`. Each tree has all
+    training rows, unless ``bootstrap=True``.
 
     References
     ----------

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from inspect import getattr_static
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +30,7 @@ from kdgraph.distributions import (
 from kdgraph.distributions.parametric import is_frozen_family
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import OpenFraction, check_parameters
+from kdgraph.parents.regressors import DistributionRegressor
 
 # Methods that predict distributions, of kdgraph and of ngboost. The first one that exists is used.
 _DISTRIBUTION_METHODS = ("predict_dist", "pred_dist")
@@ -48,16 +50,8 @@ _N_MOMENT_QUANTILES = 64
 class ExternalDistribution(Distribution):
     """Distribution of n rows in an object with ``cdf`` and ``ppf`` from any library.
 
-    Parameters
-    ----------
-    wrapped : object
-        ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both return Float[n], as frozen
-        distributions of scipy.stats do.
-    row_ids : Int[m], default=None
-        Positions of the rows in ``wrapped``; None for all.
-
-    Notes
-    -----
+    ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both return Float[n], as frozen
+    distributions of scipy.stats do. ``row_ids``, Int[m], are positions of the rows; None for all.
     Mean and variance are those of the object, if it has them. Otherwise they are taken over its
     quantiles at 64 levels, which leave out 1/64 of the probability at the ends.
     """
@@ -103,7 +97,6 @@ class ExternalDistribution(Distribution):
         return np.asarray(self.wrapped.ppf(all_levels), dtype=np.float64)[self.row_ids]
 
     def _moment(self, name: str, from_quantiles: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return Float[m], a moment by the wrapped object's method or from its quantiles."""
         method = getattr(self.wrapped, name, None)
         if callable(method):
             moments = np.asarray(method(), dtype=np.float64)
@@ -131,11 +124,6 @@ def distribution_from_predictions(
     quantile_levels : Float[m], default=None
         Levels of the columns, if the array contains quantiles and not samples.
 
-    Returns
-    -------
-    Distribution
-        Distributions of n rows.
-
     Raises
     ------
     TypeError
@@ -154,7 +142,8 @@ def distribution_from_predictions(
         return predictions
     if isinstance(predictions, tuple):
         return _normal_distribution(*predictions)
-    if isinstance(predictions, np.ndarray | list) or _has_static_attribute(predictions, "to_numpy"):
+    # Attributes are looked up without ``__getattr__``: ngboost's distributions forward any name.
+    if isinstance(predictions, np.ndarray | list) or getattr_static(predictions, "to_numpy", None):
         values = np.asarray(predictions, dtype=np.float64)
         if values.ndim != 2:
             raise TypeError(
@@ -167,8 +156,7 @@ def distribution_from_predictions(
             else QuantileGrid(np.asarray(quantile_levels), values)
         )
     # Families of SciPy come before other objects with cdf and ppf, because only they are known to
-    # have densities and exact tails. ngboost has them as ``dist``, which is looked up without
-    # ``__getattr__``, since its distributions forward any name.
+    # have densities and exact tails. ngboost has them as ``dist``.
     for candidate in (getattr_static(predictions, "dist", None), predictions):
         if is_frozen_family(candidate):
             return as_distribution(candidate)
@@ -180,16 +168,7 @@ def distribution_from_predictions(
     )
 
 
-def _has_static_attribute(obj: Any, name: str) -> bool:
-    """Return whether the object has the attribute without ``__getattr__``.
-
-    ``__getattr__`` may return a value for any name, as that of ngboost's distributions does.
-    """
-    return getattr_static(obj, name, None) is not None
-
-
 def _normal_distribution(*moments: Any) -> Normal:
-    """Return normal distributions with these means and standard deviations."""
     arrays = [np.asarray(values, dtype=np.float64) for values in moments]
     if len(arrays) != 2 or arrays[0].ndim != 1 or arrays[0].shape != arrays[1].shape:
         shapes = ", ".join(str(array.shape) for array in arrays)
@@ -201,7 +180,8 @@ def _normal_distribution(*moments: Any) -> Normal:
     return Normal(mean, np.maximum(sd, _MIN_RELATIVE_SD * np.maximum(np.abs(mean), 1e-290)))
 
 
-class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class ProbabilisticRegressor(DistributionRegressor):
     """Parent that wraps a probabilistic regressor of another library.
 
     The regressor predicts distributions, samples, quantiles, or means and standard deviations.
@@ -243,18 +223,11 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
     (2, 50)
     """
 
-    def __init__(
-        self,
-        regressor: Any,
-        *,
-        method: str | None = None,
-        method_params: Mapping[str, Any] | None = None,
-        quantile_levels: Sequence[OpenFraction] | None = None,
-    ):
-        self.regressor = regressor
-        self.method = method
-        self.method_params = method_params
-        self.quantile_levels = quantile_levels
+    regressor: Any
+    _: KW_ONLY
+    method: str | None = None
+    method_params: Mapping[str, Any] | None = None
+    quantile_levels: Sequence[OpenFraction] | None = None
 
     def imported_names(self) -> list[str]:
         """Return the full name of ``method``, unless its name shows that it only predicts.
@@ -268,25 +241,10 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
 
     def fit(self, X, y, **fit_kwargs: Any):
-        """Fit the regressor, unless it is frozen.
+        """Fit the regressor, unless it is frozen, to rows that it takes and outcomes, Float[n].
 
-        Parameters
-        ----------
-        X : Float[n, d], or what the regressor takes
-            Training rows.
-        y : Float[n]
-            Outcomes.
-        **fit_kwargs
-            Further arguments of the regressor's ``fit``.
-
-        Returns
-        -------
-        self : ProbabilisticRegressor
-
-        Raises
-        ------
-        ParameterError
-            If the regressor does not have the method.
+        ``fit_kwargs`` are further arguments of its ``fit``. A regressor without the method raises
+        ParameterError.
         """
         check_parameters(self)
         self._resolve_method(self.regressor)
@@ -300,10 +258,6 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         if hasattr(self.regressor_, "n_features_in_"):
             self.n_features_in_ = self.regressor_.n_features_in_
         return self
-
-    def predict(self, X) -> np.ndarray:
-        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
-        return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> Distribution:
         """Return the predictions of the regressor for X as distributions of n rows."""
@@ -321,7 +275,8 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
             if callable(getattr(regressor, name, None)):
                 return name, arguments
         predict = getattr(regressor, "predict", None)
-        if self.method is None and "return_std" in _parameter_names(predict):
+        names = inspect.signature(predict).parameters if callable(predict) else ()
+        if self.method is None and "return_std" in names:
             return "predict", {"return_std": True} | arguments
         raise ParameterError(
             f"method must be one that {type(regressor).__name__} has and that predicts"
@@ -329,12 +284,6 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         )
 
     def __sklearn_tags__(self):
-        """Return the tags; the regressor decides about missing values."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_missing(self.regressor)
         return tags
-
-
-def _parameter_names(method: Any) -> set[str]:
-    """Return the names of a method's parameters."""
-    return set(inspect.signature(method).parameters) if callable(method) else set()

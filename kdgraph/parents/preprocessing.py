@@ -125,22 +125,17 @@ class Preprocess:
         return PreprocessedModel([("columns", columns), ("model", estimator)])
 
     def _is_native(self, estimator: Any) -> bool:
-        """Return whether columns go to the estimator as they are, with its own way for gaps."""
         takes_columns = isinstance(estimator, BoostedTrees)
         return takes_columns and self.categories == "auto" and not self.standardize
 
 
 def _with_categories(estimator: BoostedTrees, dataset: Dataset) -> BoostedTrees:
-    """Return a copy of the estimator that takes the categories of the data set as such."""
     positions = {*np.flatnonzero(dataset.is_categorical).tolist(), *estimator.categorical}
     return clone(estimator).set_params(categorical=sorted(positions))
 
 
 class PreprocessedModel(Pipeline):
-    """Pipeline of an encoder and a parent, which predicts distributions if the parent does.
-
-    Pipelines of scikit-learn do not have such a method.
-    """
+    """Pipeline of an encoder and a parent, which predicts distributions if the parent does."""
 
     @available_if(lambda self: hasattr(self._final_estimator, "predict_dist"))
     def predict_dist(self, X: Any) -> Any:
@@ -171,14 +166,7 @@ class NoPreprocessing:
     def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """Return ``estimator``, or a copy with the categorical columns of ``dataset`` as parameter.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Unfitted estimator.
-        dataset : Dataset
-            Training rows.
-        has_missing : bool, default=None
-            As in :meth:`Preprocess.wrap`, but not used.
+        Arguments are those of :meth:`Preprocess.wrap`.
         """
         if dataset.are_images or not dataset.is_categorical.any():
             return estimator
@@ -254,7 +242,6 @@ def column_encoder(
 def _category_encoder(
     categories: str, max_categories: int | None
 ) -> OrdinalEncoder | OneHotEncoder:
-    """Return the encoder of categorical columns."""
     if categories == "ordinal":
         return OrdinalEncoder(
             handle_unknown="use_encoded_value",
@@ -316,19 +303,8 @@ class Design:
     def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """Return ``estimator`` behind its design; unchanged for images.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Unfitted estimator.
-        dataset : Dataset
-            Training rows.
-        has_missing : bool, default=None
-            As in :meth:`Preprocess.wrap`, but not used.
-
-        Raises
-        ------
-        DataError
-            If the data set lacks a feature.
+        Arguments are those of :meth:`Preprocess.wrap`. A data set that lacks a feature raises
+        DataError.
         """
         if dataset.are_images:
             return estimator
@@ -342,64 +318,38 @@ class Design:
             names[column] in self.one_hot or bool(dataset.is_categorical[column])
             for column in positions
         ]
+        selected = SelectAndLog(positions, log_positions)
         encoder = column_encoder(categorical, standardize=self.standardize)
         return PreprocessedModel(
-            [
-                ("selected", SelectAndLog(positions, log_positions)),
-                ("columns", encoder),
-                ("model", estimator),
-            ]
+            [("selected", selected), ("columns", encoder), ("model", estimator)]
         )
 
 
+@dataclass(eq=False, repr=False)
 class SelectAndLog(TransformerMixin, BaseEstimator):
     """Selection of columns, some of them on a logarithmic scale.
 
-    Parameters
-    ----------
-    columns : sequence of int
-        Positions of the selected columns in X.
-    log : sequence of int, default=()
-        Positions in ``columns`` of those that are replaced by their logarithm.
+    ``columns`` are positions of the selected columns in X, and ``log`` positions among them of
+    those that are replaced by their logarithm.
 
-    Examples
-    --------
     >>> SelectAndLog([2, 0], [0]).fit_transform([[5.0, 6.0, 1.0]]).tolist()
     [[0.0, 5.0]]
     """
 
-    def __init__(self, columns: Sequence[int], log: Sequence[int] = ()) -> None:
-        self.columns = columns
-        self.log = log
+    columns: Sequence[int]
+    log: Sequence[int] = ()
 
     def fit(self, X, y=None):
-        """Validate the rows and store their number of columns.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows.
-        y : ignored
-            Not used.
-
-        Returns
-        -------
-        self : SelectAndLog
-
-        Raises
-        ------
-        DataError
-            If a number has no logarithm.
-        """
+        """Validate rows, Float[n, d]; a number without a logarithm raises DataError."""
         self._select_columns(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         )
         return self
 
     def transform(self, X) -> np.ndarray:
-        """Return the selected columns of X (Float[n, d]), Float[n, m].
+        """Return the selected columns, Float[n, m], where missing values stay NaN.
 
-        Missing values stay NaN. It raises DataError like :meth:`fit`.
+        It raises DataError like :meth:`fit`.
         """
         check_is_fitted(self)
         return self._select_columns(
@@ -407,7 +357,6 @@ class SelectAndLog(TransformerMixin, BaseEstimator):
         )
 
     def _select_columns(self, X: np.ndarray) -> np.ndarray:
-        """Return the selected columns with their logarithms, Float[n, m]."""
         selected = X[:, list(self.columns)]
         for i in self.log:
             has_no_log = selected[:, i] <= 0
@@ -421,7 +370,6 @@ class SelectAndLog(TransformerMixin, BaseEstimator):
         return selected
 
     def __sklearn_tags__(self):
-        """Return the tags; missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
@@ -469,28 +417,18 @@ class LatentSemanticAnalysis:
         """Return ``estimator`` behind weights, singular vectors and scaling.
 
         Rows have length 1 if ``normalize``. After that, each column is scaled to variance 1.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Unfitted estimator.
-        dataset : Dataset
-            Training rows.
-        has_missing : bool, default=None
-            As in :meth:`Preprocess.wrap`.
-
-        Raises
-        ------
-        DataError
-            For images, categories, missing and negative values, which are not counts of words, and
-            for a single column.
+        Arguments are those of :meth:`Preprocess.wrap`. Images, categories, missing and negative
+        values, which are not counts of words, and a single column raise DataError.
         """
         # Hashed counts may be negative, if two words share a column.
         is_hashed = dataset.feature_names[:1] == ("hash_0",)
-        is_unsuitable = (
-            dataset.are_images or dataset.needs_encoding or has_missing or dataset.X.shape[1] < 2
-        )
-        if is_unsuitable or (not is_hashed and dataset.X.min(initial=0.0) < 0):
+        if (
+            dataset.are_images
+            or dataset.needs_encoding
+            or has_missing
+            or dataset.X.shape[1] < 2
+            or (not is_hashed and dataset.X.min(initial=0.0) < 0)
+        ):
             raise DataError(
                 f"{dataset.name} has no counts of words to learn topics from; choose"
                 " preprocess=default"

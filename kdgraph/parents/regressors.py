@@ -11,6 +11,7 @@ baselines for recalibrated networks.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.linear_model import GammaRegressor, LinearRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kdgraph.base.precision import check_squares
-from kdgraph.distributions import Normal, ScipyFamily, WeightedSamples
+from kdgraph.distributions import Distribution, Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters
 from kdgraph.smoothing.neighbour_weights import NeighbourKernel, NeighbourWeighting
@@ -32,12 +33,31 @@ from kdgraph.smoothing.neighbours import NeighbourSearch
 _MIN_RELATIVE_SD = 1e-14
 
 
+QUANTILE_LEVELS = (
+    *(0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+    *(0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99),
+)
+"""Deciles, and the ends of the central intervals of 90, 95 and 98 %."""
+
+
+class DistributionRegressor(RegressorMixin, BaseEstimator):
+    """Base class of regressors that predict distributions, whose means are their predictions."""
+
+    def predict_dist(self, X) -> Distribution:
+        """Return the predicted distributions of n rows."""
+        raise NotImplementedError
+
+    def predict(self, X) -> np.ndarray:
+        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
+        return self.predict_dist(X).mean()
+
+
 def _linear_predictor(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
-    """Return intercept + coef·x for each row, Float[n]."""
     # Sums are taken row by row: the result of a matrix product may depend on the number of rows.
     return (X * coef).sum(axis=1) + intercept
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianLinear(RegressorMixin, BaseEstimator):
     """Linear regression with normal noise: y = intercept + coef·x + N(0, sigma²).
 
@@ -74,23 +94,10 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
     array([8.716])
     """
 
-    def __init__(self, *, fit_intercept: bool = True):
-        self.fit_intercept = fit_intercept
+    fit_intercept: bool = True
 
     def fit(self, X, y):
-        """Fit coefficients and the standard deviation of the noise.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows, finite.
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        self : GaussianLinear
-        """
+        """Fit coefficients and the noise to finite rows, Float[n, d], and outcomes, Float[n]."""
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
@@ -114,7 +121,8 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
         return Normal(mean, np.full(len(mean), self.sigma_))
 
 
-class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NearestNeighbourRegressor(DistributionRegressor):
     """Weighted outcomes of the k nearest training rows, as a predictive distribution.
 
     The weights depend on the distance, so this is a conditional distribution function by kernel
@@ -158,31 +166,12 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
     ([6.0], [7.0])
     """
 
-    def __init__(
-        self,
-        *,
-        k: Count = 100,
-        kernel: NeighbourKernel = "epanechnikov",
-        scale: Literal["sd", "none"] = "sd",
-    ):
-        self.k = k
-        self.kernel: NeighbourKernel = kernel
-        self.scale = scale
+    k: Count = 100
+    kernel: NeighbourKernel = "epanechnikov"
+    scale: Literal["sd", "none"] = "sd"
 
     def fit(self, X, y):
-        """Store the training rows and scale their features.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows, finite.
-        y : Float[n]
-            Outcomes.
-
-        Returns
-        -------
-        self : NearestNeighbourRegressor
-        """
+        """Store finite rows, Float[n, d], and outcomes, Float[n], and scale the features."""
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         if self.k > len(X):
@@ -197,10 +186,6 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
         self.scale_ = np.where(is_scaled, sd, 1.0)
         self.X_, self.y_ = X / self.scale_, np.asarray(y, dtype=np.float64)
         return self
-
-    def predict(self, X) -> np.ndarray:
-        """Return the weighted mean of the neighbours' outcomes for X (Float[n, d]), Float[n]."""
-        return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> WeightedSamples:
         """Return the neighbours' outcomes with their weights for each row of X, Float[n, d].
@@ -225,6 +210,7 @@ The relative standard deviation is then 1e-6, of which SciPy's quantiles have 6 
 _MAX_LOG_PREDICTION = 690.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GammaGlm(RegressorMixin, BaseEstimator):
     """Gamma generalised linear model with logarithmic link, by maximum likelihood.
 
@@ -275,26 +261,11 @@ class GammaGlm(RegressorMixin, BaseEstimator):
     array([18.98])
     """
 
-    def __init__(
-        self, *, dispersion: Literal["pearson", "ml"] = "pearson", fit_intercept: bool = True
-    ):
-        self.dispersion = dispersion
-        self.fit_intercept = fit_intercept
+    dispersion: Literal["pearson", "ml"] = "pearson"
+    fit_intercept: bool = True
 
     def fit(self, X, y):
-        """Fit coefficients and shape.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Training rows, finite.
-        y : Float[n]
-            Outcomes, above 0.
-
-        Returns
-        -------
-        self : GammaGlm
-        """
+        """Fit coefficients and shape to finite rows, Float[n, d], and outcomes y above 0."""
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         check_squares(X, type(self).__name__)
@@ -331,7 +302,6 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         return solver.coef_, float(solver.intercept_)
 
     def _estimate_shape(self, ratio: np.ndarray, n_parameters: int) -> float:
-        """Return α from the ratios y/μ."""
         if self.dispersion == "ml":
             return gamma_shape_mle(float((ratio - 1 - np.log(ratio)).mean()))
         degrees_of_freedom = max(len(ratio) - n_parameters, 1)
@@ -353,27 +323,13 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         )
 
     def __sklearn_tags__(self):
-        """Return the tags; the outcome must be positive."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
 
 def check_positive_targets(y: np.ndarray, owner: str) -> np.ndarray:
-    """Return y as Float64[n], if all outcomes are positive.
-
-    Parameters
-    ----------
-    y : array of shape [n]
-        Outcomes.
-    owner : str
-        Class name of the model that requires positive outcomes.
-
-    Raises
-    ------
-    ParameterError
-        If an outcome is not above 0.
-    """
+    """Return y, of shape [n], as Float64[n]; outcomes that are not above 0 raise ParameterError."""
     y = np.asarray(y, dtype=np.float64)
     if (y <= 0).any():
         row = int(np.argmax(y <= 0))
@@ -382,18 +338,11 @@ def check_positive_targets(y: np.ndarray, owner: str) -> np.ndarray:
 
 
 def gamma_shape_mle(half_deviance: float) -> float:
-    """Return the maximum likelihood estimate of the shape of a Gamma distribution.
+    """Return the maximum likelihood estimate of the shape of a Gamma distribution, at most 1e12.
 
-    It is the α with log α - ψ(α) = ``half_deviance`` (McCullagh and Nelder 1989, Section 8.3.6),
-    at most 1e12.
+    It is the α with log α - ψ(α) = ``half_deviance``, the mean of y/μ - 1 - log(y/μ) (McCullagh and
+    Nelder 1989, Section 8.3.6).
 
-    Parameters
-    ----------
-    half_deviance : float
-        Mean of y/μ - 1 - log(y/μ).
-
-    Examples
-    --------
     >>> round(gamma_shape_mle(np.log(3.0) - float(digamma(3.0))), 9)
     3.0
     """
