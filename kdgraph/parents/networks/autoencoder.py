@@ -36,15 +36,9 @@ DownsamplingName = Literal["pooling", "stride"]
 class AutoencoderModule(nn.Module):
     """Module ``decoder(encoder(images))`` that reconstructs images.
 
-    Parameters
-    ----------
-    widths : sequence of int
-        Channels of the images, followed by the output channels of each of L layers.
-    strides : sequence of int, Int[L]
-        Factor by which each layer divides height and width.
-    downsampling : DownsamplingName
-        See :data:`DownsamplingName`. The decoder inverts it with transposed convolutions; those
-        that invert pooling do not overlap.
+    ``widths`` are the channels of the images, followed by the output channels of each of L layers,
+    and ``strides``, Int[L], the factors by which they divide height and width. The decoder inverts
+    the ``downsampling`` with transposed convolutions; those that invert pooling do not overlap.
     """
 
     def __init__(
@@ -73,7 +67,6 @@ class AutoencoderModule(nn.Module):
 def _downsampling_layers(
     n_inputs: int, n_outputs: int, step: int, downsampling: DownsamplingName
 ) -> list[nn.Module]:
-    """Return the layers of one step of the encoder."""
     if downsampling == "stride":
         return [nn.Conv2d(n_inputs, n_outputs, 3, stride=step, padding=1), nn.ReLU()]
     pooling = [nn.MaxPool2d(step)] if step > 1 else []
@@ -83,7 +76,6 @@ def _downsampling_layers(
 def _upsampling_layers(
     n_inputs: int, n_outputs: int, step: int, downsampling: DownsamplingName
 ) -> nn.Module:
-    """Return the layer of one step of the decoder."""
     if downsampling == "stride":
         return nn.ConvTranspose2d(
             n_inputs, n_outputs, 3, stride=step, padding=1, output_padding=step - 1
@@ -130,8 +122,6 @@ class ConvolutionalAutoencoder(Network):
         Number of epochs on each further set of images that ``fit`` gets, after those on the
         training rows. The paper has 30 for CIFAR-10 and CIFAR-100, after 3 on the training rows,
         and its further sets are those that are scored afterwards.
-    **others
-        Parameters of :class:`Network`.
 
     Attributes
     ----------
@@ -173,13 +163,7 @@ class ConvolutionalAutoencoder(Network):
     """True if ``fit`` uses y; otherwise one fit serves all labels of the same rows."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new autoencoder, or the one that is trained further.
-
-        Raises
-        ------
-        ValueError
-            If images of this shape cannot be encoded.
-        """
+        """Return a new autoencoder, or the one that is trained further."""
         initial = getattr(self, "_initial_module", None)
         if initial is not None:
             return initial
@@ -196,7 +180,6 @@ class ConvolutionalAutoencoder(Network):
         return AutoencoderModule([input_shape[0], *channels], strides, self.downsampling)
 
     def _loss(self) -> TrainingLoss:
-        """Return the reconstruction loss."""
         return ReconstructionLoss()
 
     def fit(self, X, y=None, X_unlabelled=()):
@@ -211,11 +194,6 @@ class ConvolutionalAutoencoder(Network):
         X_unlabelled : sequence of ndarray, Float[m, c, h, w], default=()
             Further sets of images, on each of which the module is trained for
             ``unlabelled_epochs``, one set after the other. Rows of these sets are no longer unseen.
-
-        Returns
-        -------
-        self
-            Fitted estimator.
 
         Raises
         ------
@@ -279,20 +257,7 @@ class ConvolutionalAutoencoder(Network):
         self.n_epochs_ = len(self.history_)
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Return the latents of images, or the outputs of another layer.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, c, h, w]
-            Images.
-        layer : str or None, default=None
-            Name of another layer, one of ``layer_names_``.
-
-        Returns
-        -------
-        ndarray, Float32[n, m]
-            Latents, or the outputs of the layer, flattened.
-        """
+        """Return the latents of images, or the outputs of another layer, Float32[n, m]."""
         if layer is not None:
             return super().transform(X, layer)
         X, encoder = self._validate_X(X), self._autoencoder_module().encoder
@@ -300,22 +265,9 @@ class ConvolutionalAutoencoder(Network):
         return latents
 
     def inverse_transform(self, Z) -> np.ndarray:
-        """Return the images of latents.
+        """Return the images, Float32[n, c, h, w], of latents Float[n, m], with values in [0, 1].
 
-        Parameters
-        ----------
-        Z : ndarray, Float[n, m]
-            Latents.
-
-        Returns
-        -------
-        ndarray, Float32[n, c, h, w]
-            Images, with values in [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If a row does not have m numbers.
+        Rows of another size raise ValueError.
         """
         check_is_fitted(self)
         Z, size = check_array(Z, dtype=[np.float64, np.float32]), math.prod(self.latent_shape_)
@@ -332,7 +284,6 @@ class ConvolutionalAutoencoder(Network):
         return images
 
     def _autoencoder_module(self) -> AutoencoderModule:
-        """Return the module on the device."""
         module = self._module_on_device()
         assert isinstance(module, AutoencoderModule)
         return module

@@ -86,26 +86,10 @@ training.
 
 @contextmanager
 def progress_callback(verbose: bool, report: Any = None) -> Iterator[ProgressCallback]:
-    """Provide a function that passes each :class:`TrainingProgress` to its receivers.
+    """Provide a function that passes each :class:`TrainingProgress` to ``report`` and a bar.
 
-    The progress bar is written to stderr and only shown in a terminal.
-
-    Parameters
-    ----------
-    verbose : bool
-        Show a progress bar.
-    report : callable or None, default=None
-        Function that receives each :class:`TrainingProgress`.
-
-    Yields
-    ------
-    callable
-        Function of a :class:`TrainingProgress`.
-
-    Raises
-    ------
-    ParameterError
-        If ``report`` is not callable.
+    The progress bar is written to stderr and only shown in a terminal, if ``verbose``. A ``report``
+    that is no function raises ParameterError.
     """
     if report is not None and not callable(report):
         raise ParameterError(f"report must be a function of a Progress, or None, got {report!r}")
@@ -142,7 +126,6 @@ class _ProgressBarCallback:
 
 
 def _progress_bar(console: Console) -> Bar:
-    """Return a bar with the columns stage, epochs, losses and time."""
     return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -177,18 +160,10 @@ Writing 50 MB (four layers of 1,000 units) takes about 0.1 s.
 class Checkpoint:
     """File that contains the state of one training.
 
-    Parameters
-    ----------
-    path : Path
-        The file. Its folder is created when the file is first written.
-    fingerprint : str
-        Hash of everything that determines the numbers (:func:`training_fingerprint`). A state with
-        another fingerprint belongs to another training and is not loaded.
-
-    Raises
-    ------
-    ValueError
-        If ``path`` is a folder.
+    Its folder is created when the file is first written; a ``path`` that is a folder raises
+    ValueError. The fingerprint is a hash of everything that determines the numbers
+    (:func:`training_fingerprint`). A state with another fingerprint belongs to another training and
+    is not loaded.
     """
 
     path: Path
@@ -205,10 +180,7 @@ class Checkpoint:
             )
 
     def for_stage(self, stage: str) -> Checkpoint:
-        """Return the checkpoint of a stage before or after the main training.
-
-        It is a file next to this one.
-        """
+        """Return the checkpoint of a stage before or after the main training, a file next to it."""
         return Checkpoint(
             self.path.with_name(f"{self.path.name}.{stage}"), f"{self.fingerprint} {stage}"
         )
@@ -233,14 +205,8 @@ class Checkpoint:
     def save(self, state: Mapping[str, Any], *, force: bool = False) -> None:
         """Write the state if :data:`SAVE_INTERVAL_SECONDS` have passed since the last write.
 
-        The file is replaced atomically, so a reader never sees a partial state.
-
-        Parameters
-        ----------
-        state : mapping of str to object
-            State of the training.
-        force : bool, default=False
-            Write in any case.
+        The file is replaced atomically, so a reader never sees a partial state. ``force`` writes in
+        any case.
         """
         if time.monotonic() < self._next_save_time and not force:
             return
@@ -258,10 +224,7 @@ class Checkpoint:
         self._next_save_time = time.monotonic() + SAVE_INTERVAL_SECONDS
 
     def remove(self) -> None:
-        """Delete the file and its temporary files.
-
-        Processes that were killed while writing it leave temporary files.
-        """
+        """Delete the file, and temporary files of processes that were killed while writing it."""
         self.path.unlink(missing_ok=True)
         for temporary in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
             temporary.unlink(missing_ok=True)
@@ -270,17 +233,8 @@ class Checkpoint:
 def training_fingerprint(arrays: Iterable[Any], settings: Iterable[Any]) -> str:
     """Return a hash of arrays (dtype, shape and bytes) and of the ``repr`` of settings.
 
-    Parameters
-    ----------
-    arrays : iterable of array
-        Data and initial weights.
-    settings : iterable of object
-        Everything else that determines the numbers; the version of torch is added.
-
-    Returns
-    -------
-    str
-        Hexadecimal SHA-256 digest.
+    Arrays are data and initial weights, settings everything else that determines the numbers; the
+    version of torch is added. It is a hexadecimal SHA-256 digest.
     """
     digest = hashlib.sha256(repr([torch.__version__, *settings]).encode())
     for array in map(np.ascontiguousarray, arrays):

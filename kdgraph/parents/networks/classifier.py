@@ -45,44 +45,13 @@ from kdgraph.parents.networks.training import (
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Return the weighted mean of -log p of the class, as torch computes it.
-
-    Parameters
-    ----------
-    logits : Tensor of shape [b, K]
-        Inputs of the softmax.
-    targets : Int64 Tensor of shape [b]
-        Positions of the classes.
-    weights : Tensor of shape [b]
-        Weights of the rows, with mean 1 over all training rows.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
+    """Return the weighted mean of -log p of the class, as torch computes it."""
     return (weights * F.cross_entropy(logits, targets, reduction="none")).mean()
 
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the binary cross-entropy of each class against the others, on the softmax.
 
-    Parameters
-    ----------
-    logits : Tensor of shape [b, K]
-        Inputs of the softmax.
-    targets : Int64 Tensor of shape [b]
-        Positions of the classes.
-    weights : Tensor of shape [b]
-        Weights of the rows, with mean 1 over all training rows.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-
-    Notes
-    -----
     It is -(1/K) Σ_k of log p_k for the class of the row and log(1 - p_k) for the others, where p is
     the softmax. The published implementation of Dey et al. (2024) trains its network for tables
     with it, as Keras' ``binary_crossentropy``.
@@ -102,22 +71,6 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Te
 def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the maximum mean calibration error (MMCE, Kumar et al. 2018) of a batch.
 
-    Parameters
-    ----------
-    logits : Tensor of shape [b, K]
-        Inputs of the softmax.
-    targets : Int64 Tensor of shape [b]
-        Positions of the classes.
-    weights : Tensor of shape [b]
-        Weights of the rows, with mean 1 over all training rows.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-
-    Notes
-    -----
     It is ``kdgraph.metrics.mmce`` with a gradient: the root of the mean over pairs of rows of
     ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``. Here c is the largest probability, and a is
     1 if it belongs to the class of the row. The predicted class is not differentiable in the
@@ -151,29 +104,16 @@ Held-out sets may be large; a training batch is usually one block.
 class MmceLoss:
     """Cross-entropy + ``weight`` × :func:`batch_mmce` of the batch.
 
-    Parameters
-    ----------
-    weight : float
-        Weight of the MMCE; 0 gives the cross-entropy to the bit.
-
-    Notes
-    -----
-    It is the MMCE over all pairs, not the variant that weights correct and incorrect predictions
-    separately. Each batch has its own MMCE; the loss of several batches is their mean.
-
-    References
-    ----------
-    Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean
-    embeddings", ICML 2018.
+    A weight of 0 gives the cross-entropy to the bit. It is the MMCE over all pairs, not the variant
+    that weights correct and incorrect predictions separately. Each batch has its own MMCE; the loss
+    of several batches is their mean. Kumar, Sarawagi, Jain, "Trainable calibration measures for
+    neural networks from kernel mean embeddings", ICML 2018.
     """
 
     weight: float
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the loss of logits Float32[b, K], targets Int[b] and weights Float32[b].
-
-        It is a scalar.
-        """
+        """Return the loss, a scalar."""
         loss = cross_entropy(logits, targets, weights)
         return loss + self.weight * batch_mmce(logits, targets, weights) if self.weight else loss
 
@@ -215,8 +155,6 @@ class NetworkClassifier(ClassifierMixin, Network):
     stop_on : {"validation", "validation_accuracy", "train"}, default="validation"
         Criterion of early stopping, as in :class:`Network`. With "validation_accuracy",
         ``patience`` counts epochs in which the accuracy on the held-out rows did not increase.
-    **others
-        Parameters of :class:`Network`.
 
     Attributes
     ----------
@@ -232,8 +170,6 @@ class NetworkClassifier(ClassifierMixin, Network):
         it.
     exposure_ : dict
         Values that were fitted for the exposure, such as energy margins; only with ``exposure``.
-    **others
-        Attributes of :class:`Network`.
 
     Notes
     -----
@@ -264,25 +200,19 @@ class NetworkClassifier(ClassifierMixin, Network):
     stop_on: Literal["validation", "validation_accuracy", "train"] = "validation"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def _loss(self) -> TrainingLoss:
-        """Return the loss that the parameter ``loss`` names."""
         return (
             MmceLoss(self.mmce_weight_) if self.loss == "mmce" else CLASSIFICATION_LOSSES[self.loss]
         )
 
     def _candidate_weights(self) -> list[float]:
-        """Return the candidate weights of the MMCE.
-
-        Raise ParameterError if they cannot be compared.
-        """
         candidates = np.atleast_1d(self.mmce_weight).astype(float).tolist()
         if not candidates:
             raise ParameterError("mmce_weight must have at least one number, got []")
         if len(candidates) > 1 and (self.patience is None or self.stop_on == "train"):
-            reason = (
-                "without held-out rows (patience=null or stop_on=train) nothing chooses among"
-                " several"
+            raise ParameterError(
+                f"mmce_weight must be one number, got {candidates}: without held-out rows"
+                " (patience=null or stop_on=train) nothing chooses among several"
             )
-            raise ParameterError(f"mmce_weight must be one number, got {candidates}: {reason}")
         return candidates
 
     def _train_and_select(
@@ -296,10 +226,9 @@ class NetworkClassifier(ClassifierMixin, Network):
         **train_options: Any,
     ) -> TrainingResult:
         """Train the new module in place, with outliers if there is an exposure."""
+        training = module, examples, validation, options
         if self.exposure is None:
-            return self._train_with_best_weight(
-                module, examples, validation, options, **train_options
-            )
+            return self._train_with_best_weight(*training, **train_options)
         exposure, rows = self.exposure, examples.inputs.numpy()
         rng = np.random.default_rng([train_options["seed"], *_OUTLIER_STREAM])
         sampler = (
@@ -318,17 +247,9 @@ class NetworkClassifier(ClassifierMixin, Network):
         # loss is made right before its use, since it may depend on the network at that time.
         self.exposure_history_ = []
         if exposure.start == "scratch":
-            return self._train_with_best_weight(
-                module,
-                examples,
-                validation,
-                options,
-                **train_options,
-                auxiliary_loss=make_auxiliary_loss(),
-            )
-        result = self._train_with_best_weight(
-            module, examples, validation, options, **train_options
-        )
+            train_options["auxiliary_loss"] = make_auxiliary_loss()
+            return self._train_with_best_weight(*training, **train_options)
+        result = self._train_with_best_weight(*training, **train_options)
         tuning_options = replace(
             options,
             max_epochs=exposure.epochs,
@@ -336,34 +257,20 @@ class NetworkClassifier(ClassifierMixin, Network):
             schedule="cosine",
             patience=None,
         )
-        tuning_checkpoint = train_options["checkpoint"] and train_options["checkpoint"].for_stage(
+        checkpoint = train_options["checkpoint"] and train_options["checkpoint"].for_stage(
             "exposure"
         )
         train_options |= {
-            "checkpoint": tuning_checkpoint,
+            "checkpoint": checkpoint,
             "auxiliary_loss": make_auxiliary_loss(),
             "stage": "exposure",
         }
-        self.exposure_history_ = self._tune(
+        self.exposure_history_ = self._train(
             module, examples, validation, tuning_options, **train_options
         ).history
-        if tuning_checkpoint:
-            tuning_checkpoint.remove()
+        if checkpoint:
+            checkpoint.remove()
         return result
-
-    def _tune(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
-        """Continue the training of a module in place.
-
-        A subclass whose training starts with another step omits that step here.
-        """
-        return self._train(module, examples, validation, options, **train_options)
 
     def _train_with_best_weight(
         self,
@@ -374,14 +281,13 @@ class NetworkClassifier(ClassifierMixin, Network):
         **train_options: Any,
     ) -> TrainingResult:
         """Train the new module in place; with "mmce", once for each weight."""
+        training = module, examples, validation, options
         if self.loss != "mmce":
-            return self._train(module, examples, validation, options, **train_options)
+            return self._train(*training, **train_options)
 
         def train_with_weight(weight: float, checkpoint: Checkpoint | None) -> TrainingResult:
             self.mmce_weight_ = weight
-            return self._train(
-                module, examples, validation, options, **{**train_options, "checkpoint": checkpoint}
-            )
+            return self._train(*training, **{**train_options, "checkpoint": checkpoint})
 
         weights = self._candidate_weights()
         best, self.mmce_nll_, result = tune_loss_weight(
@@ -398,12 +304,9 @@ class NetworkClassifier(ClassifierMixin, Network):
     def describe(self) -> dict[str, Any]:
         """Return a summary of the training for the record.
 
-        Returns
-        -------
-        dict
-            As in :class:`Network`. With "mmce" it also has the selected weight and the NLL in nats
-            of each weight. With an exposure it also has its name, that of its outliers, and the
-            outlier loss in the first and the last epoch.
+        With "mmce" it also has the selected weight and the NLL in nats of each weight. With an
+        exposure it also has its name, that of its outliers, and the outlier loss in the first and
+        the last epoch.
         """
         summary = super().describe()
         if self.loss == "mmce":
@@ -422,7 +325,6 @@ class NetworkClassifier(ClassifierMixin, Network):
         return summary
 
     def _strata(self, target: np.ndarray) -> np.ndarray:
-        """Stratify the held-out rows by class."""
         return target
 
     def fit(self, X, y, sample_weight=None, X_outliers=None):
@@ -438,11 +340,6 @@ class NetworkClassifier(ClassifierMixin, Network):
             Weights, from 0; a row of weight 0 is ignored.
         X_outliers : ndarray, Float[m, …], or None, default=None
             Rows from which outliers are drawn, instead of those of ``exposure``.
-
-        Returns
-        -------
-        self
-            Fitted estimator.
 
         Raises
         ------
@@ -483,7 +380,6 @@ class NetworkClassifier(ClassifierMixin, Network):
         return self
 
     def _check_exposure(self, X_outliers: Any) -> None:
-        """Raise ParameterError for an exposure that cannot be used."""
         if self.exposure is None and X_outliers is not None:
             raise ParameterError(
                 "X_outliers needs an exposure that trains with them, got exposure=None"
@@ -503,10 +399,6 @@ class NetworkClassifier(ClassifierMixin, Network):
             )
 
     def _validate_outliers(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
-        """Return validated outliers.
-
-        Raise ValueError if their shape differs from that of the rows.
-        """
         outliers = check_array(
             X_outliers, dtype=[np.float64, np.float32], allow_nd=True, input_name="X_outliers"
         )
@@ -534,16 +426,15 @@ class NetworkClassifier(ClassifierMixin, Network):
         if network_loss > constant_loss * (1 - 1e-6) and not self._beats_majority_class(
             class_weights
         ):
-            name = type(self).__name__
-            advice = "try another random_state or learning_rate, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the"
-                f" class proportions; {advice}"
+                f"{type(self).__name__} learnt nothing: its loss, {network_loss:.3f}, is not below"
+                " that of the class proportions; try another random_state or learning_rate, or more"
+                " epochs"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _beats_majority_class(self, class_weights: torch.Tensor) -> bool:
-        """Return True if early stopping used accuracy, and it is above that of the majority class.
+        """Return whether early stopping used accuracy, and it is above that of the majority class.
 
         An overconfident network may be accurate although its loss is high.
         """
@@ -554,67 +445,26 @@ class NetworkClassifier(ClassifierMixin, Network):
         )
 
     def logits(self, X) -> np.ndarray:
-        """Return the input of the softmax.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n, K]
-            Logits.
-        """
+        """Return the input of the softmax for rows X as in ``fit``, Float64[n, K]."""
         return self._module_outputs(X).astype(np.float64)
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
-        """Return class probabilities; rows are finite and sum to 1 for every finite X.
+        """Return class probabilities, Float64[n, K], in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n, K]
-            Probabilities in the order of ``classes_``.
+        Rows are finite and sum to 1 for every finite X.
         """
         return softmax(self.logits(X), axis=1)
 
     def decision_function(self, X) -> np.ndarray:
-        """Return the difference of the two logits for two classes, otherwise the logits.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n] or Float64[n, K]
-            The second logit minus the first for two classes; otherwise the logits.
-        """
+        """Return the second logit minus the first of two classes, otherwise the logits."""
         logits = self.logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict(self, X) -> np.ndarray:
-        """Return the class of the largest logit, the first of several.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels.
-        """
-        logits = self.logits(X)
-        return self.classes_[logits.argmax(axis=1)]
+        """Return the class of the largest logit, the first of several, for each row."""
+        predicted = self.logits(X).argmax(axis=1)  # checks that it is fitted
+        return self.classes_[predicted]
 
 
 @dataclass(eq=False, repr=False)
@@ -625,11 +475,9 @@ class TorchClassifier(NetworkClassifier):
     ----------
     module : nn.Module
         Module that maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th
-        label in sorted order. It is not modified. Training starts from its weights. Lazy layers
-        take their shape from the data.
-    **others
-        Parameters of :class:`NetworkClassifier`. With ``max_epochs=0`` nothing is trained, and
-        ``fit`` only stores the labels and the shape.
+        label in sorted order. It is not modified. Training starts from its weights; with
+        ``max_epochs=0`` nothing is trained, and ``fit`` only stores the labels and the shape. Lazy
+        layers take their shape from the data.
 
     Examples
     --------
@@ -645,7 +493,6 @@ class TorchClassifier(NetworkClassifier):
     _: KW_ONLY
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a copy of the module; raise if it does not map one row to K logits."""
         if not isinstance(self.module, nn.Module):
             raise ParameterError(f"module must be a torch.nn.Module, got {self.module!r}")
         module = copy.deepcopy(self.module).cpu().float().eval()

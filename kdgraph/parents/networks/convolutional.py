@@ -24,22 +24,11 @@ from kdgraph.parents.networks.network import Network
 def random_view(
     images: Tensor, padding: int = 4, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Shift each image at random, with zeros at the border, and mirror it with probability 1/2.
+    """Shift each image, Float[n, c, h, w], at random, and mirror it with probability 1/2.
 
-    Parameters
-    ----------
-    images : Tensor, Float[n, c, h, w]
-        Images.
-    padding : int, default=4
-        Largest shift in pixels in each direction.
-    generator : torch.Generator or None, default=None
-        Generator on the CPU for any device of the images, so that a seed gives the same views on
-        all devices; None: the generator of torch.
-
-    Returns
-    -------
-    Tensor, Float[n, c, h, w]
-        Shifted and mirrored images.
+    Shifts are up to ``padding`` pixels in each direction, with zeros at the border. The generator
+    is on the CPU for any device of the images, so that a seed gives the same views on all devices;
+    None: the generator of torch.
     """
     n, channels, height, width = images.shape
     shift = torch.randint(0, 2 * padding + 1, (2, n, 1), generator=generator)
@@ -91,8 +80,6 @@ class ConvolutionalNetwork(NetworkClassifier):
     max_epochs : int, default=20
         Largest number of epochs, smaller than that of the multilayer perceptron: where classes can
         be separated without error, the validation loss never stops falling.
-    **others
-        Parameters of :class:`NetworkClassifier`.
 
     Notes
     -----
@@ -125,16 +112,19 @@ class ConvolutionalNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new network for images of this shape."""
         check_image_shape(
             self,
             input_shape,
             _MIN_IMAGE_SIDES[self.architecture],
             f"architecture={self.architecture!r}",
         )
-        is_simple = self.architecture == "simple"
-        layers = _simple_layers(input_shape[0]) if is_simple else _lenet_layers(input_shape[0])
-        body = nn.Sequential(*layers, nn.Flatten())
+        channels, is_simple = input_shape[0], self.architecture == "simple"
+        if is_simple:
+            body = nn.Sequential(nn.Conv2d(channels, 3, 3), nn.ReLU())
+        else:
+            first = nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)
+            body = nn.Sequential(*first, nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2))
+        body.append(nn.Flatten())
         with torch.no_grad():
             width = body(torch.zeros(1, *input_shape)).shape[1]
         for n_units in (10,) if is_simple else (120, 84):
@@ -148,20 +138,8 @@ def check_image_shape(
 ) -> None:
     """Raise ValueError unless one row is an image of a minimal size.
 
-    Parameters
-    ----------
-    estimator : Network
-        Estimator that is named in the message.
-    shape : tuple of int
-        Shape of one row; an image has (channels, height, width).
-    min_side : int
-        Smallest height and width.
-    setting : str
-        Parameter and value that require the size, for the message.
-
-    Notes
-    -----
-    Original to kdgraph.
+    The message names the estimator, and the ``setting``, a parameter and its value, that requires
+    it. Original to kdgraph.
     """
     name = type(estimator).__name__
     if len(shape) != 3:
@@ -183,17 +161,6 @@ def _init_glorot(layer: nn.Module) -> None:
         nn.init.zeros_(cast("Tensor", layer.bias))
 
 
-def _simple_layers(channels: int) -> list[nn.Module]:
-    """Return the convolutional layers of "simple"."""
-    return [nn.Conv2d(channels, 3, 3), nn.ReLU()]
-
-
-def _lenet_layers(channels: int) -> list[nn.Module]:
-    """Return the convolutional layers of "lenet"."""
-    first = [nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
-    return [*first, nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
-
-
 _MIN_RESIDUAL_IMAGE_SIDE = 8
 """Smallest height and width; the last stage then has 2×2 pixels."""
 
@@ -201,15 +168,9 @@ _MIN_RESIDUAL_IMAGE_SIDE = 8
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions and a shortcut without parameters (option A of He et al. 2016).
 
-    Every nonlinearity is a separate module, so that hooks can record each of them.
-
-    Parameters
-    ----------
-    channels, filters : int
-        Input channels and output channels.
-    stride : int, default=1
-        Stride of the first convolution. The shortcut takes every ``stride``-th pixel and fills new
-        channels with zeros.
+    Every nonlinearity is a separate module, so that hooks can record each of them. The stride is
+    that of the first convolution. The shortcut takes every ``stride``-th pixel and fills new
+    channels with zeros.
     """
 
     def __init__(self, channels: int, filters: int, stride: int = 1):
@@ -245,21 +206,9 @@ def residual_layers(channels: int, depth: int = 20, width: int = 16) -> OrderedD
     """Return the layers of a residual network up to the global average.
 
     These are a 3×3 convolution, three stages of ``(depth - 2) / 6`` blocks, and the mean over
-    pixels. They map Float[n, channels, h, w], of any size, to Float[n, 4·width].
-
-    Parameters
-    ----------
-    channels : int
-        Channels of the images.
-    depth : int, default=20
-        Number of layers with weights, 6n+2.
-    width : int, default=16
-        Filters of the first stage.
-
-    Raises
-    ------
-    ParameterError
-        If the depth is not 6n+2 (a ValueError).
+    pixels. They map Float[n, channels, h, w], of any size, to Float[n, 4·width], where ``width`` is
+    the number of filters of the first stage. A depth, the number of layers with weights, that is
+    not 6n+2 raises ParameterError.
     """
     blocks, remainder = divmod(depth - 2, 6)
     if remainder or blocks < 1:
@@ -298,8 +247,6 @@ class ResidualNetwork(NetworkClassifier):
     augment : bool, default=False
         Train on random crops of the images (with 4 pixels of zeros around them) and mirror half of
         them, as He et al. do.
-    **others
-        Parameters of :class:`NetworkClassifier`.
 
     References
     ----------
@@ -329,7 +276,6 @@ class ResidualNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new residual network for images of this shape."""
         check_image_shape(self, input_shape, _MIN_RESIDUAL_IMAGE_SIDE, f"depth={self.depth}")
         if self.batch_size == 1:
             raise ParameterError(

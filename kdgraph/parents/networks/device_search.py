@@ -32,21 +32,11 @@ def device_of(network: Any) -> str:
 
 
 class DeviceSearch:
-    """Search for the k nearest rows by Euclidean distance on a device of torch.
+    """Search for the k nearest rows by Euclidean distance on a device of torch, "cuda" or "cpu".
 
-    Parameters
-    ----------
-    index : NearestNeighbors
-        Fitted index of dense rows, Float[n, d], finite.
-    device : str, default="cuda"
-        Device of torch, "cuda" or "cpu".
+    ``index`` is a fitted NearestNeighbors of dense, finite rows, Float[n, d]. The distances are
+    those of :func:`~kdgraph.smoothing.neighbours.distances_of` to the bit.
 
-    Notes
-    -----
-    The distances are those of :func:`~kdgraph.smoothing.neighbours.distances_of` to the bit.
-
-    Examples
-    --------
     >>> from sklearn.neighbors import NearestNeighbors
     >>> index = NearestNeighbors().fit(np.arange(100.0)[:, None])
     >>> DeviceSearch(index, "cpu").distances(np.array([[7.25]]), 3)
@@ -66,25 +56,11 @@ class DeviceSearch:
         self._columns = self._to_device(centred).T
 
     def _to_device(self, values: np.ndarray) -> torch.Tensor:
-        """Return the values in float32 on the device."""
         with default_torch_state():
             return torch.from_numpy(values.astype(np.float32)).to(self.device)
 
     def distances(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Return the distances to the k nearest rows, increasing.
-
-        Parameters
-        ----------
-        at : ndarray of shape (m, d)
-            Query points, Float[m, d], finite.
-        k : int
-            Number of neighbours, from 1 to n.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            Float[m, k].
-        """
+        """Return the distances of points Float[m, d] to their k nearest rows, Float[m, k]."""
         at = np.ascontiguousarray(at, dtype=np.float64)
         width = min(k + _EXTRA_CANDIDATES, len(self.rows))
         # With u = 2⁻²⁴, inputs, products and sums of float32 change q·x by at most (d + 2) u |q||x|

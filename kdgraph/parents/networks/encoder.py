@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.convolutional import check_image_shape, random_view
 from kdgraph.parents.networks.image_models import IMPORT_PATH_PATTERN, load_image_model
@@ -58,19 +57,8 @@ class SupervisedContrastiveLoss(nn.Module):
     ) -> Tensor:
         """Return the mean loss of a batch; it is 0 if no row has another one of its class.
 
-        Parameters
-        ----------
-        embeddings : Tensor, Float[n, m] or Float[n, v, m]
-            Embeddings, or those of v views of each row, which are positives of each other.
-        labels : Tensor, Int[n]
-            Classes.
-        sample_weight : Tensor, Float[n], or None, default=None
-            Weight of each row as an anchor.
-
-        Returns
-        -------
-        Tensor
-            Scalar.
+        Embeddings are Float[n, m], or Float[n, v, m] for v views of each row, which are positives
+        of each other. Classes are Int[n], and weights of rows as anchors Float[n].
         """
         if embeddings.ndim == 3:
             views = embeddings.shape[1]
@@ -106,14 +94,9 @@ class SupervisedContrastiveLoss(nn.Module):
 class ContrastiveViews(nn.Module):
     """Encoder that returns the embeddings of one or two views of each image.
 
-    It is trained with :class:`SupervisedContrastiveLoss` (Khosla et al. 2020).
-
-    Parameters
-    ----------
-    encoder : nn.Module
-        Module that maps Float[n, c, h, w] to Float[n, m].
-    augment : bool, default=False
-        Make two random views of each image in training; otherwise the image is its only view.
+    It is trained with :class:`SupervisedContrastiveLoss` (Khosla et al. 2020). The encoder maps
+    Float[n, c, h, w] to Float[n, m]. With ``augment`` there are two random views of each image in
+    training; otherwise the image is its only view.
     """
 
     def __init__(self, encoder: nn.Module, augment: bool = False):
@@ -130,15 +113,7 @@ class ContrastiveViews(nn.Module):
 
 
 class EmbeddingLayer(nn.Module):
-    """Linear projection of the features, or the features unchanged.
-
-    Parameters
-    ----------
-    features : int
-        Number of features.
-    size : int or None
-        Number of outputs; None returns the features.
-    """
+    """Linear projection of the features to ``size`` outputs, or, without one, the features."""
 
     def __init__(self, features: int, size: int | None):
         # The features pass as one token each, with three axes. ActivationPartition takes as the
@@ -155,18 +130,8 @@ class EmbeddingLayer(nn.Module):
 class EncoderModule(nn.Module):
     """Module ``head(embedding(encoder(images)))``; the embedding is the input of the head.
 
-    Parameters
-    ----------
-    encoder : nn.Module
-        Module that maps Float[n, c, h, w] to Float[n, features].
-    features : int
-        Number of features.
-    embedding_size : int or None
-        Size m of the embedding; None uses the features.
-    hidden : sequence of int
-        Units of the hidden layers of the head.
-    n_classes : int
-        Number of classes K.
+    The encoder maps Float[n, c, h, w] to Float[n, features]. Without an ``embedding_size`` the
+    embedding is the features; ``hidden`` are the units of the hidden layers of the head.
     """
 
     def __init__(
@@ -235,8 +200,6 @@ class EncoderNetwork(NetworkClassifier):
     freeze : bool, default=False
         Keep the encoder fixed while the rest is trained; also the projection, if it was pretrained.
         The outputs of the fixed part are computed once.
-    **others
-        Parameters of :class:`NetworkClassifier`.
 
     Attributes
     ----------
@@ -290,7 +253,6 @@ class EncoderNetwork(NetworkClassifier):
         return [self.model] if IMPORT_PATH_PATTERN.fullmatch(self.model) else ["transformers"]
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new module around the image model."""
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
         if self.freeze and self.exposure is not None:
             raise ParameterError(
@@ -313,21 +275,27 @@ class EncoderNetwork(NetworkClassifier):
         examples: Examples,
         validation: Examples | None,
         options: TrainingOptions,
-        *,
-        seed: int,
-        report: ProgressCallback,
-        checkpoint: Checkpoint | None,
         **train_options: Any,
     ) -> TrainingResult:
         """Pretrain the encoder if required, then train the module, or its trainable part."""
         assert isinstance(module, EncoderModule)
+        if train_options.get("stage") == "exposure":  # which continues the training
+            return super()._train(module, examples, validation, options, **train_options)
         # The checkpoint of the pretraining is kept until the training ends: a resumed fit loads the
         # pretrained encoder from it.
-        pretraining_checkpoint = checkpoint.for_stage("pretraining") if checkpoint else None
+        checkpoint = train_options["checkpoint"]
+        pretraining_checkpoint = checkpoint and checkpoint.for_stage("pretraining")
         self.pretraining_history_ = []
         if self.pretrain == "contrastive":
-            self.pretraining_history_ = self._pretrain_encoder(
-                module, examples, options, seed, report, pretraining_checkpoint
+            self.pretraining_history_ = train(
+                ContrastiveViews(nn.Sequential(module.encoder, module.embedding), self.augment),
+                examples,
+                SupervisedContrastiveLoss(self.temperature),
+                replace(options, max_epochs=self.pretrain_epochs, patience=None),
+                seed=train_options["seed"],
+                report=train_options["report"],
+                checkpoint=pretraining_checkpoint,
+                stage="pretraining",
             ).history
         trainable_part: nn.Module = module
         if self.freeze:
@@ -338,51 +306,10 @@ class EncoderNetwork(NetworkClassifier):
             validation = validation and self._precompute_outputs(
                 frozen_part, validation, options.device
             )
-        result = super()._train(
-            trainable_part,
-            examples,
-            validation,
-            options,
-            seed=seed,
-            report=report,
-            checkpoint=checkpoint,
-            **train_options,
-        )
+        result = super()._train(trainable_part, examples, validation, options, **train_options)
         if pretraining_checkpoint:
             pretraining_checkpoint.remove()
         return result
-
-    def _tune(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
-        """Continue the training without another pretraining."""
-        return super()._train(module, examples, validation, options, **train_options)
-
-    def _pretrain_encoder(
-        self,
-        module: EncoderModule,
-        examples: Examples,
-        options: TrainingOptions,
-        seed: int,
-        report: ProgressCallback,
-        checkpoint: Checkpoint | None,
-    ) -> TrainingResult:
-        """Train encoder and projection in place with the contrastive loss."""
-        return train(
-            ContrastiveViews(nn.Sequential(module.encoder, module.embedding), self.augment),
-            examples,
-            SupervisedContrastiveLoss(self.temperature),
-            replace(options, max_epochs=self.pretrain_epochs, patience=None),
-            seed=seed,
-            report=report,
-            checkpoint=checkpoint,
-            stage="pretraining",
-        )
 
     def _precompute_outputs(
         self, frozen_part: nn.Module, examples: Examples, device: str
@@ -405,10 +332,7 @@ class EncoderNetwork(NetworkClassifier):
 def _split_at_trainable(
     module: EncoderModule, *, freeze_projection: bool
 ) -> tuple[nn.Module, nn.Module]:
-    """Return the frozen part and the trainable part.
-
-    Images pass through them in this order.
-    """
+    """Return the frozen part and the trainable part, which images pass in this order."""
     if freeze_projection:
         return nn.Sequential(module.encoder, module.embedding), module.head
     return module.encoder, nn.Sequential(module.embedding, module.head)

@@ -30,7 +30,6 @@ from kdgraph.parents.networks.training import (
     TrainingLoss,
     TrainingOptions,
     TrainingResult,
-    train,
 )
 
 _CombinationRule = Literal["mean", "mean_logs", "sum_logs"]
@@ -58,8 +57,6 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
         there are (Salamon et al., Appendix).
     patience, stop_on
         As in :class:`NetworkClassifier`; they monitor the loss of the combined prediction.
-    **others
-        Parameters of :class:`NetworkClassifier`.
 
     References
     ----------
@@ -83,18 +80,7 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
     combine: _CombinationRule = "mean"
 
     def member_log_proba(self, X) -> np.ndarray:
-        """Return the log probabilities of each member.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[members, n, K]
-            Log probabilities.
-        """
+        """Return the log probabilities of each member, Float64[members, n, K]."""
         X = self._validate_X(X)
         module = self._module_on_device()
         assert isinstance(module, StackedPerceptrons)
@@ -104,12 +90,10 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
         return np.moveaxis(log_proba.astype(np.float64), 1, 0)
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return new stacked perceptrons."""
         widths = [prod(input_shape), *(int(width) for width in self.hidden), n_outputs]
         return StackedPerceptrons(widths, self.members, self.combine)
 
     def _loss(self) -> TrainingLoss:
-        """Return the loss; "mmce" is not a mean over rows, so it is computed for each member."""
         loss = super()._loss()
         return MemberMeanLoss(loss, self.members) if self.loss == "mmce" else loss
 
@@ -132,18 +116,10 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
             )
 
         ensemble_options = replace(options, batch_size=self.members * member_batch_size)
-        return train(
-            module,
-            examples,
-            self._loss(),
-            ensemble_options,
-            validation=validation,
-            batch_sampler=sample_member_batches,
-            **train_options,
-        )
+        train_options["batch_sampler"] = sample_member_batches
+        return super()._train(module, examples, validation, ensemble_options, **train_options)
 
     def _last_linear_name(self) -> str:
-        """Return the name of the last stacked linear layer."""
         return [
             name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)
         ][-1]
@@ -151,29 +127,18 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 
 @dataclass(frozen=True)
 class MemberMeanLoss:
-    """Mean over members of a loss that is not a mean over rows.
+    """Mean over members of a loss that is not a mean over rows, such as "mmce".
 
-    Without gradients there is one batch for all members, and the loss is computed for it as a
-    whole.
-
-    Attributes
-    ----------
-    loss : TrainingLoss
-        Function (logits Float32[b, K], targets Int[b], weights Float32[b]) → scalar.
-    members : int
-        Number of members. With gradients, the logits are those of b / members rows of each member,
-        one member after the other.
-
-    Notes
-    -----
-    Original to kdgraph.
+    With gradients, the logits, Float32[b, K], are those of b / members rows of each member, one
+    member after the other. Without gradients there is one batch for all members, and the loss is
+    computed for it as a whole. Original to kdgraph.
     """
 
     loss: TrainingLoss
     members: int
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the loss of logits, targets and weights, a scalar."""
+        """Return the loss, a scalar."""
         if not logits.requires_grad:
             return self.loss(logits, targets, weights)
         parts = zip(
@@ -188,19 +153,11 @@ class MemberMeanLoss:
 class StackedPerceptrons(nn.Module):
     """Perceptrons of equal shape whose weights are stacked in one tensor for each layer.
 
-    Parameters
-    ----------
-    widths : sequence of int
-        Width of the input, of each hidden layer and of the output.
-    members, combine
-        As in :class:`MultilayerPerceptronEnsemble`.
-
-    Notes
-    -----
-    The stacking is original to kdgraph. In training, a batch is the concatenation of one batch for
-    each member. The output for a row is that of its member, in the same order. The gradient of each
-    member is then that of its own mean loss, as if it was trained alone. In eval mode every member
-    receives every row, and the outputs are the combined logits.
+    ``widths`` are those of the input, of each hidden layer and of the output. In training, a batch
+    is the concatenation of one batch for each member. The output for a row is that of its member,
+    in the same order. The gradient of each member is then that of its own mean loss, as if it was
+    trained alone. In eval mode every member receives every row, and the outputs are the combined
+    logits. The stacking is original to kdgraph.
     """
 
     def __init__(self, widths: Sequence[int], members: int, combine: _CombinationRule):
@@ -234,14 +191,12 @@ class StackedPerceptrons(nn.Module):
         return self._apply_layers(rows.flatten(1)[:, None].expand(-1, self.members, -1))
 
     def _apply_layers(self, values: Tensor) -> Tensor:
-        """Return the outputs of the last layer of every member."""
         *hidden, last = self.layers
         for layer in hidden:
             values = functional.relu(layer(values))
         return last(values)
 
     def _combine_members(self, log_proba: Tensor) -> Tensor:
-        """Return the combined logits by the rule ``combine``."""
         if self.combine == "mean":
             return log_proba.logsumexp(dim=1) - log(self.members)
         return log_proba.sum(dim=1) if self.combine == "sum_logs" else log_proba.mean(dim=1)
@@ -288,15 +243,11 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         and does not contain the spread of the outcomes around them.
     dropout : float or sequence of float, default=0.5
         As in :class:`FullyConnectedMixin`; at least one rate must be above 0.
-    **others
-        Parameters of :class:`MultilayerPerceptronRegressor`.
 
     Attributes
     ----------
     mask_seed_ : int
         Seed of masks and noise.
-    **others
-        Attributes of :class:`MultilayerPerceptronRegressor`.
 
     Notes
     -----
@@ -326,33 +277,15 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     noise: bool = False
 
     def fit(self, X, y, sample_weight=None):
-        """Train a new module and draw the seed of the masks.
+        """Train a new module, as :class:`NetworkRegressor` does, and draw the seed of the masks.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, d]
-            Rows.
-        y : ndarray, Float[n]
-            Outcomes.
-        sample_weight : ndarray, Float[n], or None, default=None
-            Weights, from 0; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
-            Fitted estimator.
-
-        Raises
-        ------
-        ParameterError
-            If there is no dropout; otherwise as in :class:`NetworkRegressor`.
+        Without dropout ParameterError is raised.
         """
         super().fit(X, y, sample_weight)
         self.mask_seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return self
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new module; raise ParameterError if it has no dropout."""
         if not any(self._dropouts()):
             raise ParameterError(
                 f"dropout must be above 0 somewhere, for masks to differ, got {self.dropout}"
@@ -360,18 +293,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return super()._make_module(input_shape, n_outputs)
 
     def predict_dist(self, X) -> Distribution:
-        """Return the predictions under the masks as samples, in the units of y.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        WeightedSamples
-            A sample of S predictions for each row.
-        """
+        """Return S predictions under the masks for each row as samples, in the units of y."""
         outputs = self._float32_outputs_by_mask(X)
         samples = np.empty(outputs.shape[:2])
         for rows in row_blocks(len(samples), self.masks):
@@ -379,18 +301,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return WeightedSamples(samples)
 
     def outputs_by_mask(self, X) -> np.ndarray:
-        """Return the outputs of the module under each mask.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n, masks, n_outputs]
-            Outputs.
-        """
+        """Return the outputs of the module under each mask, Float64[n, masks, n_outputs]."""
         return self._float32_outputs_by_mask(X).astype(np.float64)
 
     def _float32_outputs_by_mask(self, X: Any) -> np.ndarray:
@@ -404,10 +315,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return np.nan_to_num(outputs, copy=False)
 
     def _outcome_samples(self, outputs: np.ndarray) -> np.ndarray:
-        """Return samples Float64[b, masks] in the units of y.
-
-        Outputs are Float64[b, masks, n_outputs].
-        """
+        """Return samples Float64[b, masks] of outputs Float64[b, masks, n_outputs]."""
         head = self._head()
         if not self.noise:
             return head.point_prediction(outputs, self.target_scaler_)
@@ -423,7 +331,6 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return np.stack(samples, axis=1)
 
     def _rng(self, *layer: int) -> np.random.Generator:
-        """Return the generator of the noise, or that of the masks of a layer."""
         return np.random.default_rng([self.mask_seed_, *_MASK_STREAM, *layer])
 
     def _draw_masks(self, module: Any) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
 from kdgraph.parents.networks.outlier_sources import (
@@ -39,24 +40,11 @@ OutlierTransform = Callable[[nn.Module, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class OutlierLoss:
-    """Auxiliary loss on outliers, see :class:`AuxiliaryLoss`.
+    """Loss on outliers that is added in every training step.
 
-    Attributes
-    ----------
-    sampler : OutlierSampler
-        Function that draws outliers, as many as a step has training rows.
-    loss_function : OutlierLossFunction
-        Loss of the outliers.
-    weight : float
-        Factor of that loss.
-    transform : OutlierTransform or None
-        Function that is applied to the drawn outliers first.
-    fitted_values : mapping of str to object
-        Values that were determined before the training, for the record.
-
-    Notes
-    -----
-    Original to kdgraph.
+    The ``sampler`` draws outliers, as many as a step has training rows, and the ``transform``, if
+    there is one, replaces them. ``fitted_values`` were determined before the training, for the
+    record. Original to kdgraph.
     """
 
     sampler: OutlierSampler
@@ -128,6 +116,10 @@ class Exposure(BaseEstimator):
     ['epoch', 'loss', 'outlier_loss', 'validation_loss']
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
+
     outliers: Literal["noise", "permuted", "mixed"] | OutlierSource = "noise"
     weight: NonNegative = 1.0
     start: Literal["trained", "scratch"] = "scratch"
@@ -165,25 +157,9 @@ class Exposure(BaseEstimator):
     ) -> OutlierLoss | None:
         """Return the auxiliary loss of a training, or None if its weight is 0.
 
-        With None the training is the one without outliers, to the bit.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Module before the training with outliers, on the CPU.
-        rows : ndarray, Float32[n, …]
-            Training rows.
-        sampler : OutlierSampler
-            Function that draws outliers.
-        device : str
-            Device of the training.
-        rng : Generator
-            Random numbers for choices before the training.
-
-        Returns
-        -------
-        OutlierLoss or None
-            The auxiliary loss.
+        With None the training is the one without outliers, to the bit. ``module`` is as before the
+        training with outliers, on the CPU, ``rows`` are training rows, Float32[n, …], ``device`` is
+        that of the training, and ``rng`` is for choices before it.
         """
         return OutlierLoss(sampler, self.outlier_loss, self.weight) if self.weight else None
 
@@ -207,8 +183,6 @@ class OutlierExposure(Exposure):
     ----------
     weight : float, default=0.5
         λ; the default is that of the paper for images.
-    **others
-        Parameters of :class:`Exposure`.
 
     Notes
     -----
@@ -238,13 +212,6 @@ class OutlierExposure(Exposure):
 @dataclass(eq=False, repr=False, kw_only=True)
 class Ceda(Exposure):
     """Confidence enhancing data augmentation: outliers should have a low confidence.
-
-    Parameters
-    ----------
-    weight : float, default=1.0
-        λ.
-    **others
-        Parameters of :class:`Exposure`.
 
     Notes
     -----
@@ -283,8 +250,6 @@ class EnergyMargin(Exposure):
     margin_in, margin_out : float or None, default=None
         m_in and m_out. None: estimated from the network before the tuning, see Notes. The paper has
         -23 and -5 for CIFAR-10 and its network.
-    **others
-        Parameters of :class:`Exposure`.
 
     Notes
     -----
@@ -313,10 +278,7 @@ class EnergyMargin(Exposure):
     margin_out: float | None = None
 
     def check(self, prefix: str = "exposure.") -> None:
-        """Raise ParameterError if a parameter is out of range.
-
-        It is also raised where margins are missing or reversed.
-        """
+        """Raise ParameterError for a parameter out of range, and missing or reversed margins."""
         super().check(prefix)
         low, high = self.margin_in, self.margin_out
         if self.start == "scratch" and (low is None or high is None):
@@ -337,10 +299,7 @@ class EnergyMargin(Exposure):
         device: str,
         rng: np.random.Generator,
     ) -> OutlierLoss | None:
-        """Return the auxiliary loss with fixed margins, or None if its weight is 0.
-
-        Parameters and result are as in :meth:`Exposure.auxiliary_loss`; rows are Float32[n, …].
-        """
+        """Return the auxiliary loss with fixed margins, or None if its weight is 0."""
         if not self.weight:
             return None
         # Estimate the missing margins. m_out is never below the energies of most training rows,
@@ -352,23 +311,13 @@ class EnergyMargin(Exposure):
                 energies(module, X, device) for X in (sample, sampler(len(sample), rng))
             )
             low = float(np.median(training_energies)) if low is None else low
-            high = (
-                max(
-                    float(np.quantile(training_energies, 0.95)),
-                    float(np.median(outlier_energies)),
-                    low,
-                )
-                if high is None
-                else high
-            )
+            if high is None:
+                most = np.quantile(training_energies, 0.95)
+                high = max(float(most), float(np.median(outlier_energies)), low)
             low = min(low, high)
-        loss_function = partial(energy_margin_loss, margin_in=low, margin_out=high)
-        return OutlierLoss(
-            sampler,
-            loss_function,
-            self.weight,
-            fitted_values={"margin_in": low, "margin_out": high},
-        )
+        margins = {"margin_in": low, "margin_out": high}
+        loss_function = partial(energy_margin_loss, **margins)
+        return OutlierLoss(sampler, loss_function, self.weight, fitted_values=margins)
 
 
 def max_log_probability(logits: Tensor) -> Tensor:
@@ -381,16 +330,8 @@ def energy_margin_loss(
 ) -> Tensor:
     """Return the energy margin loss of Liu et al. (2020), Eq. 8, a scalar.
 
-    Parameters
-    ----------
-    logits : Tensor, Float32[b, K]
-        Logits of training rows.
-    weights : Tensor, Float32[b]
-        Weights of training rows.
-    outlier_logits : Tensor, Float32[m, K]
-        Logits of outliers.
-    margin_in, margin_out : float
-        Energies above m_in for training rows, and below m_out for outliers, have a loss.
+    Energies above m_in for training rows, and below m_out for outliers, have a loss. Logits are
+    Float32[b, K] and Float32[m, K].
     """
     above = (-logits.logsumexp(dim=1) - margin_in).clamp(min=0)
     below = (margin_out + outlier_logits.logsumexp(dim=1)).clamp(min=0)
@@ -398,21 +339,9 @@ def energy_margin_loss(
 
 
 def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
-    """Return the energies -log Σ exp of the logits (Liu et al. 2020, Section 3).
+    """Return the energies -log Σ exp of the logits (Liu et al. 2020, Section 3), Float64[n].
 
-    Parameters
-    ----------
-    module : nn.Module
-        Module on the CPU. It is moved to the device meanwhile, and is in eval mode afterwards.
-    X : ndarray, Float32[n, …]
-        Rows.
-    device : str
-        Device of the computation.
-
-    Returns
-    -------
-    ndarray, Float64[n]
-        Energies.
+    The module is moved to the device meanwhile, and is on the CPU in eval mode afterwards.
     """
     module.to(device).eval()
     try:
@@ -448,8 +377,6 @@ class Acet(Ceda):
     steps : int, default=40
         Steps of the search; the default is that of the paper. Each step needs a forward and a
         backward pass.
-    **others
-        Parameters of :class:`Ceda`.
 
     Notes
     -----
@@ -486,10 +413,7 @@ class Acet(Ceda):
         device: str,
         rng: np.random.Generator,
     ) -> OutlierLoss | None:
-        """Return the auxiliary loss with a search before each step, or None if its weight is 0.
-
-        Parameters and result are as in :meth:`Exposure.auxiliary_loss`; rows are Float32[n, …].
-        """
+        """Return the auxiliary loss with a search before each step, or None if its weight is 0."""
         ceda_loss = super().auxiliary_loss(module, rows, sampler, device, rng)
         if ceda_loss is None:
             return None
@@ -521,30 +445,12 @@ def projected_gradient_ascent(
     steps: int,
     bounds: tuple[float, float] | None = None,
 ) -> Tensor:
-    """Maximise a function of the module's outputs within a ball around each row.
+    """Maximise a function of the module's outputs within a ball around each row, Float32[n, …].
 
-    Parameters
-    ----------
-    module : nn.Module
-        Module; it is in eval mode during the search. Its weights and their gradients are unchanged.
-    start : Tensor, Float32[n, …]
-        Rows in the centres of the balls.
-    objective : callable
-        Function of outputs Float32[n, K] that returns Float32[n].
-    radius : Tensor, Float32
-        Radius in the maximum norm, a scalar or one for each number of a row.
-    steps : int
-        Number of steps along the sign of the gradient, of size 2.5 radius / steps.
-    bounds : tuple of float or None, default=None
-        Interval to which all numbers of a row are limited.
-
-    Returns
-    -------
-    Tensor, Float32[n, …]
-        For each row the best visited point; ``start`` is the first one.
-
-    Notes
-    -----
+    The best visited point is returned for each row; ``start``, the centres, is the first one. The
+    ``radius`` is in the maximum norm, one for all or one for each number of a row, and the steps
+    along the sign of the gradient have the size 2.5 radius / steps. ``bounds`` limit all numbers.
+    The module is in eval mode during the search; its weights and their gradients are unchanged.
     Original to kdgraph.
     """
     # Each iteration first evaluates the current points and then makes a step, so there are

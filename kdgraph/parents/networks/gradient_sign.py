@@ -87,13 +87,8 @@ class FastGradientSign:
         """Yield for each set of images one perturbed set for each ε.
 
         A set keeps its name; perturbed test rows are named "fgsm". Its ``params`` contain ε.
-
-        Raises
-        ------
-        DataError
-            If the training rows are not images.
-        DataNotAvailable
-            If the images are not available; then nothing is trained.
+        Training rows that are not images raise DataError; images that are not available raise
+        DataNotAvailable, before anything is trained.
         """
         train = splits.train
         if not train.are_images:
@@ -126,7 +121,6 @@ class FastGradientSign:
                 )
 
     def _source_images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
-        """Return the image sets that are perturbed."""
         if self.images is not None:
             return self.images.sets(splits, rng)
         rows = rng.choice(len(splits.test.y), min(self.n, len(splits.test.y)), replace=False)

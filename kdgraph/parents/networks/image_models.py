@@ -33,20 +33,9 @@ IMPORT_PATH_PATTERN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^
 class ImageFeatureExtractor(nn.Module):
     """Module that maps images of a data set to features.
 
-    It adapts size, colours and scale of the images to the model, and flattens the output.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The image model.
-    size : int or None, default=None
-        Height and width in pixels to which images are resized bilinearly.
-    channels : int or None, default=None
-        Number of channels to which a grey image is repeated.
-    mean, std : Tensor of shape (c,), or None, default=None
-        Mean and standard deviation of the channels, by which images are standardised.
-    use_pooler_output : bool, default=True
-        Use ``pooler_output`` if the model returns one.
+    It adapts size, colours and scale of the images to the model, and flattens the output: images
+    are resized bilinearly to ``size``, a grey one is repeated for ``channels``, and they are
+    standardised by ``mean`` and ``std`` of the channels, of shape (c,).
     """
 
     mean: Tensor | None
@@ -62,12 +51,8 @@ class ImageFeatureExtractor(nn.Module):
         use_pooler_output: bool = True,
     ):
         super().__init__()
-        self.model, self.size, self.channels, self.use_pooler_output = (
-            model,
-            size,
-            channels,
-            use_pooler_output,
-        )
+        self.model, self.size, self.channels = model, size, channels
+        self.use_pooler_output = use_pooler_output
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
@@ -89,24 +74,8 @@ def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
 
     A tensor Float[n, m] is returned unchanged. Float[n, tokens, m] and Float[n, m, h, w] are
     averaged over tokens or pixels. From an output of ``transformers``, ``pooler_output`` is used if
-    there is one (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``.
-
-    Parameters
-    ----------
-    output : Tensor or model output
-        Output of an image model.
-    use_pooler_output : bool, default=True
-        Use ``pooler_output`` if there is one.
-
-    Returns
-    -------
-    Tensor, Float[n, m]
-        Features.
-
-    Raises
-    ------
-    UsageError
-        If the output has another form.
+    there is one (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``. Other outputs
+    raise UsageError.
     """
     if not isinstance(output, Tensor):
         pooler = getattr(output, "pooler_output", None) if use_pooler_output else None
@@ -142,35 +111,13 @@ def load_image_model(
 ) -> tuple[ImageFeatureExtractor, int]:
     """Return the image model of a name for images of a shape, and the number of its features.
 
-    Parameters
-    ----------
-    name : str
-        ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function that
-        returns a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can
-        load.
-    input_shape : tuple of int
-        Channels, height and width of the images.
-    weights : {"pretrained", "random"}, default="pretrained"
-        "pretrained" are the weights of the checkpoint, or those that a factory sets; those of
-        ``resnet20`` are random. "random" are drawn from the generator of torch.
-    image_size : int or None, default=None
-        Height and width to which images are resized. None: the size in the config of the model,
-        otherwise no resizing.
-    options : mapping or None, default=None
-        Keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
-
-    Returns
-    -------
-    features : ImageFeatureExtractor
-        The model.
-    n_features : int
-        Number of features.
-
-    Raises
-    ------
-    UsageError
-        If the name does not lead to a model, or the model does not accept such images (a
-        ValueError).
+    The name is ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function
+    that returns a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can
+    load. "pretrained" weights are those of the checkpoint, or those that a factory sets; those of
+    ``resnet20`` are random. Images are resized to ``image_size``, without one to the size in the
+    config of the model. ``options`` are keyword arguments of the factory, of ``AutoModel``, or of
+    :func:`residual_layers`. UsageError is raised if the name does not lead to a model, or the model
+    does not accept such images.
     """
     options = dict(options or {})
     if name == "resnet20":
@@ -199,7 +146,6 @@ def is_import_path(name: str) -> bool:
 def _count_features(
     features: ImageFeatureExtractor, name: str, input_shape: tuple[int, ...]
 ) -> int:
-    """Return the number of features of a black image; raise UsageError if the model rejects it."""
     features.eval()
     try:
         with torch.no_grad():
@@ -215,7 +161,6 @@ def _count_features(
 
 
 def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]) -> nn.Module:
-    """Return the module that the factory of this import path makes."""
     module, _, factory = name.rpartition(":" if ":" in name else ".")
     try:
         factory_function: Callable[..., Any] = getattr(import_module(module), factory)
@@ -232,7 +177,6 @@ def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]
 
 
 def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
-    """Call a factory; raise UsageError if the options do not fit its signature."""
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:
@@ -241,7 +185,6 @@ def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, 
 
 
 def _reset_parameters(module: nn.Module, name: str) -> None:
-    """Draw new random weights for all layers of a module."""
     for layer in module.modules():
         if hasattr(layer, "reset_parameters"):
             layer.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
@@ -320,15 +263,11 @@ def _without_progress_bar() -> Iterator[None]:
 
 
 def _load_remote(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
-    """Load from the network."""
     return load(name, **options)
 
 
 def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
-    """Return mean and standard deviation of the channels in training.
-
-    They are read from the file of the image processor.
-    """
+    """Return mean and standard deviation of the channels, from the image processor."""
     image_processor = _import_untyped("transformers.image_processing_base").ImageProcessingMixin
     try:
         config, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
@@ -357,7 +296,6 @@ def _import_untyped(module: str) -> Any:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the first line of an error message, or the name of its type."""
     return next(
         (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
     )

@@ -67,7 +67,6 @@ class FullyConnectedMixin:
     initial_std: Positive | None = None
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new sequence of layers."""
         if self.batch_norm and getattr(self, "batch_size", None) == 1:
             raise ValueError("batch_size must be at least 2 with batch_norm, got 1")
         widths = [prod(input_shape), *(int(width) for width in self.hidden)]
@@ -91,7 +90,6 @@ class FullyConnectedMixin:
         return nn.Sequential(*layers)
 
     def _dropouts(self) -> list[float]:
-        """Return the dropout rate after each hidden layer."""
         n = len(self.hidden)
         rates = (
             np.broadcast_to(self.dropout, n)
@@ -112,13 +110,6 @@ class MultilayerPerceptron(FullyConnectedMixin, NetworkClassifier):
 
     The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images
     are flattened.
-
-    Parameters
-    ----------
-    hidden, activation, dropout, batch_norm, initial_std
-        Parameters of the layers, see :class:`FullyConnectedMixin`.
-    **others
-        Parameters of :class:`NetworkClassifier`.
 
     References
     ----------
@@ -146,13 +137,9 @@ class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
 
     Parameters
     ----------
-    hidden, activation, dropout, batch_norm, initial_std
-        Parameters of the layers, see :class:`FullyConnectedMixin`.
     head : HeadName, default="normal"
         Family of the predicted distribution, see
         :data:`~kdgraph.parents.networks.regressor.HeadName`. The training loss is its likelihood.
-    **others
-        Parameters of :class:`NetworkRegressor`.
 
     References
     ----------
@@ -177,13 +164,11 @@ class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
     head: HeadName = "normal"
 
     def _head(self) -> DistributionHead:
-        """Return the head of the parameter ``head``."""
         # An unknown name is rejected in fit. scikit-learn reads the tags, which need a head,
         # before.
         return DISTRIBUTION_HEADS.get(self.head, DISTRIBUTION_HEADS["normal"])
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new sequence of layers, with constant outputs where the head has them."""
         module = super()._make_module(input_shape, n_outputs)
         constant = list(self._head().constant_outputs)
         if constant:

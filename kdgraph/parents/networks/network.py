@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
 from kdgraph.parents.networks.checkpoint import (
     Checkpoint,
@@ -164,6 +165,10 @@ class Network(TransformerMixin, BaseEstimator):
     images_only: ClassVar[bool] = False
     """True if rows must be images; vectors are rejected then."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
+
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         """Return a new module that maps Float32[b, *input_shape] to Float32[b, n_outputs].
 
@@ -176,7 +181,7 @@ class Network(TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _strata(self, target: np.ndarray) -> np.ndarray | None:
-        """Return groups Int[n] by which the held-out rows are stratified, or None for no strata."""
+        """Return groups, Int[n], by which the held-out rows are stratified, or None."""
         return None
 
     def _train(
@@ -195,19 +200,12 @@ class Network(TransformerMixin, BaseEstimator):
             module, examples, self._loss(), options, validation=validation, **train_options
         )
 
-    def _train_and_select(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
-        """Train the new module in place, once.
+    def _train_and_select(self, *training: Any, **train_options: Any) -> TrainingResult:
+        """Train the new module in place, once; a subclass may keep the best of several trainings.
 
-        A subclass may train several times and keep the best weights.
+        The arguments are those of :meth:`_train`.
         """
-        return self._train(module, examples, validation, options, **train_options)
+        return self._train(*training, **train_options)
 
     def _fit_arrays(
         self,
@@ -219,9 +217,9 @@ class Network(TransformerMixin, BaseEstimator):
     ) -> Examples:
         """Train a new module on validated rows and set all fitted attributes.
 
-        ``target`` has n numbers as the loss expects them, ``weight`` is Float[n] from 0,
-        ``n_outputs`` is the number of outputs of the module for a row, and ``extra_arrays`` are
-        passed on to ``_train_and_select``. Returns the rows on which early stopping was decided.
+        ``target`` has n numbers as the loss expects them, ``weight`` is Float[n] from 0, and
+        ``extra_arrays`` are passed on to :meth:`_train_and_select`. The rows are returned on which
+        early stopping was decided.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
@@ -236,14 +234,8 @@ class Network(TransformerMixin, BaseEstimator):
             checkpoint = self._checkpoint(
                 module, (X, target, weight, *extra_arrays.values()), seed, device
             )
-            options = TrainingOptions(
-                **{
-                    f.name: getattr(self, f.name)
-                    for f in fields(TrainingOptions)
-                    if f.name != "device"
-                },
-                device=device,
-            )
+            own_options = {f.name: getattr(self, f.name) for f in fields(TrainingOptions)}
+            options = TrainingOptions(**{**own_options, "device": device})
             validation = None if held_out is None else make_examples(X, target, weight, held_out)
             examples = make_examples(X, target, weight, rows)
             result = self._train_and_select(
@@ -256,24 +248,15 @@ class Network(TransformerMixin, BaseEstimator):
                 checkpoint=checkpoint,
                 **extra_arrays,
             )
-        self.module_, self.history_, self.best_epoch_ = (
-            module.eval(),
-            result.history,
-            result.best_epoch,
-        )
+        self.module_ = module.eval()
+        self.history_, self.best_epoch_ = result.history, result.best_epoch
         self.n_epochs_ = len(self.history_)
         if checkpoint:
             checkpoint.remove()
         return validation or examples
 
     def describe(self) -> dict[str, Any]:
-        """Return a summary of the training for the record.
-
-        Returns
-        -------
-        dict
-            ``epochs``, and ``best_epoch``, whose weights the module has.
-        """
+        """Return the numbers of trained epochs and of the one whose weights the module has."""
         return {"epochs": self.n_epochs_, "best_epoch": self.best_epoch_}
 
     def _module_outputs(self, X: Any) -> np.ndarray:
@@ -281,7 +264,10 @@ class Network(TransformerMixin, BaseEstimator):
 
         Outputs may overflow for rows far from the training data.
         """
-        X, module = self._validate_X(X), self._module_on_device()
+        return self._outputs_of_valid_rows(self._validate_X(X))
+
+    def _outputs_of_valid_rows(self, X: np.ndarray) -> np.ndarray:
+        module = self._module_on_device()
         (outputs,) = self._map_batches(X, lambda batch: (module(batch),))
         return np.nan_to_num(outputs)
 
@@ -298,17 +284,8 @@ class Network(TransformerMixin, BaseEstimator):
             Differentiable function of the outputs Float32[b, …] (the logits of a classifier) that
             returns one number for each row, Float32[b].
         layer : str or None, default=None
-            One of ``layer_names_``, whose outputs the function is of. None: those of the module.
-
-        Returns
-        -------
-        ndarray, Float32[n, *input_shape]
-            Gradients.
-
-        Raises
-        ------
-        ValueError
-            If there is no layer of that name, or it did not run.
+            One of ``layer_names_``, whose outputs the function is of. None: those of the module. A
+            layer of another name, or one that did not run, raises ValueError.
         """
         X, module = self._validate_X(X), self._module_on_device()
         if layer is None:
@@ -320,22 +297,8 @@ class Network(TransformerMixin, BaseEstimator):
     def pooled_features(self, X, layers: Sequence[str]) -> list[np.ndarray]:
         """Return the outputs of several layers, averaged over the pixels of each channel.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-        layers : sequence of str
-            Some of ``layer_names_``.
-
-        Returns
-        -------
-        list of ndarray, Float32[n, c]
-            For each layer the channels, units, or means over tokens of its outputs.
-
-        Raises
-        ------
-        ValueError
-            If there is no layer of one of these names, or it did not run.
+        For each of ``layers``, some of ``layer_names_``, they are Float32[n, c]: channels, units,
+        or means over tokens. An unknown layer, or one that did not run, raises ValueError.
         """
         X = self._validate_X(X)
         for layer in layers:
@@ -347,36 +310,19 @@ class Network(TransformerMixin, BaseEstimator):
     def pool(outputs: Tensor) -> Tensor:
         """Return the mean of a layer's outputs over pixels or tokens, Float32[b, c].
 
-        Parameters
-        ----------
-        outputs : Tensor, Float32[b, c, h, w], Float32[b, tokens, c] or Float32[b, c]
-            Outputs for images, sequences or vectors.
+        Outputs are Float32[b, c, h, w] for images, Float32[b, tokens, c] for sequences, or
+        Float32[b, c].
         """
         if outputs.ndim == 3:
             return outputs.mean(dim=1)
         return outputs.flatten(2).mean(dim=2) if outputs.ndim > 3 else outputs
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Return the outputs of a layer, flattened.
+        """Return the outputs of a layer, flattened, Float32[n, m].
 
-        For a layer that the module uses several times, it is the last output.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-        layer : str or None, default=None
-            One of ``layer_names_``. None returns the input of the last linear layer.
-
-        Returns
-        -------
-        ndarray, Float32[n, m]
-            Embeddings.
-
-        Raises
-        ------
-        ValueError
-            If there is no layer of that name, or it did not run.
+        It is one of ``layer_names_``; None returns the input of the last linear layer. For a layer
+        that the module uses several times, it is the last output. An unknown layer, or one that did
+        not run, raises ValueError.
         """
         X = self._validate_X(X)
         name = self._last_linear_name() if layer is None else layer
@@ -403,36 +349,24 @@ class Network(TransformerMixin, BaseEstimator):
         ]
 
     def _check_layer(self, name: str) -> None:
-        """Raise ValueError if the module has no submodule of that name."""
         if name not in self.layer_names_:
-            similar_names = difflib.get_close_matches(name, self.layer_names_, n=1)
-            raise ValueError(
-                f"no layer named {name!r}; "
-                + (
-                    f"did you mean {similar_names[0]!r}?"
-                    if similar_names
-                    else "layer_names_ lists them"
-                )
-            )
+            similar = difflib.get_close_matches(name, self.layer_names_, n=1)
+            advice = f"did you mean {similar[0]!r}?" if similar else "layer_names_ lists them"
+            raise ValueError(f"no layer named {name!r}; {advice}")
 
     def _map_batches(
         self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]
     ) -> tuple[np.ndarray, ...]:
-        """Apply a function to all rows in batches, see :func:`map_batches`."""
         return map_batches(
             X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs
         )
 
     def _module_on_device(self) -> nn.Module:
-        """Return the module on the device.
-
-        On CUDA it is a copy, so that its memory is freed after use.
-        """
+        """Return the module; on CUDA a copy, so that its memory is freed after use."""
         device = self._device()
         return self.module_ if device == "cpu" else copy.deepcopy(self.module_).to(device)
 
     def _validate_X(self, X) -> np.ndarray:
-        """Return validated rows of the shape that was fitted."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], allow_nd=True)
         if X.shape[1:] != self.input_shape_:
@@ -470,12 +404,11 @@ class Network(TransformerMixin, BaseEstimator):
             else np.bincount(strata[rows])[strata[rows]] == 1
         )
         divisible_rows = rows[~is_only_row]
-        stratify = None if strata is None else strata[divisible_rows]
         try:
             training_rows, held_out = train_test_split(
                 divisible_rows,
                 test_size=self.validation_fraction,
-                stratify=stratify,
+                stratify=None if strata is None else strata[divisible_rows],
                 random_state=seed,
             )
         except ValueError:
@@ -487,10 +420,7 @@ class Network(TransformerMixin, BaseEstimator):
     def _checkpoint(
         self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str
     ) -> Checkpoint | None:
-        """Return the checkpoint.
-
-        Its fingerprint covers data, initial weights, seed and parameters.
-        """
+        """Return the checkpoint, whose fingerprint covers data, weights, seed and parameters."""
         if self.checkpoint is None:
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
@@ -507,7 +437,6 @@ class Network(TransformerMixin, BaseEstimator):
         )
 
     def _last_linear_name(self) -> str:
-        """Return the name of the last linear layer."""
         names = [name for name, part in self.module_.named_modules() if isinstance(part, nn.Linear)]
         if not names:
             raise ValueError(
@@ -517,11 +446,7 @@ class Network(TransformerMixin, BaseEstimator):
         return names[-1]
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn.
-
-        Rows may be images; the tag for three axes is the nearest existing one. Embeddings are
-        Float32 for any type of X.
-        """
+        # The tag for three axes is the nearest one to images. Embeddings are Float32 for any X.
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.two_d_array = not self.images_only
@@ -546,20 +471,10 @@ def _batch_gradient(
 def make_examples(
     X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray
 ) -> Examples:
-    """Return :class:`Examples` of selected rows, with weights divided by their mean.
+    """Return :class:`Examples` of the ``rows``, Int[m], with weights divided by their mean.
 
-    The division makes training independent of the scale of the weights.
-
-    Parameters
-    ----------
-    X : ndarray, Float[n, …]
-        Inputs.
-    target : ndarray of shape (n,)
-        Targets as the loss expects them.
-    weight : ndarray, Float[n]
-        Weights of the rows.
-    rows : ndarray, Int[m]
-        Numbers of the selected rows.
+    The division makes training independent of the scale of the weights. Inputs are Float[n, …], and
+    targets, of shape (n,), as the loss expects them.
     """
     selected_weights = weight[rows]
     return Examples(

@@ -66,19 +66,10 @@ class OutlierSource(BaseEstimator):
     """
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
-        """Return a function that draws outliers for training rows.
+        """Return a function that draws outliers for training rows, as the network receives them.
 
-        Parameters
-        ----------
-        rows : ndarray, Float32[n, d] or Float32[n, c, h, w]
-            Training rows, vectors or images, as the network receives them.
-        rng : Generator
-            Random numbers for choices that are made once. Each draw has its own generator.
-
-        Returns
-        -------
-        OutlierSampler
-            Function that draws outliers.
+        Rows are vectors Float32[n, d] or images Float32[n, c, h, w]. ``rng`` is for choices that
+        are made once. Each draw has its own generator.
         """
         raise NotImplementedError
 
@@ -169,10 +160,7 @@ class PermutedOutliers(OutlierSource):
     smoothed_fraction: ClosedFraction = 0.0
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
-        """Return a function that draws permuted training rows (of Float32[n, …]).
-
-        Rows are drawn with replacement.
-        """
+        """Return a function that draws permuted training rows, with replacement."""
 
         def draw_vectors(n: int, rng: np.random.Generator) -> np.ndarray:
             return rows[rng.integers(len(rows), size=(n, rows.shape[1])), np.arange(rows.shape[1])]
@@ -252,17 +240,11 @@ def outlier_source_from_name(name: str) -> OutlierSource | str:
 
 
 def row_sampler(rows: np.ndarray) -> OutlierSampler:
-    """Return a function that draws from given rows Float32[m, …], with replacement.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
+    """Return a function that draws from given rows Float32[m, …], with replacement."""
     return lambda n, rng: rows[rng.integers(len(rows), size=n)]
 
 
 def _bounding_box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and the upper corner of the box around rows, extended by ``margin``."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     return low - np.float32(margin) * (high - low), high + np.float32(margin) * (high - low)
 
@@ -327,12 +309,8 @@ class DatasetOutliers(OutlierSource):
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """Return a function that draws rows of the other data set, for training rows Float32[n, …].
 
-        Raises
-        ------
-        DataError
-            If the rows cannot be converted to the shape of the training rows.
-        ParameterError
-            If ``class_half`` is given for a simulation.
+        DataError is raised if they cannot be converted to the shape of the training rows, and
+        ParameterError for a ``class_half`` of a simulation.
         """
         if isinstance(self.source, Simulation):
             if self.class_half is not None:
@@ -370,10 +348,6 @@ def _training_rows(table: Dataset, class_half: ClassHalf) -> np.ndarray:
 
 
 def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
-    """Return rows converted to the given shape of one row.
-
-    Raise DataError if that is not possible.
-    """
     if not len(X):
         raise DataError(
             f"{name} has no training rows to draw outliers from; choose another data set"

@@ -24,26 +24,9 @@ from kdgraph.parents.networks.regressor import (
     NetworkRegressor,
     QuantileHead,
     TargetScaler,
+    check_loss,
 )
-
-_DEFAULT_LEVELS = (
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    0.95,
-    0.975,
-    0.99,
-)
-"""Deciles, and the ends of the central intervals of 90, 95 and 98 %."""
+from kdgraph.parents.regressors import QUANTILE_LEVELS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,10 +41,6 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
     ----------
     levels : sequence of float, default=deciles and tails
         Levels in (0, 1), at least two, increasing.
-    hidden, activation, dropout, batch_norm, initial_std
-        Parameters of the layers, see :class:`FullyConnectedMixin`.
-    **others
-        Parameters of :class:`NetworkRegressor`.
 
     Notes
     -----
@@ -82,35 +61,16 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
     (2, 3)
     """
 
-    levels: Sequence[OpenFraction] = _DEFAULT_LEVELS
+    levels: Sequence[OpenFraction] = QUANTILE_LEVELS
     hidden: Sequence[Count] = (200, 200)
 
     def _head(self) -> DistributionHead:
-        """Return the head of quantiles at ``levels``."""
         return QuantileHead(self.levels)
 
     def fit(self, X, y, sample_weight=None):
-        """Train a new module.
+        """Train a new module, as :class:`NetworkRegressor` does.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, d]
-            Rows.
-        y : ndarray, Float[n]
-            Outcomes.
-        sample_weight : ndarray, Float[n], or None, default=None
-            Weights, from 0; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
-            Fitted estimator.
-
-        Raises
-        ------
-        ParameterError
-            If there are fewer than two levels, or they do not increase; otherwise as in
-            :class:`NetworkRegressor`.
+        Fewer than two levels, or levels that do not increase, raise ParameterError.
         """
         if (
             np.ndim(self.levels) != 1
@@ -127,14 +87,7 @@ _PREDICTED_LEVELS = tuple(
     sorted(
         {
             *(i / 100 for i in range(1, 100)),
-            0.001,
-            0.0025,
-            0.005,
-            0.025,
-            0.975,
-            0.995,
-            0.9975,
-            0.999,
+            *(0.001, 0.0025, 0.005, 0.025, 0.975, 0.995, 0.9975, 0.999),
         }
     )
 )
@@ -161,8 +114,6 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
         Form in which τ is an input. "score" is the quantile z of a standard normal distribution.
         Then training starts at that distribution for every row, so outcomes must be standardised.
         "probability" is τ itself, and training starts at random weights.
-    **others
-        Parameters of :class:`NetworkRegressor`.
 
     Notes
     -----
@@ -190,11 +141,9 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
     level_input: Literal["score", "probability"] = "score"
 
     def _head(self) -> DistributionHead:
-        """Return the head of quantiles at fixed levels."""
         return SimultaneousQuantileHead(is_standardised=self.level_input == "score")
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new module with the level as a further input."""
         return SimultaneousQuantileModule(
             int(np.prod(input_shape)), self.hidden, uses_normal_scores=self.level_input == "score"
         )
@@ -203,16 +152,7 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
 class SimultaneousQuantileHead(DistributionHead):
     """Quantiles at fixed levels, for a module that outputs the level next to each quantile.
 
-    Outputs are Float64[n, levels, 2].
-
-    Parameters
-    ----------
-    is_standardised : bool
-        True if the outcomes are standardised already.
-
-    Notes
-    -----
-    Original to kdgraph.
+    Outputs are Float64[n, levels, 2]; outcomes may be standardised already. Original to kdgraph.
     """
 
     name = "levels"
@@ -225,14 +165,9 @@ class SimultaneousQuantileHead(DistributionHead):
         return TargetScaler(0.0, 1.0) if self.is_standardised else super().fit_scaler(y, weight)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the mean over rows and levels of (τ - [z < v]) (z - v).
-
-        Outputs v and τ are Float32[b, m, 2], and targets z Float32[b].
-        """
+        """Return the :func:`check_loss` of quantiles and levels, Float32[b, m, 2]."""
         residuals, levels = targets[:, None] - outputs[..., 0], outputs[..., 1]
-        return (
-            weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
-        ).mean()
+        return check_loss(residuals, levels, weights)
 
     def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         """Return the median, Float[n], from outputs Float64[n, levels, 2]."""
@@ -249,20 +184,7 @@ class SimultaneousQuantileHead(DistributionHead):
 class SimultaneousQuantileModule(nn.Module):
     """Module that maps rows Float32[b, …] to quantiles and their levels, Float32[b, m, 2].
 
-    The levels are random in training, and fixed in inference.
-
-    Parameters
-    ----------
-    n_inputs : int
-        Number of inputs of a row.
-    hidden : sequence of int
-        See :class:`SimultaneousQuantileNetwork`.
-    uses_normal_scores : bool
-        True for the ``level_input`` "score".
-
-    Notes
-    -----
-    Original to kdgraph.
+    The levels are random in training, and fixed in inference. Original to kdgraph.
     """
 
     def __init__(self, n_inputs: int, hidden: Sequence[int], *, uses_normal_scores: bool) -> None:

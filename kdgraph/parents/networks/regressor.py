@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy.special import ndtri
-from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -31,7 +30,12 @@ from kdgraph.parameters import check_parameters
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.parents.networks.training import Examples, TrainingLoss, monitored_loss
-from kdgraph.parents.regressors import MAX_GAMMA_SHAPE, check_positive_targets, gamma_shape_mle
+from kdgraph.parents.regressors import (
+    MAX_GAMMA_SHAPE,
+    DistributionRegressor,
+    check_positive_targets,
+    gamma_shape_mle,
+)
 
 HeadName = Literal[
     "normal", "normal_scale", "lognormal", "gamma", "gamma_trained_shape", "gamma_shape"
@@ -62,16 +66,7 @@ So they are finite in Float32.
 class TargetScaler:
     """Location and scale of the outcomes; the module is trained on (y - center) / spread.
 
-    Attributes
-    ----------
-    center : float
-        Location, in the units of y.
-    spread : float
-        Scale, in the units of y; above 0.
-
-    Notes
-    -----
-    Original to kdgraph.
+    Both are in the units of y, and the spread is above 0.
     """
 
     center: float
@@ -81,22 +76,10 @@ class TargetScaler:
 class DistributionHead(ABC):
     """Family of distributions whose parameters are the outputs of a module.
 
-    A family may also have one parameter that is the same for all rows, the dispersion.
-
-    Attributes
-    ----------
-    name : str
-        Name of the head, see :data:`HeadName`.
-    n_outputs : int
-        Number of outputs of the module for a row.
-    requires_positive_target : bool
-        True if outcomes must be above 0.
-    constant_outputs : tuple of int
-        Positions of the outputs that are the same for all rows, biases without weights.
-
-    Notes
-    -----
-    Original to kdgraph.
+    A family may also have one parameter that is the same for all rows, the dispersion. Heads have a
+    ``name``, see :data:`HeadName`, and a number of outputs of the module for a row. Outcomes must
+    be above 0 if ``requires_positive_target``. ``constant_outputs`` are positions of the outputs
+    that are the same for all rows, biases without weights. Original to kdgraph.
     """
 
     name: str = ""
@@ -129,37 +112,17 @@ class DistributionHead(ABC):
 
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the mean of weight × negative log likelihood, up to a constant.
+        """Return the mean of weight × negative log likelihood, up to a constant, a scalar.
 
-        Parameters
-        ----------
-        outputs : Tensor, Float32[b, n_outputs]
-            Outputs of the module.
-        targets : Tensor, Float32[b]
-            Outcomes as returned by :meth:`loss_targets`.
-        weights : Tensor, Float32[b]
-            Weights of the rows.
-
-        Returns
-        -------
-        Tensor
-            Scalar.
+        Outputs of the module are Float32[b, n_outputs], targets Float32[b] as returned by
+        :meth:`loss_targets`, and weights Float32[b].
         """
 
     def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
         """Return the outputs Float64[n_outputs] that are best if they are the same for all rows.
 
-        Parameters
-        ----------
-        targets : ndarray, Float64[n]
-            Outcomes as returned by :meth:`loss_targets`.
-        weights : ndarray, Float64[n]
-            Weights of the rows.
-
-        Returns
-        -------
-        ndarray, Float64[n_outputs], or None
-            None if there is no such baseline.
+        Targets are Float64[n] as returned by :meth:`loss_targets`. Without such a baseline it is
+        None.
         """
         return None
 
@@ -168,37 +131,23 @@ class DistributionHead(ABC):
     ) -> float | None:
         """Return the parameter that is the same for all rows, or None if there is none.
 
-        Parameters
-        ----------
-        outputs : ndarray, Float64[n, n_outputs]
-            Outputs of the module.
-        targets : ndarray, Float64[n]
-            Outcomes as returned by :meth:`loss_targets`.
-        weights : ndarray, Float64[n]
-            Weights of the rows.
-
-        Returns
-        -------
-        float or None
-            Dispersion.
+        Outputs of the module are Float64[n, n_outputs], targets Float64[n] as of
+        :meth:`loss_targets`.
         """
         return None
 
-    @abstractmethod
     def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
-        """Return the prediction Float[...] of y without noise.
+        """Return the prediction Float[...] of y without noise, from Float64[..., n_outputs].
 
-        Outputs are Float64[..., n_outputs].
+        It is the first output, unless a head replaces it.
         """
+        return scaler.center + scaler.spread * outputs[..., 0]
 
     @abstractmethod
     def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        """Return the distributions of n rows, in the units of y.
-
-        Outputs are Float64[n, n_outputs].
-        """
+        """Return the distributions of n rows, in the units of y, from Float64[n, n_outputs]."""
 
 
 class NormalHead(DistributionHead):
@@ -213,18 +162,15 @@ class NormalHead(DistributionHead):
         """Return the mean of (z - f)² / 2 for outputs f Float32[b, 1] and targets z Float32[b]."""
         return (weights * (targets - outputs[:, 0]).square()).mean() / 2
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return np.array([np.average(targets, weights=weights)])
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
         # A residual below the resolution of Float32 is not evidence of certainty.
         return float(max(rms, np.finfo(np.float32).eps))
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
-        return scaler.center + scaler.spread * outputs[..., 0]
-
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         mean = self.point_prediction(outputs, scaler)
@@ -240,13 +186,13 @@ class LogNormalHead(NormalHead):
     name = "lognormal"
     requires_positive_target = True
 
-    def transform_target(self, y: np.ndarray) -> np.ndarray:
+    def transform_target(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.log(y)
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
         return np.exp(np.clip(super().point_prediction(outputs, scaler), -600, 600))
 
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         median = self.point_prediction(outputs, scaler)
@@ -267,25 +213,19 @@ class NormalScaleHead(DistributionHead):
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the mean of log s + (z - f)² / (2 s²).
-
-        Outputs are Float32[b, 2], targets Float32[b].
-        """
+        """Return the mean of log s + (z - f)² / (2 s²) for outputs Float32[b, 2]."""
         log_scale = outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE)
         return (
             weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         mean = np.average(targets, weights=weights)
         return np.array(
             [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
         )
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
-        return scaler.center + scaler.spread * outputs[..., 0]
-
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         scale = np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE))
@@ -304,7 +244,7 @@ class GammaHead(DistributionHead):
     name = "gamma"
     requires_positive_target = True
 
-    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
         return TargetScaler(0.0, float(np.average(y, weights=weight)))
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -312,7 +252,7 @@ class GammaHead(DistributionHead):
         log_mean = outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN)
         return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return np.array([np.log(np.average(targets, weights=weights))])
 
     def dispersion(
@@ -324,10 +264,10 @@ class GammaHead(DistributionHead):
         )
         return gamma_shape_mle(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
         return scaler.spread * np.exp(np.clip(outputs[..., 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN))
 
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return _gamma_distribution(
@@ -339,8 +279,6 @@ class GammaHead(DistributionHead):
 class GammaShapeHead(GammaHead):
     """Gamma distribution with log mean and log shape for each row, from outputs Float64[n, 2].
 
-    Notes
-    -----
     Original to kdgraph: Torres et al. (2024), Section 4.4, have one shape for all rows.
     """
 
@@ -348,10 +286,7 @@ class GammaShapeHead(GammaHead):
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the negative log likelihood of z.
-
-        Outputs are Float32[b, 2], targets Float32[b].
-        """
+        """Return the negative log likelihood of z, for outputs Float32[b, 2] and Float32[b]."""
         log_mean, log_shape = (
             outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN),
             outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE),
@@ -367,17 +302,17 @@ class GammaShapeHead(GammaHead):
             * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         mean = super().best_constant_output(targets, weights)
         return np.append(
             mean,
             np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0),
         )
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
         return None
 
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return _gamma_distribution(
@@ -399,7 +334,6 @@ class GammaTrainedShapeHead(GammaShapeHead):
 
 
 def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
-    """Return gamma distributions with given means and shapes."""
     return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
 
 
@@ -417,21 +351,23 @@ DISTRIBUTION_HEADS: dict[str, DistributionHead] = {
 """Heads by the name that the parameter ``head`` has."""
 
 
+def check_loss(residuals: Tensor, levels: Tensor, weights: Tensor) -> Tensor:
+    """Return the mean over rows and levels of (τ - [z < v]) (z - v) for residuals z - v.
+
+    Residuals are Float32[b, m] and levels τ broadcast with them (Koenker 2005).
+    """
+    return (
+        weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
+    ).mean()
+
+
 class QuantileHead(DistributionHead):
-    """Quantiles at m levels, trained with the check loss of Koenker (2005), which never cross.
+    """Quantiles at m levels, Float[m], trained with the check loss of Koenker (2005).
 
     The first output is the quantile of the middle level. Each further output determines the step to
     the next level: softplus of the output times the step of a standard normal distribution. So
-    training starts close to a normal distribution.
-
-    Parameters
-    ----------
-    levels : sequence of float, Float[m]
-        Levels in (0, 1), increasing.
-
-    Notes
-    -----
-    The positive steps are original to kdgraph.
+    training starts close to a normal distribution, and quantiles never cross. The positive steps
+    are original to kdgraph.
     """
 
     name = "quantiles"
@@ -444,10 +380,7 @@ class QuantileHead(DistributionHead):
         self.initial_steps = np.diff(ndtri(self.levels)) / np.log(2)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the mean over rows and levels of (τ - [z < v]) (z - v).
-
-        Outputs are Float32[b, m] and targets Float32[b].
-        """
+        """Return the :func:`check_loss` of outputs Float32[b, m] and targets Float32[b]."""
         steps, levels = (
             torch.from_numpy(values.astype(np.float32)).to(outputs.device)
             for values in (self.initial_steps, self.levels)
@@ -457,11 +390,9 @@ class QuantileHead(DistributionHead):
         residuals = targets[:, None] - (
             outputs[:, :1] + (cumulative - cumulative[:, self.middle_index : self.middle_index + 1])
         )
-        return (
-            weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
-        ).mean()
+        return check_loss(residuals, levels, weights)
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         empirical = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
         steps = np.maximum(np.diff(empirical) / self.initial_steps, 1e-6)
         # steps + log(1 - exp(-steps)) is the inverse of softplus at the steps.
@@ -475,28 +406,19 @@ class QuantileHead(DistributionHead):
             outputs[..., :1] + (cumulative - cumulative[..., self.middle_index, None])
         )
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
-        """Return the quantile of the middle level, Float[...], from outputs Float64[..., m]."""
-        return scaler.center + scaler.spread * outputs[..., 0]
-
-    def distribution(
+    def distribution(  # noqa: D102
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
         return QuantileGrid(self.levels, self.quantiles(outputs, scaler))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkRegressor(RegressorMixin, Network):
+class NetworkRegressor(DistributionRegressor, Network):
     """Torch network as a regressor that predicts distributions, and a transformer of scikit-learn.
 
     A subclass is a dataclass too. Its fields are parameters, and it implements ``_head``, which
     returns the family of distributions, and ``_make_module``, which returns a module that maps rows
     to the outputs that the head requires.
-
-    Parameters
-    ----------
-    **others
-        Parameters of :class:`Network`.
 
     Attributes
     ----------
@@ -507,8 +429,6 @@ class NetworkRegressor(RegressorMixin, Network):
         outcomes, or the shape. It is estimated on the held-out rows of early stopping, or without
         them on the training rows. With held-out rows, overfitting of the network does not make its
         predictions overconfident. None if each row has its own.
-    **others
-        Attributes of :class:`Network`.
 
     Notes
     -----
@@ -538,7 +458,6 @@ class NetworkRegressor(RegressorMixin, Network):
         raise NotImplementedError
 
     def _loss(self) -> TrainingLoss:
-        """Return the loss of the head."""
         return self._head().loss
 
     def fit(self, X, y, sample_weight=None):
@@ -552,11 +471,6 @@ class NetworkRegressor(RegressorMixin, Network):
             Outcomes; above 0 with the head "lognormal" and those of Gamma distributions.
         sample_weight : ndarray, Float[n], or None, default=None
             Weights, from 0; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
-            Fitted estimator.
 
         Raises
         ------
@@ -600,7 +514,7 @@ class NetworkRegressor(RegressorMixin, Network):
         )
         outputs = self._outputs_of_valid_rows(monitored.inputs.numpy())
         self.dispersion_ = head.dispersion(
-            outputs,
+            outputs.astype(np.float64),
             monitored.targets.numpy().astype(float),
             monitored.weights.numpy().astype(float),
         )
@@ -619,57 +533,22 @@ class NetworkRegressor(RegressorMixin, Network):
             self._head().loss(constant_outputs, monitored.targets, monitored.weights).item()
         )
         if network_loss > constant_loss - 1e-6 * max(abs(constant_loss), 1.0):
-            name = type(self).__name__
-            advice = "try another learning_rate or random_state, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of one"
-                f" distribution for all rows; {advice}"
+                f"{type(self).__name__} learnt nothing: its loss, {network_loss:.3f}, is not below"
+                " that of one distribution for all rows; try another learning_rate or random_state,"
+                " or more epochs"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def predict_parameters(self, X) -> np.ndarray:
-        """Return the outputs of the module: the parameters of the head in standardised units.
+        """Return the outputs of the module, Float64[n, n_outputs].
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n, n_outputs]
-            Parameters.
+        They are the parameters of the head in standardised units.
         """
         return self._module_outputs(X).astype(np.float64)
 
-    def predict(self, X) -> np.ndarray:
-        """Return the means of :meth:`predict_dist`.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        ndarray, Float64[n]
-            Predicted means.
-        """
-        return self.predict_dist(X).mean()
-
     def predict_dist(self, X) -> Distribution:
-        """Return the predicted distributions, in the units of y.
-
-        Parameters
-        ----------
-        X : ndarray, Float[n, *input_shape]
-            Rows, as in ``fit``.
-
-        Returns
-        -------
-        Distribution
-            One distribution for each row.
-        """
+        """Return the predicted distribution of each row, Float[n, *input_shape], in units of y."""
         return self._head().distribution(
             self.predict_parameters(X), self.target_scaler_, self.dispersion_
         )
@@ -680,14 +559,7 @@ class NetworkRegressor(RegressorMixin, Network):
             {} if self.dispersion_ is None else {"dispersion": self.dispersion_}
         )
 
-    def _outputs_of_valid_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return the outputs Float64[n, n_outputs] for validated rows."""
-        module = self._module_on_device()
-        (outputs,) = self._map_batches(rows, lambda batch: (module(batch),))
-        return np.nan_to_num(outputs).astype(np.float64)
-
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn; some heads require positive outcomes."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._head().requires_positive_target
         return tags

@@ -137,10 +137,6 @@ def default_torch_state() -> Iterator[None]:
     context surrounds every fit and prediction, so that neither depends on the global state at the
     call. The settings of the process (type, precision and cuDNN) apply to all threads in the
     meantime; the others apply to the current thread.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
     with ExitStack() as stack:
         stack.enter_context(_PROCESS_DEFAULTS)
@@ -158,17 +154,9 @@ def default_torch_state() -> Iterator[None]:
 def deterministic_torch(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
     """Make the same seed give the same bits, and restore the previous state afterwards.
 
-    Inside the context, random numbers come from ``seed``, the number of threads is fixed and
-    algorithms are deterministic. Only one thread of the process can be inside; a second one waits.
-
-    Parameters
-    ----------
-    device : str
-        Device of the training.
-    seed : int
-        Seed, from 0.
-    threads : int or None, default=None
-        Threads within an operation; None keeps the current number.
+    Inside the context, random numbers come from ``seed``, the number of threads within an operation
+    is fixed (None keeps the current one) and algorithms are deterministic. Only one thread of the
+    process can be inside; a second one waits.
     """
     devices = [torch.device(device).index or 0] if device != "cpu" else []
     with (
@@ -240,41 +228,19 @@ def map_batches(
     device: str | torch.device = "cpu",
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Apply ``function`` to all rows of X in batches.
+    """Apply ``function`` to all rows of X, at least one, in batches.
 
-    The result is equal to the last bit for any division of the rows and any ``n_jobs``, within one
-    machine.
-
-    Parameters
-    ----------
-    X : ndarray, Float[n, *input_shape]
-        Rows, at least one.
-    function : callable
-        Function of a batch Float32[batch_size, *input_shape] on ``device``. It returns tensors or
-        arrays of :func:`inference_batch_size` rows each. It is called from several threads
-        concurrently, without gradients; the modules it uses must be in eval mode.
-    input_shape : sequence of int
-        Shape of one row.
-    device : str or torch.device, default="cpu"
-        Device of the batches. On a CUDA device they run one after another.
-    n_jobs : int or None, default=None
-        Number of threads, as in joblib.
-
-    Returns
-    -------
-    tuple of ndarray
-        The outputs of the function, with n rows each.
-
-    Notes
-    -----
-    For modules, the invariance holds for products of nn.Linear and of convolutions. Other products
-    may depend on the position of a row in its batch.
+    The result, arrays of n rows, is equal to the last bit for any division of the rows and any
+    ``n_jobs``, within one machine. ``function`` maps a batch Float32[batch_size, *input_shape] on
+    ``device`` to tensors or arrays of :func:`inference_batch_size` rows each. It is called from
+    several threads concurrently, on a CUDA device one after another, without gradients; the modules
+    it uses must be in eval mode. For modules, the invariance holds for products of nn.Linear and of
+    convolutions. Other products may depend on the position of a row in its batch.
     """
-    # A matrix product sums in another order for another number of batch_size or threads. So every
-    # batch
+    # A matrix product sums in another order for another number of rows or threads. So every batch
     # is full (the last one is padded with copies of its last row, which are cut off afterwards)
     # and runs on one thread. Several batches run in parallel. Linear layers with few outputs are
-    # batch_outputs as wider ones.
+    # computed as wider ones.
     batch_size, device = inference_batch_size(input_shape), torch.device(device)
 
     def compute(start: int) -> list[np.ndarray]:
@@ -319,23 +285,10 @@ def record_layers(
 ) -> Iterator[Callable[[Tensor], tuple[Tensor, ...]]]:
     """Provide a function that runs ``module`` on a batch and returns the outputs of its submodules.
 
-    It returns one tensor for each name. For a submodule that runs several times it is the last
-    output. Several threads may call the function concurrently.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Module in eval mode.
-    names : sequence of str
-        Keys of ``dict(module.named_modules())``; "" is the module itself.
-    record_inputs : bool, default=False
-        Return the first argument of the submodules instead of their output.
-
-    Yields
-    ------
-    callable
-        Function of a batch that returns a tuple of tensors. It raises a ValueError if a named
-        submodule did not run.
+    It returns one tensor for each of ``names``, keys of ``dict(module.named_modules())``. For a
+    submodule that runs several times it is the last output; with ``record_inputs`` it is the first
+    argument instead. A named submodule that did not run raises ValueError. Several threads may call
+    the function concurrently. The module is in eval mode.
     """
     thread_records, modules = threading.local(), dict(module.named_modules())
 

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback, TrainingProgress
 from kdgraph.parents.networks.torch_state import deterministic_torch, map_batches, seed_torch
+
+if TYPE_CHECKING:
+    from kdgraph.parents.networks.exposure import OutlierLoss
 
 TrainingLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Function (outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → scalar.
@@ -35,36 +38,6 @@ BatchSampler = Callable[[np.random.Generator, int], np.ndarray]
 
 The batches are consecutive parts of them; m may differ from n.
 """
-
-
-class AuxiliaryLoss(Protocol):
-    """Loss on unlabelled rows, such as outliers, that is added in every training step.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
-
-    def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
-        """Return new rows Float32[n, ...] for a step.
-
-        ``module`` is on the device of the training.
-        """
-        ...
-
-    def loss(self, outputs: Tensor, weights: Tensor, auxiliary_outputs: Tensor) -> Tensor:
-        """Return the scalar that is added to the loss.
-
-        Parameters
-        ----------
-        outputs : Tensor, Float32[b, ...]
-            Outputs for the training rows.
-        weights : Tensor, Float32[b]
-            Weights of the training rows.
-        auxiliary_outputs : Tensor, Float32[m, ...]
-            Outputs for the auxiliary rows.
-        """
-        ...
 
 
 LOSS_RESOLUTION = float(np.finfo(np.float32).eps)
@@ -111,16 +84,10 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class Examples:
-    """Training data of a module.
+    """Training data of a module: inputs Float32[n, ...], targets [n, ...] and weights Float32[n].
 
-    Attributes
-    ----------
-    inputs : Float32 Tensor of shape [n, ...]
-        Rows.
-    targets : Tensor of shape [n, ...]
-        Positions of classes (Int64), or what the loss compares outputs with.
-    weights : Float32 Tensor of shape [n]
-        Weights of the rows, with mean 1.
+    Targets are positions of classes (Int64), or what the loss compares outputs with. The weights
+    have mean 1.
     """
 
     inputs: Tensor
@@ -149,14 +116,10 @@ class Examples:
 class TrainingResult:
     """Result of a training.
 
-    Attributes
-    ----------
-    history : list of dict
-        For each epoch its number ``epoch``, ``loss`` and ``validation_loss``. With ``stop_on``
-        "validation_accuracy" it has ``validation_error``, and with an auxiliary loss
-        ``outlier_loss``, the mean of that loss.
-    best_epoch : int
-        Epoch, counted from 1, whose weights the module has.
+    The history has, for each epoch, its number ``epoch``, ``loss`` and ``validation_loss``. With
+    ``stop_on`` "validation_accuracy" it has ``validation_error``, and with an auxiliary loss
+    ``outlier_loss``, the mean of that loss. The module has the weights of the ``best_epoch``,
+    counted from 1.
     """
 
     history: list[dict[str, Any]]
@@ -175,7 +138,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     stage: str = "training",
     batch_sampler: BatchSampler = shuffle_rows,
-    auxiliary_loss: AuxiliaryLoss | None = None,
+    auxiliary_loss: OutlierLoss | None = None,
 ) -> TrainingResult:
     """Train a module in place; afterwards it is on the CPU, in eval mode.
 
@@ -186,43 +149,11 @@ def train(
     Without a ``patience`` the module keeps the last weights.
 
     Batches and dropout of epoch e depend on (seed, e) alone. So a training that continues from a
-    checkpoint gives the same bits as an uninterrupted one.
+    checkpoint gives the same bits as an uninterrupted one. The finished file remains; the caller
+    removes it. Examples are on the CPU. ``report`` receives the progress after each epoch with the
+    name of the ``stage``. The losses in the history exclude the ``auxiliary_loss``.
 
-    Parameters
-    ----------
-    module : nn.Module
-        Module that maps inputs to the outputs that the loss requires.
-    examples : Examples
-        Training rows, on the CPU.
-    loss : TrainingLoss
-        Loss of a batch.
-    options : TrainingOptions
-        Options of the training.
-    seed : int
-        Seed, from 0.
-    validation : Examples or None, default=None
-        Held-out rows, on the CPU.
-    report : ProgressCallback or None, default=None
-        Function that receives the progress after each epoch.
-    checkpoint : Checkpoint or None, default=None
-        File from which the state is loaded and to which it is saved. The finished file remains; the
-        caller removes it.
-    stage : str, default="training"
-        Name of this training in the reports.
-    batch_sampler : BatchSampler, default=shuffle_rows
-        Function that selects the rows of an epoch.
-    auxiliary_loss : AuxiliaryLoss or None, default=None
-        Additional loss on unlabelled rows. The losses in the history exclude it.
-
-    Returns
-    -------
-    TrainingResult
-        History and best epoch.
-
-    Raises
-    ------
-    ValueError
-        If the loss is no longer finite, or if the module has no parameter to train.
+    ValueError is raised if the loss is no longer finite, or the module has no parameter to train.
     """
     if options.max_epochs == 0:
         module.eval()
@@ -261,7 +192,7 @@ class _TrainingRun:
         options: TrainingOptions,
         seed: int,
         batch_sampler: BatchSampler,
-        auxiliary: AuxiliaryLoss | None = None,
+        auxiliary: OutlierLoss | None = None,
     ):
         self.module = module.to(options.device)
         self.loss, self.options, self.seed = loss, options, seed
@@ -290,7 +221,6 @@ class _TrainingRun:
 
     @property
     def is_finished(self) -> bool:
-        """True if the patience is exhausted or all epochs are done."""
         patience = self.options.patience
         stopped = patience is not None and len(self.history) - self.best_epoch >= patience
         return stopped or len(self.history) >= self.options.max_epochs
@@ -303,7 +233,6 @@ class _TrainingRun:
         checkpoint: Checkpoint | None,
         stage: str,
     ) -> None:
-        """Train until the run is finished, then load the best weights."""
         # A resumed run has epochs already; the pace is measured over the new ones alone.
         start, n_resumed = time.perf_counter(), len(self.history)
         while not self.is_finished:
@@ -329,7 +258,6 @@ class _TrainingRun:
             self.module.load_state_dict(self.best_weights)
 
     def run_epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
-        """Run one epoch and return its entry of the history."""
         # All randomness of the epoch follows from (seed, number of the epoch), in this order:
         # torch's seed (dropout, views of images), the batches, then the auxiliary rows step by
         # step. So a resumed training needs no saved random state.
@@ -387,10 +315,7 @@ class _TrainingRun:
         return total.item() / len(order)
 
     def training_step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Make one step of the optimizer.
-
-        The loss before it, without the auxiliary loss, is returned.
-        """
+        """Make one step of the optimizer, and return the loss before it, without auxiliary loss."""
         auxiliary_rows = (
             None
             if self.auxiliary is None
@@ -414,7 +339,6 @@ class _TrainingRun:
     def outputs(
         self, inputs: Tensor, auxiliary_rows: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the outputs for training rows and for auxiliary rows (None without any)."""
         if auxiliary_rows is None:
             return self.module(inputs), None
         auxiliary_rows = auxiliary_rows.to(inputs.device)
@@ -450,7 +374,6 @@ class _TrainingRun:
         }
 
     def resume(self, checkpoint: Checkpoint | None) -> None:
-        """Continue from the state in the checkpoint, if it belongs to this training."""
         if checkpoint is None or (state := checkpoint.load()) is None:
             return
         self.module.load_state_dict(state["module"])
@@ -459,7 +382,6 @@ class _TrainingRun:
         self.best_weights, self.history = state["best_weights"], state["history"]
 
     def release(self) -> None:
-        """Move the module back to the CPU and free the memory of the device."""
         self.best_weights = None
         del self.optimizer
         self.module.zero_grad(set_to_none=True)
@@ -481,7 +403,6 @@ def split_batches(row_ids: Tensor, size: int) -> Iterator[Tensor]:
 
 
 def _optimizer(module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Return the optimizer for the trainable parameters; raise ValueError if there are none."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError(
@@ -520,41 +441,13 @@ def tune_loss_weight(
     options: TrainingOptions,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[int, list[float], TrainingResult]:
-    """Train a module in place once for each weight.
+    """Train a module in place once for each weight, and keep the lowest validation NLL.
 
-    The one with the lowest validation NLL is kept.
-
-    Every training starts from the same initial weights. The NLL is also measured if there is only
-    one weight. Each training has its own checkpoint, so that an interrupted tuning continues with
-    the weight where it stopped. The checkpoints are removed at the end.
-
-    Parameters
-    ----------
-    train_with_weight : callable
-        Function (weight, checkpoint) that trains ``module``.
-    weights : sequence of float, length w
-        Candidate weights, at least one.
-    module : nn.Module
-        Untrained module, on the CPU.
-    validation : Examples
-        Rows Float32[n, ...] and their classes, on which the NLL is measured.
-    options : TrainingOptions
-        Options of the training.
-    checkpoint : Checkpoint or None, default=None
-        Checkpoint of the main training.
-
-    Returns
-    -------
-    best : int
-        Index of the best weight, the first of equals.
-    nll : list of float, Float[w]
-        Negative log likelihoods in nats.
-    result : TrainingResult
-        Result of the training with the best weight.
-
-    Notes
-    -----
-    Original to kdgraph.
+    The index of the best weight, the first of equals, is returned, the NLL of each weight in nats,
+    Float[w], and the result of the training with the best weight. Every training starts from the
+    same initial weights. The NLL is also measured if there is only one weight. Each training has
+    its own checkpoint beside that of the main training, so that an interrupted tuning continues
+    with the weight where it stopped. The checkpoints are removed at the end. Original to kdgraph.
     """
     start, stages = (
         copy.deepcopy(module.state_dict()),
