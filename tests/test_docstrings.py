@@ -6,14 +6,15 @@ import re
 from dataclasses import fields, is_dataclass
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import kdgraph.calibration
 import kdgraph.calibration.local
 import kdgraph.calibration.top_label
 import kdgraph.density
 import kdgraph.detection
+import kdgraph.parents
 import kdgraph.recalibration
-from kdgraph.base.validation import MetaEstimator
 from kdgraph.docstrings import add_descriptions, described_names
 from kdgraph.metrics import METRICS, options_of
 
@@ -23,6 +24,7 @@ PACKAGES = (
     kdgraph.calibration.top_label,
     kdgraph.density,
     kdgraph.detection,
+    kdgraph.parents,
     kdgraph.recalibration,
 )
 ESTIMATORS = sorted(
@@ -30,7 +32,7 @@ ESTIMATORS = sorted(
         each
         for package in PACKAGES
         for each in vars(package).values()
-        if isinstance(each, type) and issubclass(each, MetaEstimator) and is_dataclass(each)
+        if isinstance(each, type) and issubclass(each, BaseEstimator) and is_dataclass(each)
     },
     key=lambda each: each.__qualname__,
 )

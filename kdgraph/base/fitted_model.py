@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -251,9 +251,12 @@ class FittedModel:
         return next(
             (
                 component
-                for component in self._components_last_first()
+                for component in reversed([self.parent, *self.post_hoc.values()])
                 if any(hasattr(component, method) for method in methods)
-                and not (methods is _CLASS_OUTPUT_METHODS and _repeats_proba(component))
+                # Such a component has the class probabilities of the one below it.
+                and not (
+                    methods is _CLASS_OUTPUT_METHODS and getattr(component, "repeats_proba", False)
+                )
             ),
             None,
         )
@@ -265,14 +268,6 @@ class FittedModel:
             component, "proba_and_ood_score"
         )
         return component if is_joint else None
-
-    def _components_last_first(self) -> Iterator[Any]:
-        yield from reversed(list(self.post_hoc.values()))
-        yield self.parent
-
-
-def _repeats_proba(component: Any) -> bool:
-    return getattr(component, "repeats_proba", False)
 
 
 @dataclass(frozen=True)
@@ -482,16 +477,8 @@ def write_predictions(
 ) -> None:
     """Write the table of :func:`predictions_frame` to a parquet file.
 
-    A large set is written in pieces, so that its table is never in memory as a whole.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    predictions : sequence of Predictions
-        Predictions for any sets.
-    classes : ndarray of shape [K]
-        Class labels, empty in regression.
+    A large set is written in pieces, so that its table is never in memory as a whole. Arguments
+    behind the file are those of :func:`predictions_frame`.
 
     Examples
     --------

@@ -192,7 +192,7 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     model, n, bagged = last_step(estimator), len(X), is_bagged(estimator)
     if not isinstance(model, TREE_MODELS):
         return False
-    trees = _trees_of(model)
+    trees = [tree.tree_ for tree in np.ravel(getattr(model, "estimators_", model))]
     if bagged and getattr(model, "_n_samples", None) != n:
         return False
     # The number of rows decides most calls, before any row is transformed.
@@ -211,10 +211,6 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
         if log_chance < _MAX_LOG_CHANCE:
             return True
     return False
-
-
-def _trees_of(model: Any) -> list[Any]:
-    return [tree.tree_ for tree in np.ravel(getattr(model, "estimators_", model))]
 
 
 def _log_chance_of_sample(leaves: np.ndarray, is_in: np.ndarray) -> float:

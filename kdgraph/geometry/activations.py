@@ -99,8 +99,10 @@ class _CallRecorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and name != "__get__":
             self.last_function = name
-            if out.ndim > 2:
-                self._mark_not_dense()
+            if out.ndim > 2:  # what was called before is not part of the dense head
+                self.is_dense = False
+                for call in (*self.relu_calls, *self.linear_calls):
+                    call.in_head = False
         return out
 
     def _record(
@@ -113,12 +115,6 @@ class _CallRecorder(TorchFunctionMode):
         recorded_ids = self.recorded_ids[kind]
         is_stored = recorded_ids is None or len(calls) in recorded_ids
         calls.append(_RecordedCall(compute_value() if is_stored else None))
-
-    def _mark_not_dense(self) -> None:
-        """Mark the calls so far as calls before the dense head."""
-        self.is_dense = False
-        for call in (*self.relu_calls, *self.linear_calls):
-            call.in_head = False
 
 
 def _kink_position(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
@@ -240,10 +236,8 @@ class DeviceCodeIndex:
         self, queries: list[Tensor], exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         m, options = len(queries[0]), {"dtype": torch.float64, "device": self.device}
-        masses, max_similarity = (
-            torch.zeros((m, self.n_classes, len(exponents)), **options),
-            torch.zeros(m, **options),
-        )
+        masses = torch.zeros((m, self.n_classes, len(exponents)), **options)
+        max_similarity = torch.zeros(m, **options)
         nearest = torch.full((m,), -1, dtype=torch.int64, device=self.device)
         for start in range(0, self.n_polytopes, _DEVICE_BLOCK):
             similarity = self._similarity_block(
@@ -256,10 +250,8 @@ class DeviceCodeIndex:
                 # number wins.
                 first = anchors.argmax(dim=1)
                 block_max = anchors.gather(1, first[:, None])[:, 0]
-                nearest, max_similarity = (
-                    torch.where(block_max > max_similarity, start + first, nearest),
-                    torch.maximum(block_max, max_similarity),
-                )
+                nearest = torch.where(block_max > max_similarity, start + first, nearest)
+                max_similarity = torch.maximum(block_max, max_similarity)
             for k, exponent in enumerate(exponents.tolist()):
                 masses[:, :, k] += (
                     similarity.pow(exponent) @ self._weights[start : start + _DEVICE_BLOCK]
@@ -404,19 +396,11 @@ class ActivationPartition:
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
         """Return an index on the network's device, with parameters as for ``CodeIndex``."""
+        arguments: Any = codes, class_weights, self.widths
+        options: Any = {"rows": rows, "n_anchors": n_anchors}
         if self.device == "cpu":
-            return CodeIndex(
-                codes,
-                class_weights,
-                self.widths,
-                rows=rows,
-                n_anchors=n_anchors,
-                n_jobs=self.n_jobs,
-            )
-
-        return DeviceCodeIndex(
-            codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, device=self.device
-        )
+            return CodeIndex(*arguments, **options, n_jobs=self.n_jobs)
+        return DeviceCodeIndex(*arguments, **options, device=self.device)
 
     def _module_on_device(self) -> nn.Module:
         """Return the module in eval mode; a copy if it has to move to another device."""

@@ -235,7 +235,9 @@ class _XGBoostPartition(_StoredStructurePartition):
     @staticmethod
     def _read_parents(model: Any) -> list[np.ndarray]:
         booster = model.get_booster()
-        best = getattr(model, "best_iteration", None) if _stopped_early(model) else None
+        # If it stopped early, it predicts with the trees up to its best round alone.
+        stopped_early = booster.attr("best_iteration") is not None
+        best = getattr(model, "best_iteration", None) if stopped_early else None
         used = booster if best is None else booster[: best + 1]
         learner = json.loads(used.save_raw("json"))["learner"]["gradient_booster"]
         # Trees that are dropped at random while training ("dart") are one level deeper.
@@ -246,10 +248,6 @@ class _XGBoostPartition(_StoredStructurePartition):
 
     def _leaves(self, X: Any) -> np.ndarray:
         return self.library_model.apply(X)
-
-
-def _stopped_early(model: Any) -> bool:
-    return model.get_booster().attr("best_iteration") is not None
 
 
 class _LightGBMPartition(_StoredStructurePartition):
@@ -345,13 +343,13 @@ class _QuantilePartition(BoostedPartition):
         return np.hstack([part.encode(X) for part in self._parts])
 
 
+# Partition by library and by the base class of its models.
 _LIBRARIES: dict[tuple[str, str], type[BoostedPartition]] = {
     ("xgboost", "XGBModel"): _XGBoostPartition,
     ("lightgbm", "LGBMModel"): _LightGBMPartition,
     ("lightgbm", "Booster"): _LightGBMPartition,
     ("catboost", "CatBoost"): _CatBoostPartition,
 }
-"""Partition by library and by the base class of its models."""
 
 
 def boosted_partition_class(model: Any) -> Callable[..., BoostedPartition] | None:

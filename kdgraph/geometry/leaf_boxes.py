@@ -135,10 +135,8 @@ class LeafBoxes:
         return outside
 
     def _block_by_feature(self, locations: Locations, measure: OutsideMeasure) -> np.ndarray:
-        points, box_of_row = (
-            _to_float32(locations.points),
-            self.node_box[locations.codes.T + self._starts[:, None]],
-        )
+        points = _to_float32(locations.points)
+        box_of_row = self.node_box[locations.codes.T + self._starts[:, None]]
         # The compiled loops do not check bounds: with other boxes they would read beyond arrays.
         if (
             box_of_row.min() < 0
@@ -177,16 +175,8 @@ def _boxes_of_nodes(
     boxes = np.empty((len(parents), 2, points.shape[1]), dtype=np.float32)
     boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
     size, box_node = np.zeros_like(parents), np.arange(len(parents))
-    _fill_boxes(
-        np.ascontiguousarray(nodes),
-        parents,
-        _top_down_order(parents),
-        points,
-        min_samples,
-        size,
-        boxes,
-        box_node,
-    )
+    nodes, order = np.ascontiguousarray(nodes), _top_down_order(parents)
+    _fill_boxes(nodes, parents, order, points, min_samples, size, boxes, box_node)
     return boxes, box_node
 
 

@@ -103,10 +103,8 @@ def _count_by_comparison(leaves, tiles, counts):
     width = tiles.shape[2]
     for s in range(tiles.shape[0]):
         for q in range(0, leaves.shape[0], 2):
-            counts_a, counts_b = (
-                counts[q, s * width : (s + 1) * width],
-                counts[q + 1, s * width : (s + 1) * width],
-            )
+            counts_a = counts[q, s * width : (s + 1) * width]
+            counts_b = counts[q + 1, s * width : (s + 1) * width]
             a, b = leaves[q], leaves[q + 1]
             for t in range(0, leaves.shape[1], 4):
                 c0, c1, c2, c3 = tiles[s, t], tiles[s, t + 1], tiles[s, t + 2], tiles[s, t + 3]
@@ -398,28 +396,15 @@ class LeafIndex:
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = self._leaves_of(codes)
-        class_arrays = (
-            self._polytope_ids,
-            self.n_anchors,
-            self._class_starts,
-            self._class_of,
-            self._weight_of,
-        )
+        polytopes = self._polytope_ids, self.n_anchors
+        class_arrays = *polytopes, self._class_starts, self._class_of, self._weight_of
         # Large leaves, as of shallow trees, make the walk over members expensive: its exact cost is
         # the number of visited members, which is known here.
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
         if visits <= _MAX_VISIT_FRACTION * len(codes) * self.n_polytopes * self.n_trees:
-            query_by_members(
-                leaves,
-                self._starts,
-                self._members,
-                *class_arrays,
-                self._is_integer,
-                powers,
-                masses,
-                nearest,
-            )
+            members = leaves, self._starts, self._members
+            query_by_members(*members, *class_arrays, self._is_integer, powers, masses, nearest)
         else:
             tiles = self._comparison_tiles()
             query_by_comparison(

@@ -93,11 +93,8 @@ def _query_training_rows(
     """
     n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
     counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
-    partners, fractions, order = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )
+    partners, fractions = np.empty(n, np.int64), np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
     class_ends = np.empty(n_classes + 1, np.int64)
     # Most pairs have one of few fractions c / trees, so that weights are summed by class and
     # fraction first, and each exponent then costs a sum over fractions instead of over pairs: 4

@@ -41,12 +41,10 @@ from kdgraph.parents.regressors import (
     check_positive_targets,
 )
 
+# Error of sums of leaves in single precision, in units of the spread of outcomes. On the table pol,
+# of whose outcomes 62 % are 0, intervals of 95 % by XGBoost cover .80 of the test rows without this
+# tolerance and .99 with it. A hundred times as large, it changes no digit.
 _ROUNDING = 1e-6
-"""Error of sums of leaves in single precision, in units of the spread of outcomes.
-
-On the table pol, of whose outcomes 62 % are 0, intervals of 95 % by XGBoost cover .80 of the test
-rows without this tolerance and .99 with it. A hundred times as large, it changes no digit.
-"""
 
 
 def _check_levels(levels: Sequence[float]) -> list[float]:
@@ -389,11 +387,11 @@ class NaturalGradientBoosting(DistributionRegressor):
         )
         check_single_precision(X, type(self).__name__)
         y = np.asarray(y, dtype=np.float64)
-        if self.family not in ("normal", "laplace"):
+        is_located = self.family in ("normal", "laplace")
+        if not is_located:
             y = check_positive_targets(y, f"{type(self).__name__}(family={self.family!r})")
         # The trees of scikit-learn do not split gradients that are very small or all but equal, so
         # outcomes are in units of their own spread.
-        is_located = self.family in ("normal", "laplace")
         self.offset_ = float(y.mean()) if is_located else 0.0
         self.unit_ = float(y.std() if is_located else y.mean()) or 1.0
         y = (y - self.offset_) / self.unit_

@@ -27,8 +27,8 @@ from kdgraph.parameters import Count, OpenFraction, check_parameters
 # The histogram gradient boosting of scikit-learn takes codes below its number of bins alone.
 _MAX_HISTOGRAM_CATEGORIES = 255
 
+# Rows, labels or outcomes, and weights.
 _Rows = tuple[Any, np.ndarray, np.ndarray]
-"""Rows, labels or outcomes, and weights."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _
     return model.fit(pool, eval_set=held_out, verbose=False, **rounds)
 
 
+# Fit of each library, by its class.
 _FITS: dict[str, Callable[..., Any]] = {
     "HistGradientBoostingClassifier": _fit_histogram_boosting,
     "XGBClassifier": _fit_xgboost,
@@ -122,7 +123,6 @@ _FITS: dict[str, Callable[..., Any]] = {
     "CatBoostClassifier": _fit_catboost,
     "CatBoostRegressor": _fit_catboost,
 }
-"""Fit of each library, by its class."""
 
 
 @dataclass(eq=False, repr=False)

@@ -144,19 +144,12 @@ class LatentClassifier(Pipeline):
         super().__init__([("encoder", encoder), ("classifier", classifier)])
 
     def fit(self, X, y=None, *, X_unlabelled=(), **params):
-        """Fit both steps.
+        """Fit both steps to rows that the encoder takes, and their labels.
 
-        Parameters
-        ----------
-        X : Float[n, c, h, w] or Float[n, d]
-            Training rows.
-        y : array of shape (n,)
-            Labels.
-        X_unlabelled : sequence of arrays like X, default=()
-            Further sets that the encoder is trained on, such as those that are predicted
-            afterwards; see :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`.
-        **params : object
-            Parameters of the ``fit`` of the steps, as for scikit-learn's pipelines.
+        The encoder is trained on ``X_unlabelled`` too, further sets of rows like X, such as those
+        that are predicted afterwards; see
+        :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`. ``params`` are parameters of
+        the ``fit`` of the steps, as for scikit-learn's pipelines.
         """
         if len(X_unlabelled):
             params["encoder__X_unlabelled"] = X_unlabelled

@@ -6,7 +6,8 @@ leaves of a row, weighted (Meinshausen 2006).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -18,6 +19,7 @@ from kdgraph.base.precision import check_single_precision
 from kdgraph.base.rows import check_weights
 from kdgraph.distributions import WeightedSamples
 from kdgraph.distributions.base import LEVEL_TOLERANCE
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.parameters import Count, Fraction, Range
 
 MAX_OUTCOMES = 500
@@ -26,25 +28,65 @@ MAX_OUTCOMES = 500
 A row's leaves have thousands of training outcomes. 500 quantiles change the CRPS by less than 1e-5
 of itself, and take 8 kB a row.
 """
+# Rows whose weights are computed at once: some 20 MB for 200 trees.
 _QUERY_BLOCK = 256
-"""Rows whose weights are computed at once: some 20 MB for 200 trees."""
 
 
 Criterion = Literal["squared_error", "absolute_error", "poisson"]
 """Impurity of a regression tree."""
 
 
+@dataclass(eq=False, repr=False)
 class _LeafOutcomes:
-    """Mixin of scikit-learn's forests that predicts the outcomes in the leaves of a row."""
+    """Mixin of scikit-learn's forests that predicts the outcomes in the leaves of a row.
 
-    estimators_: list[DecisionTreeRegressor]
-    n_outputs_: int
-    estimators_samples_: Any
-    apply: Any
+    Parameters
+    ----------
+    n_estimators : int, default=200
+        Number of trees.
+    criterion, max_depth, max_leaf_nodes, n_jobs, random_state : optional
+        As of scikit-learn's ``RandomForestRegressor``.
+    min_samples_leaf : int, default=5
+        Smallest number of rows in a leaf.
+    max_features : float in (0, 1], "sqrt" or "log2", default=1.0
+        Fraction of the features that are candidates of a split, or their number as a function of d.
+    max_samples : float in (0, 1], default=None
+        Size of the sample as a fraction of the training rows. None: as many.
 
-    if TYPE_CHECKING:  # that of the forest, which is next after the mixin
+    Attributes
+    ----------
+    outcomes_ : Float[n]
+        Training outcomes, increasing.
+    node_starts_, node_ranks_, node_weights_ : Int[p + 1], Int[q], Float[q]
+        Sparse matrix of the weights of outcomes in the p nodes of all trees. It takes 12 bytes for
+        each tree and training row in its bootstrap sample.
+    """
 
-        def __init__(self, **parameters: Any) -> None: ...
+    n_estimators: Count = 200
+    _: KW_ONLY
+    criterion: Criterion = "squared_error"
+    max_depth: Count | None = None
+    min_samples_leaf: Count = 5
+    max_features: Fraction | Literal["sqrt", "log2"] = 1.0
+    max_leaf_nodes: Annotated[int, Range(2)] | None = None
+    bootstrap: bool = True
+    max_samples: Fraction | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    # Attributes of the forest, which are no fields.
+    estimators_: ClassVar[list[DecisionTreeRegressor]]
+    n_outputs_: ClassVar[int]
+    estimators_samples_: ClassVar[Any]
+    apply: ClassVar[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
+
+    def __post_init__(self) -> None:
+        # The forest, which is next after the mixin, has further parameters.
+        super().__init__(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def fit(self, X, y, sample_weight=None):
         """Fit the trees, and store the outcomes in their leaves.
@@ -86,11 +128,8 @@ class _LeafOutcomes:
                 csr_array((share, (leaf[used], rank[used])), (n_nodes, len(self.outcomes_)))
             )
         nodes = vstack(parts, format="csr")
-        self.node_starts_, self.node_ranks_, self.node_weights_ = (
-            nodes.indptr,
-            nodes.indices,
-            nodes.data,
-        )
+        self.node_starts_, self.node_ranks_ = nodes.indptr, nodes.indices
+        self.node_weights_ = nodes.data
         return self
 
     def predict_dist(self, X) -> WeightedSamples:
@@ -147,6 +186,7 @@ def _fill_row(
     weights[n_empty:] = shares
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomForestOutcomes(_LeafOutcomes, RandomForestRegressor):
     """Random forest that predicts the weighted outcomes in the leaves of a row.
 
@@ -156,26 +196,8 @@ class RandomForestOutcomes(_LeafOutcomes, RandomForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=200
-        Number of trees.
-    criterion, max_depth, max_leaf_nodes, n_jobs, random_state : optional
-        As of scikit-learn's ``RandomForestRegressor``.
-    min_samples_leaf : int, default=5
-        Smallest number of rows in a leaf.
-    max_features : float in (0, 1], "sqrt" or "log2", default=1.0
-        Fraction of the features that are candidates of a split, or their number as a function of d.
     bootstrap : bool, default=True
         Draw a sample of the training rows, with replacement, for each tree.
-    max_samples : float in (0, 1], default=None
-        Size of the sample as a fraction of the training rows. None: as many.
-
-    Attributes
-    ----------
-    outcomes_ : Float[n]
-        Training outcomes, increasing.
-    node_starts_, node_ranks_, node_weights_ : Int[p + 1], Int[q], Float[q]
-        Sparse matrix of the weights of outcomes in the p nodes of all trees. It takes 12 bytes for
-        each tree and training row in its bootstrap sample.
 
     Notes
     -----
@@ -203,39 +225,18 @@ class RandomForestOutcomes(_LeafOutcomes, RandomForestRegressor):
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: Count = 200,
-        *,
-        criterion: Criterion = "squared_error",
-        max_depth: Count | None = None,
-        min_samples_leaf: Count = 5,
-        max_features: Fraction | Literal["sqrt", "log2"] = 1.0,
-        max_leaf_nodes: Annotated[int, Range(2)] | None = None,
-        bootstrap: bool = True,
-        max_samples: Fraction | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(
-            n_estimators=n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class ExtraTreesOutcomes(_LeafOutcomes, ExtraTreesRegressor):
     """Extremely randomised trees that predict the weighted outcomes in the leaves of a row.
 
-    Weights, parameters and attributes are those of :class:`RandomForestOutcomes`. Each tree has all
-    training rows, unless ``bootstrap=True``.
+    Weights are those of :class:`RandomForestOutcomes`. Each tree has all training rows, unless
+    ``bootstrap=True``.
+
+    Parameters
+    ----------
+    bootstrap : bool, default=False
+        Draw a sample of the training rows, with replacement, for each tree.
 
     References
     ----------
@@ -250,29 +251,4 @@ class ExtraTreesOutcomes(_LeafOutcomes, ExtraTreesRegressor):
     [2.0, 7.0]
     """
 
-    def __init__(
-        self,
-        n_estimators: Count = 200,
-        *,
-        criterion: Criterion = "squared_error",
-        max_depth: Count | None = None,
-        min_samples_leaf: Count = 5,
-        max_features: Fraction | Literal["sqrt", "log2"] = 1.0,
-        max_leaf_nodes: Annotated[int, Range(2)] | None = None,
-        bootstrap: bool = False,
-        max_samples: Fraction | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(
-            n_estimators=n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
+    bootstrap: bool = False

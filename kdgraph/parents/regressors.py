@@ -234,11 +234,6 @@ class GammaGlm(RegressorMixin, BaseEstimator):
     shape_ : float
         Shape α, at most 1e12; 1/α is the variance of y/μ.
 
-    Raises
-    ------
-    ParameterError
-        In ``fit``, if an outcome is not above 0.
-
     Notes
     -----
     The means do not depend on α. They are those of scikit-learn's ``GammaRegressor`` without a

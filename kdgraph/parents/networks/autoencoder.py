@@ -170,12 +170,10 @@ class ConvolutionalAutoencoder(Network):
         channels, strides = [int(c) for c in self.channels], [int(s) for s in self.strides]
         check_image_shape(self, input_shape, math.prod(strides), f"strides={tuple(strides)}")
         if any(side % math.prod(strides) for side in input_shape[1:]):
-            rule = (
-                f"images whose height and width are multiples of {math.prod(strides)}, the product"
-                f" of strides={tuple(strides)}"
-            )
             raise ValueError(
-                f"{type(self).__name__} needs {rule}, got {input_shape[1]}×{input_shape[2]}"
+                f"{type(self).__name__} needs images whose height and width are multiples of"
+                f" {math.prod(strides)}, the product of strides={tuple(strides)}, got"
+                f" {input_shape[1]}×{input_shape[2]}"
             )
         return AutoencoderModule([input_shape[0], *channels], strides, self.downsampling)
 
@@ -185,24 +183,12 @@ class ConvolutionalAutoencoder(Network):
     def fit(self, X, y=None, X_unlabelled=()):
         """Train a new module to reconstruct the images, and then those of each further set.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, c, h, w]
-            Images in [0, 1].
-        y : object, default=None
-            Ignored.
-        X_unlabelled : sequence of ndarray, Float[m, c, h, w], default=()
-            Further sets of images, on each of which the module is trained for
-            ``unlabelled_epochs``, one set after the other. Rows of these sets are no longer unseen.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is outside its range, or channels and strides differ in number; if there
-            are further sets and ``unlabelled_epochs`` is 0.
-        ValueError
-            If X contains vectors, images whose size the strides do not divide, values outside [0,
-            1], NaN or infinity; if the device is missing or the training diverges.
+        Images are Float[n, c, h, w] in [0, 1], and labels are not used. On each set of
+        ``X_unlabelled``, Float[m, c, h, w], the module is trained for ``unlabelled_epochs``, one
+        set after the other. Rows of these sets are no longer unseen. ParameterError is raised if
+        channels and strides differ in number, or if there are further sets and
+        ``unlabelled_epochs`` is 0, and ValueError for vectors, images whose size the strides do not
+        divide, and values outside [0, 1].
         """
         check_parameters(self)
         if not len(self.channels) == len(self.strides) > 0:
@@ -218,7 +204,11 @@ class ConvolutionalAutoencoder(Network):
         self._device()
         X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True)
         check_single_precision(X, type(self).__name__)
-        self._check_intensities(X)
+        if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
+            raise ValueError(
+                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
+                " divide by the largest intensity"
+            )
         self._fit_images(X)
         with default_torch_state(), torch.no_grad():
             self.latent_shape_ = tuple(
@@ -232,13 +222,6 @@ class ConvolutionalAutoencoder(Network):
         for images in X_unlabelled:
             self._train_further(images)
         return self
-
-    def _check_intensities(self, X: np.ndarray) -> None:
-        if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
-            raise ValueError(
-                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
-                " divide by the largest intensity"
-            )
 
     def _fit_images(self, X: np.ndarray) -> None:
         self._fit_arrays(X, to_float32(X), np.ones(len(X)), math.prod(X.shape[1:]))

@@ -37,14 +37,11 @@ class TrainingProgress:
 
     Attributes
     ----------
-    epoch : int
-        Epoch that ended, counted from 1.
-    max_epochs : int
-        Largest possible number of epochs.
-    loss : float
-        Mean loss over the training rows during the epoch.
-    validation_loss : float or None
-        Mean loss over the held-out rows after the epoch; None without held-out rows.
+    epoch, max_epochs : int
+        Epoch that ended, counted from 1, and the largest possible number of epochs.
+    loss, validation_loss : float, float or None
+        Mean loss over the training rows during the epoch, and over the held-out rows after it, if
+        there are any.
     seconds_left : float
         Mean duration of an epoch so far × number of epochs left. It is an upper bound, since
         training may stop early.
@@ -55,16 +52,8 @@ class TrainingProgress:
     --------
     >>> import numpy as np
     >>> from kdgraph.parents.networks import MultilayerPerceptron
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> epochs = []
-    >>> mlp = MultilayerPerceptron(
-    ...     hidden=(8,),
-    ...     learning_rate=0.03,
-    ...     max_epochs=3,
-    ...     device="cpu",
-    ...     random_state=0,
-    ...     report=epochs.append,
-    ... )
+    >>> X, epochs = np.random.default_rng(0).normal(size=(200, 2)), []
+    >>> mlp = MultilayerPerceptron(hidden=(8,), max_epochs=3, device="cpu", report=epochs.append)
     >>> _ = mlp.fit(X, X[:, 0] > 0)
     >>> [(progress.epoch, progress.max_epochs, progress.stage) for progress in epochs]
     [(1, 3, 'training'), (2, 3, 'training'), (3, 3, 'training')]

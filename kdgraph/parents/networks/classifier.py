@@ -86,8 +86,8 @@ def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     return (torch.as_tensor(pairs).clamp(min=0) / len(gap) ** 2 + MMCE_EPSILON).sqrt()
 
 
+# Width of the Laplacian kernel on confidences (Kumar et al. 2018).
 _MMCE_KERNEL_WIDTH = 0.4
-"""Width of the Laplacian kernel on confidences (Kumar et al. 2018)."""
 MMCE_EPSILON = 1e-10
 """Constant under the root of the MMCE, whose slope would be infinite at 0.
 
@@ -125,11 +125,9 @@ CLASSIFICATION_LOSSES: dict[str, TrainingLoss] = {
 """Losses by the name that the parameter ``loss`` has; "mmce" needs a weight and is separate."""
 
 
+# Suffix of the seed for choices about outliers before training. It separates them from the random
+# numbers of the epochs.
 _OUTLIER_STREAM = b"outliers"
-"""Suffix of the seed for choices about outliers before training.
-
-It separates them from the random numbers of the epochs.
-"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -57,11 +57,9 @@ class RandomView(nn.Module):
         return random_view(images, self.padding) if self.training else images
 
 
+# Smallest height and width: the last convolution then has one pixel. 3 - 2 = 1 for "simple", and
+# (12 / 2 - 4) / 2 = 1 for "lenet".
 _MIN_IMAGE_SIDES = {"simple": 3, "lenet": 12}
-"""Smallest height and width: the last convolution then has one pixel.
-
-3 - 2 = 1 for "simple", and (12 / 2 - 4) / 2 = 1 for "lenet".
-"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -161,8 +159,8 @@ def _init_glorot(layer: nn.Module) -> None:
         nn.init.zeros_(cast("Tensor", layer.bias))
 
 
+# Smallest height and width; the last stage then has 2×2 pixels.
 _MIN_RESIDUAL_IMAGE_SIDE = 8
-"""Smallest height and width; the last stage then has 2×2 pixels."""
 
 
 class BasicBlock(nn.Module):
@@ -247,6 +245,8 @@ class ResidualNetwork(NetworkClassifier):
     augment : bool, default=False
         Train on random crops of the images (with 4 pixels of zeros around them) and mirror half of
         them, as He et al. do.
+    optimizer, learning_rate, weight_decay, schedule, batch_size, max_epochs, patience : optional
+        As in :class:`Network`; the defaults are those above.
 
     References
     ----------

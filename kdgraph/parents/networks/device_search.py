@@ -16,14 +16,14 @@ from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.smoothing.neighbours import distances_of, nearest_if_certain
 
+# Candidates beyond k, so that the last one is usually farther away by more than the rounding.
 _EXTRA_CANDIDATES = 12
-"""Candidates beyond k, so that the last one is usually farther away by more than the rounding."""
+# Bound of coordinates relative to the largest of the rows; squares stay finite in float32.
 _MAX_COORDINATE = 1e8
-"""Bound of coordinates relative to the largest of the rows; squares stay finite in float32."""
+# Smallest distance from the centre, relative to the largest coordinate, in float32.
 _MIN_RADIUS = 1e-15
-"""Smallest distance from the centre, relative to the largest coordinate, in float32."""
+# Number of float32 values in a block on the device (512 MB). Results do not depend on it.
 _BLOCK_SIZE = 1 << 27
-"""Number of float32 values in a block on the device (512 MB). Results do not depend on it."""
 
 
 def device_of(network: Any) -> str:

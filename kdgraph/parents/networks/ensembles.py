@@ -221,8 +221,8 @@ class StackedLinear(nn.Module):
         return torch.baddbmm(self.bias, values.transpose(0, 1), self.weight).transpose(0, 1)
 
 
+# Suffix of the seed for masks, which separates them from other random numbers.
 _MASK_STREAM = b"masks"
-"""Suffix of the seed for masks, which separates them from other random numbers."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -235,6 +235,8 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
 
     Parameters
     ----------
+    hidden : sequence of int, default=(256, 256, 64, 64)
+        Units of each hidden layer.
     masks : int, default=100
         Number S of masks for each dropout layer; the paper has 1,000.
     noise : bool, default=False

@@ -1,9 +1,14 @@
 """Training with outliers.
 
 An :class:`Exposure` adds a loss on outliers to the training of a classifier. It determines where
-the outliers come from, when the training with them happens, and what their loss is: outlier
-exposure (Hendrycks et al. 2019), CEDA and ACET (Hein et al. 2019), and margins of the energy (Liu
-et al. 2020).
+the outliers come from, when the training with them happens, and what their loss is:
+
+- outlier exposure: Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure",
+  ICLR 2019;
+- CEDA and ACET: Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence
+  predictions far away from the training data and how to mitigate the problem", CVPR 2019;
+- margins of the energy: Liu, Wang, Owens, Li, "Energy-based out-of-distribution detection",
+  NeurIPS 2020.
 """
 
 from __future__ import annotations
@@ -168,11 +173,9 @@ class Exposure(BaseEstimator):
         return {"exposure": type(self).__name__, "outliers": type(self.outlier_source).__name__}
 
 
+# Largest number of training rows and of outliers from whose energies margins are estimated. More
+# rows would not change their quantiles much.
 _MAX_ENERGY_ROWS = 10_000
-"""Largest number of training rows and of outliers from whose energies margins are estimated.
-
-More rows would not change their quantiles much.
-"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -187,12 +190,7 @@ class OutlierExposure(Exposure):
     Notes
     -----
     The loss of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log
-    p_k.
-
-    References
-    ----------
-    Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019,
-    Section 4.3.
+    p_k (Hendrycks et al. 2019, Section 4.3).
 
     Examples
     --------
@@ -215,12 +213,7 @@ class Ceda(Exposure):
 
     Notes
     -----
-    The loss of an outlier is max_k log p_k, which is at least -log K.
-
-    References
-    ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
-    from the training data and how to mitigate the problem", CVPR 2019, Section 4.
+    The loss of an outlier is max_k log p_k, which is at least -log K (Hein et al. 2019, Section 4).
 
     Examples
     --------
@@ -254,16 +247,12 @@ class EnergyMargin(Exposure):
     Notes
     -----
     The loss is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)²
-    over outliers (Liu et al., Eq. 8).
+    over outliers (Liu et al. 2020, Eq. 8).
 
     The paper searches for margins around the mean energies of both. Here m_in is the median energy
     of training rows, so half of them have a loss of 0. m_out is the median energy of outliers, but
     at least the 95 % quantile of training rows: a network may assign lower energies to outliers
     than to training rows, and the loss must still separate them.
-
-    References
-    ----------
-    Liu, Wang, Owens, Li, "Energy-based out-of-distribution detection", NeurIPS 2020, Section 3.3.
 
     Examples
     --------
@@ -356,10 +345,10 @@ def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
     return -log_sums
 
 
+# Default radius for images (True) and for vectors (False).
 _DEFAULT_RADIUS = {True: 0.3, False: 0.1}
-"""Default radius for images (True) and for vectors (False)."""
+# Sum of all step sizes in radii; a search can go from any point of the ball to any other.
 _TOTAL_STEP_IN_RADII = 2.5
-"""Sum of all step sizes in radii; a search can go from any point of the ball to any other."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -384,12 +373,7 @@ class Acet(Ceda):
     max_k log p_k. After each step it projects onto the ball and, for images, onto [0, 1]. The
     result is the visited point of highest confidence. The network is in eval mode during the
     search. Norm and radius are those of the paper. The search of the paper has no fixed step size;
-    it halves the step size when a step fails.
-
-    References
-    ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
-    from the training data and how to mitigate the problem", CVPR 2019, Section 4.
+    it halves the step size when a step fails (Hein et al. 2019, Section 4).
 
     Examples
     --------
@@ -457,11 +441,8 @@ def projected_gradient_ascent(
     # steps + 1 evaluations. The objective may decrease along the way, so the best point is kept.
     was_training = module.training
     module.eval()
-    best, best_values, points = (
-        start,
-        torch.full((len(start),), -torch.inf, device=start.device),
-        start,
-    )
+    best = points = start
+    best_values = torch.full((len(start),), -torch.inf, device=start.device)
     for step in range(steps + 1):
         points = points.detach().requires_grad_()
         values = objective(module(points).float())

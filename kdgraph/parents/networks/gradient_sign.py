@@ -19,12 +19,12 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, check_parameters
 from kdgraph.parents.networks.network import Network
 
+# Intensity of a pixel of value 1.
 _MAX_INTENSITY = 255
-"""Intensity of a pixel of value 1."""
+# Number of trained networks that are kept in memory.
 _MAX_CACHED_NETWORKS = 2
-"""Number of trained networks that are kept in memory."""
+# Trained networks by a hash of their training rows and settings, least recently used first.
 _network_cache: OrderedDict[str, Any] = OrderedDict()
-"""Trained networks by a hash of their training rows and settings, least recently used first."""
 
 
 class FastGradientSign:
@@ -48,11 +48,6 @@ class FastGradientSign:
         Values of ε in intensities, out of 255.
     n : int, default=1000
         Largest number of test rows that are perturbed. It is not used with ``images``.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range, or ``network`` is not a network classifier.
 
     Examples
     --------

@@ -137,6 +137,8 @@ class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
 
     Parameters
     ----------
+    hidden : sequence of int, default=(200, 200, 200, 5)
+        Units of each hidden layer; none for a linear model.
     head : HeadName, default="normal"
         Family of the predicted distribution, see
         :data:`~kdgraph.parents.networks.regressor.HeadName`. The training loss is its likelihood.

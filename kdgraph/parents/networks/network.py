@@ -43,12 +43,9 @@ from kdgraph.parents.networks.training import (
     train,
 )
 
+# Parameters that are not part of the fingerprint of a training. They do not change any number,
+# except ``random_state``: the fingerprint contains the seed that was drawn from it.
 _RESULT_NEUTRAL_PARAMETERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
-"""Parameters that are not part of the fingerprint of a training.
-
-They do not change any number, except ``random_state``: the fingerprint contains the seed that was
-drawn from it.
-"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

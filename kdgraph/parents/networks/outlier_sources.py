@@ -1,7 +1,7 @@
 """Sources of outliers for networks that train with them.
 
-Outliers are made from the training rows alone (noise, permuted rows, mixtures, Hein et al. 2019)
-or drawn from another data set (Hendrycks et al. 2019).
+Outliers are made from the training rows alone (noise, permuted rows, mixtures: Hein et al. 2019,
+Section 5) or drawn from another data set (Hendrycks et al. 2019); :mod:`.exposure` has the papers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ from kdgraph.parameters import ClosedFraction, Count, NonNegative, check_paramet
 OutlierSampler = Callable[[int, np.random.Generator], np.ndarray]
 """Function (n, generator) → Float32[n, …] that draws outliers of the shape of the training rows."""
 
+# Range of the standard deviation of the Gaussian filter in pixels, drawn uniformly. Hein et al.
+# 2019, Section 5.
 _SMOOTHING_SD_RANGE = (1.0, 2.5)
-"""Range of the standard deviation of the Gaussian filter in pixels, drawn uniformly.
-
-Hein et al. 2019, Section 5.
-"""
 
 
 class OutlierSource(BaseEstimator):
@@ -99,11 +97,6 @@ class NoiseOutliers(OutlierSource):
     all images, and half of their smoothed images are training images with permuted pixels. This is
     :class:`MixedOutliers` of this class and of :class:`PermutedOutliers`, both with
     ``smoothed_fraction=1``.
-
-    References
-    ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
-    from the training data and how to mitigate the problem", CVPR 2019, Section 5.
 
     Examples
     --------

@@ -41,6 +41,8 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
     ----------
     levels : sequence of float, default=deciles and tails
         Levels in (0, 1), at least two, increasing.
+    hidden : sequence of int, default=(200, 200)
+        Units of each hidden layer; none for a linear model.
 
     Notes
     -----
@@ -83,6 +85,8 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
         return super().fit(X, y, sample_weight)
 
 
+# Levels of the predicted quantiles. They are hundredths, and the ends of the central intervals of
+# 95, 99, 99.5 and 99.8 %.
 _PREDICTED_LEVELS = tuple(
     sorted(
         {
@@ -91,12 +95,8 @@ _PREDICTED_LEVELS = tuple(
         }
     )
 )
-"""Levels of the predicted quantiles.
-
-They are hundredths, and the ends of the central intervals of 95, 99, 99.5 and 99.8 %.
-"""
+# Number of random levels for a row in each step, one in each eighth of (0, 1).
 _SAMPLED_LEVELS_PER_STEP = 8
-"""Number of random levels for a row in each step, one in each eighth of (0, 1)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -50,16 +50,12 @@ HeadName = Literal[
 - gamma_shape: the logarithm of a mean and a shape for each row.
 """
 
+# Bound of log scales: predicted standard deviations are within e^±15 of the overall one. Predicted
+# shapes are within e^±15 = 3e6.
 _MAX_LOG_SCALE = 15.0
-"""Bound of log scales: predicted standard deviations are within e^±15 of the overall one.
-
-Predicted shapes are within e^±15 = 3e6.
-"""
+# Bound of log means: predicted means are within e^±60 = 1e26 of the overall one. So they are finite
+# in Float32.
 _MAX_LOG_MEAN = 60.0
-"""Bound of log means: predicted means are within e^±60 = 1e26 of the overall one.
-
-So they are finite in Float32.
-"""
 
 
 @dataclass(frozen=True)
@@ -287,10 +283,8 @@ class GammaShapeHead(GammaHead):
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return the negative log likelihood of z, for outputs Float32[b, 2] and Float32[b]."""
-        log_mean, log_shape = (
-            outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN),
-            outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE),
-        )
+        log_mean = outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN)
+        log_shape = outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE)
         shape, log_ratio = torch.exp(log_shape), torch.log(targets.clamp(min=1e-38)) - log_mean
         # For large shapes log Γ(a) and a log a nearly cancel, so their difference is computed in
         # Float64.
@@ -463,26 +457,9 @@ class NetworkRegressor(DistributionRegressor, Network):
     def fit(self, X, y, sample_weight=None):
         """Train a new module.
 
-        Parameters
-        ----------
-        X : ndarray, Float[n, d]
-            Rows. They may have more axes, such as images Float[n, channels, height, width].
-        y : ndarray, Float[n]
-            Outcomes; above 0 with the head "lognormal" and those of Gamma distributions.
-        sample_weight : ndarray, Float[n], or None, default=None
-            Weights, from 0; a row of weight 0 is ignored.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is outside its range, or y must be above 0 and is not.
-        ValueError
-            If X or y contains NaN or infinity, the device is missing, or the training diverges.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the network is not better than one distribution for all rows.
+        Rows and weights are as in :meth:`NetworkClassifier.fit`, outcomes Float[n], above 0 with
+        the head "lognormal" and those of Gamma distributions; others raise ParameterError. If the
+        network is not better than one distribution for all rows, there is a ConvergenceWarning.
         """
         check_parameters(self)
         # Report a missing device before the rows are validated.

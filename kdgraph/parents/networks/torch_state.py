@@ -22,16 +22,13 @@ from torch.overrides import TorchFunctionMode
 
 from kdgraph.errors import ParameterError
 
+# Lock for one training at a time in a process. torch's random state and its number of threads
+# belong to the process, so concurrent trainings would disturb each other.
 _TRAINING_LOCK = threading.RLock()
-"""Lock for one training at a time in a process.
-
-torch's random state and its number of threads belong to the process, so concurrent trainings
-would disturb each other.
-"""
 
 
+# Values of ``fp32_precision`` with which float32 has all bits; "none" is that of the parent.
 _FULL_PRECISION = ("ieee", "none")
-"""Values of ``fp32_precision`` with which float32 has all bits; "none" is that of the parent."""
 
 
 def _numeric_settings() -> list[tuple[Any, str, tuple[Any, ...]]]:
@@ -193,19 +190,15 @@ def intra_op_threads(n: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+# Largest absolute input; rows with larger values are scaled down. Squares of such inputs, and sums
+# over some thousand squares, stay finite in float32.
 _MAX_INPUT = 1e15
-"""Largest absolute input; rows with larger values are scaled down.
-
-Squares of such inputs, and sums over some thousand squares, stay finite in float32.
-"""
+# Number of input values of a batch of images. It is 1 MB, so the activations of a residual network
+# stay below 0.1 GB for each thread.
 _MAX_BATCH_VALUES = 2**18
-"""Number of input values of a batch of images.
 
-It is 1 MB, so the activations of a residual network stay below 0.1 GB for each thread.
-"""
-
+# Smallest width with which linear layers are computed, see :class:`_PadLinearLayers`.
 _MIN_LINEAR_OUTPUTS = 16
-"""Smallest width with which linear layers are computed, see :class:`_PadLinearLayers`."""
 
 
 def inference_batch_size(input_shape: Sequence[int]) -> int:

@@ -449,10 +449,8 @@ def tune_loss_weight(
     its own checkpoint beside that of the main training, so that an interrupted tuning continues
     with the weight where it stopped. The checkpoints are removed at the end. Original to kdgraph.
     """
-    start, stages = (
-        copy.deepcopy(module.state_dict()),
-        [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights],
-    )
+    start = copy.deepcopy(module.state_dict())
+    stages = [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights]
     nll: list[float] = []
     best: tuple[int, dict[str, Any], TrainingResult] | None = None
     for index, (weight, stage) in enumerate(zip(weights, stages, strict=True)):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+import inspect
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.utils.validation import validate_data
 from torch import nn
 
+from kdgraph.docstrings import described_names
 from kdgraph.parameters import check_parameters
+from kdgraph.parents import networks
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron, Network
 
 
@@ -167,3 +171,21 @@ def test_unknown_layers_are_rejected(cnn):
     ):
         with pytest.raises(ValueError, match="no layer named 'convolution'; layer_names_ lists"):
             call()
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        each
+        for each in map(vars(networks).get, networks.__all__)
+        if issubclass(each, BaseEstimator) and is_dataclass(each)
+    ],
+)
+def test_help_describes_every_parameter(component):
+    described = described_names(inspect.getdoc(component))
+    assert {field.name for field in fields(component)} <= set(described)
+    # A default that a base class describes may have been replaced.
+    for field in fields(component):
+        _, has_default, text = described[field.name].partition("\n")[0].partition("default=")
+        if has_default and field.name != "levels":
+            assert ast.literal_eval(text) == field.default
