@@ -176,10 +176,11 @@ class FittedModel:
         values: Outputs = {}
         # A density graph derives probabilities and score from one pass over its data. That pass is
         # the expensive part, so it is done once if both are requested.
-        if {"proba", "ood_score"} <= set(outputs) and (
-            joint := self._joint_component()
-        ) is not None:
-            values["proba"], values["ood_score"] = joint.proba_and_ood_score(X)
+        if {"proba", "ood_score"} <= set(outputs):
+            component = self._component_for("proba")
+            is_joint = component is self._component_for("ood_score")
+            if is_joint and hasattr(component, "proba_and_ood_score"):
+                values["proba"], values["ood_score"] = component.proba_and_ood_score(X)
         if {"ood_score", "ood_p_value"} <= set(outputs) and self.supports("ood_p_value"):
             detector = self._component_for("ood_p_value")
             values["ood_score"], values["ood_p_value"] = detector.ood_score_and_p_value(X)
@@ -260,14 +261,6 @@ class FittedModel:
             ),
             None,
         )
-
-    def _joint_component(self) -> Any:
-        """Return the component that computes probabilities and score in one pass, or None."""
-        component = self._component_for("proba")
-        is_joint = component is self._component_for("ood_score") and hasattr(
-            component, "proba_and_ood_score"
-        )
-        return component if is_joint else None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -34,14 +34,6 @@ from kdgraph.base.training_rows import (
     transform_for_last_step,
 )
 from kdgraph.errors import DataError
-
-
-class OutOfSample(Protocol):
-    """Outputs of a parent for its n training rows, each computed without the row."""
-
-    def predict(self, method: str, rows: np.ndarray) -> Any:
-        """Return the outputs of a method of the parent for the training rows at Int[m]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -191,6 +183,7 @@ class CrossFitted(FrozenEstimator):
         self.fold = fold
 
 
+@dataclass(eq=False, repr=False)
 class CrossFittedOutputs:
     """Outputs of parents for training rows outside of their fits.
 
@@ -203,18 +196,13 @@ class CrossFittedOutputs:
     own, so that several fits to the same rows share it.
     """
 
-    def __init__(
-        self,
-        fold_estimators: Sequence[Any],
-        fold: np.ndarray,
-        X: Any,
-        classes: np.ndarray | None,
-        take: Callable[[Any, np.ndarray], Any],
-    ):
-        self.fold_estimators, self.fold = fold_estimators, fold
-        self._X, self._classes, self._take = X, classes, take
-        self._cache: dict[str, Any] = {}
-        self.memo: dict[Any, Any] = {}
+    fold_estimators: Sequence[Any]
+    fold: np.ndarray
+    X: Any
+    classes: np.ndarray | None
+    take: Callable[[Any, np.ndarray], Any]
+    memo: dict[Any, Any] = field(default_factory=dict)
+    _cache: dict[str, Any] = field(default_factory=dict)
 
     def predict(self, method: str, rows: np.ndarray) -> Any:
         """Return the outputs of a method of the parents for the training rows at Int[m], [m, …].
@@ -241,7 +229,7 @@ class CrossFittedOutputs:
         fold = self.fold[rows]
         for f in np.unique(fold):
             members = np.flatnonzero(fold == f)
-            yield members, function(self.fold_estimators[f], self._take(self._X, rows[members]))
+            yield members, function(self.fold_estimators[f], self.take(self.X, rows[members]))
 
     def _predict_folds(self, method: str) -> np.ndarray:
         def outputs(estimator: Any, X: Any) -> np.ndarray:
@@ -262,9 +250,9 @@ class CrossFittedOutputs:
 
     def _check_classes(self, estimator: Any, method: str) -> None:
         """Raise ValueError if a parent was not fitted on all classes: 0 is no logit of a class."""
-        if self._classes is None:
+        if self.classes is None:
             return
-        missing = np.setdiff1d(self._classes, estimator.classes_)
+        missing = np.setdiff1d(self.classes, estimator.classes_)
         if len(missing):
             raise ValueError(
                 f"{method} has no value for classes {missing.tolist()}, of which the rows outside"
@@ -272,7 +260,7 @@ class CrossFittedOutputs:
             )
 
     def _align(self, values: np.ndarray, estimator: Any) -> np.ndarray:
-        classes = self._classes
+        classes = self.classes
         if classes is None or values.ndim < 2 or len(estimator.classes_) == len(classes):
             return values
         aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)  # 0 for other classes

@@ -270,16 +270,8 @@ class NetworkClassifier(ClassifierMixin, Network):
             checkpoint.remove()
         return result
 
-    def _train_with_best_weight(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
+    def _train_with_best_weight(self, *training: Any, **train_options: Any) -> TrainingResult:
         """Train the new module in place; with "mmce", once for each weight."""
-        training = module, examples, validation, options
         if self.loss != "mmce":
             return self._train(*training, **train_options)
 
@@ -287,6 +279,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             self.mmce_weight_ = weight
             return self._train(*training, **{**train_options, "checkpoint": checkpoint})
 
+        module, examples, validation, options = training
         weights = self._candidate_weights()
         best, self.mmce_nll_, result = tune_loss_weight(
             train_with_weight,

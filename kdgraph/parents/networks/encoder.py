@@ -21,7 +21,7 @@ from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.convolutional import check_image_shape, random_view
 from kdgraph.parents.networks.image_models import IMPORT_PATH_PATTERN, load_image_model
 from kdgraph.parents.networks.torch_state import map_batches
-from kdgraph.parents.networks.training import Examples, TrainingOptions, TrainingResult, train
+from kdgraph.parents.networks.training import Examples, train
 
 
 class SupervisedContrastiveLoss(nn.Module):
@@ -269,14 +269,7 @@ class EncoderNetwork(NetworkClassifier):
             encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_outputs
         )
 
-    def _train(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
+    def _train(self, module, examples, validation, options, **train_options):
         """Pretrain the encoder if required, then train the module, or its trainable part."""
         assert isinstance(module, EncoderModule)
         if train_options.get("stage") == "exposure":  # which continues the training

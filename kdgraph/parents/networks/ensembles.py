@@ -26,10 +26,7 @@ from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _DropoutRate
 from kdgraph.parents.networks.training import (
-    Examples,
     TrainingLoss,
-    TrainingOptions,
-    TrainingResult,
 )
 
 _CombinationRule = Literal["mean", "mean_logs", "sum_logs"]
@@ -97,14 +94,7 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
         loss = super()._loss()
         return MemberMeanLoss(loss, self.members) if self.loss == "mmce" else loss
 
-    def _train(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: TrainingOptions,
-        **train_options: Any,
-    ) -> TrainingResult:
+    def _train(self, module, examples, validation, options, **train_options):
         """Train all members together, each on its own batches."""
         # A batch is the concatenation of one batch for each member. The row numbers are drawn with
         # replacement, so consecutive parts of them can serve as the batches of the members.

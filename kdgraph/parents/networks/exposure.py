@@ -280,14 +280,7 @@ class EnergyMargin(Exposure):
                 f"{prefix}margin_in must not be above margin_out, {high:g}, got {low:g}"
             )
 
-    def auxiliary_loss(
-        self,
-        module: nn.Module,
-        rows: np.ndarray,
-        sampler: OutlierSampler,
-        device: str,
-        rng: np.random.Generator,
-    ) -> OutlierLoss | None:
+    def auxiliary_loss(self, module, rows, sampler, device, rng):
         """Return the auxiliary loss with fixed margins, or None if its weight is 0."""
         if not self.weight:
             return None
@@ -389,14 +382,7 @@ class Acet(Ceda):
     radius: Positive | None = None
     steps: Count = 40
 
-    def auxiliary_loss(
-        self,
-        module: nn.Module,
-        rows: np.ndarray,
-        sampler: OutlierSampler,
-        device: str,
-        rng: np.random.Generator,
-    ) -> OutlierLoss | None:
+    def auxiliary_loss(self, module, rows, sampler, device, rng):
         """Return the auxiliary loss with a search before each step, or None if its weight is 0."""
         ceda_loss = super().auxiliary_loss(module, rows, sampler, device, rng)
         if ceda_loss is None:

@@ -1,7 +1,8 @@
 """Sources of outliers for networks that train with them.
 
 Outliers are made from the training rows alone (noise, permuted rows, mixtures: Hein et al. 2019,
-Section 5) or drawn from another data set (Hendrycks et al. 2019); :mod:`.exposure` has the papers.
+Section 5) or drawn from another data set (Hendrycks et al. 2019). The papers are cited in
+:mod:`~kdgraph.parents.networks.exposure`.
 """
 
 from __future__ import annotations

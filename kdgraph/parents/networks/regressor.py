@@ -166,9 +166,7 @@ class NormalHead(DistributionHead):
         # A residual below the resolution of Float32 is not evidence of certainty.
         return float(max(rms, np.finfo(np.float32).eps))
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         mean = self.point_prediction(outputs, scaler)
         return Normal(mean, np.full(len(mean), scaler.spread * (dispersion or 1.0)))
 
@@ -188,9 +186,7 @@ class LogNormalHead(NormalHead):
     def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
         return np.exp(np.clip(super().point_prediction(outputs, scaler), -600, 600))
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         median = self.point_prediction(outputs, scaler)
         return ScipyFamily(
             "lognorm",
@@ -221,9 +217,7 @@ class NormalScaleHead(DistributionHead):
             [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
         )
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         scale = np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE))
         return Normal(self.point_prediction(outputs, scaler), scaler.spread * scale)
 
@@ -263,9 +257,7 @@ class GammaHead(DistributionHead):
     def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
         return scaler.spread * np.exp(np.clip(outputs[..., 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN))
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         return _gamma_distribution(
             self.point_prediction(outputs, scaler),
             np.full(len(outputs), min(dispersion or 1.0, MAX_GAMMA_SHAPE)),
@@ -306,9 +298,7 @@ class GammaShapeHead(GammaHead):
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
         return None
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         return _gamma_distribution(
             self.point_prediction(outputs, scaler),
             np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE)),
@@ -400,9 +390,7 @@ class QuantileHead(DistributionHead):
             outputs[..., :1] + (cumulative - cumulative[..., self.middle_index, None])
         )
 
-    def distribution(  # noqa: D102
-        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
-    ) -> Distribution:
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
         return QuantileGrid(self.levels, self.quantiles(outputs, scaler))
 
 
