@@ -257,29 +257,18 @@ def add_weighted_masses(logs, n, exponents, segments, weights, power, masses):
 
 
 @_compiled
-def _query_block_masses(
-    queries,
-    tiles,
-    word_starts,
-    widths,
-    number,
-    n_anchors,
-    segment_starts,
-    segments,
-    weights,
-    exponents,
-    masses,
-    nearest,
-):
+def _query_block_masses(queries, index, exponents, masses, nearest):
     """Fill the class masses and nearest anchors of ``queries``: UInt64[m, W].
 
-    ``tiles``: UInt64[tiles, W, w], polytopes in order of their ``number``: Int[p], anchors first;
-    ``segment_starts``: Int[tiles + 1]. Filled are ``masses``: Float[m, K, k], zeros before, and
+    ``index``: tiles, UInt64[tiles, W, w], of polytopes in order of their number, Int[p], anchors
+    first; words and widths of layers; and segments, of which tile s has those from
+    ``segment_starts[s]`` on. Filled are ``masses``: Float[m, K, k], zeros before, and
     ``nearest``: Int[m], all -1 before.
     """
     # Tiles are the outer loop: a tile stays in cache while all queries of the block pass over it.
     # Similarities are computed for two queries at a time, at every even query; if the number of
     # queries is odd, the last one is its own partner.
+    tiles, word_starts, widths, number, n_anchors, segment_starts, segments, weights = index
     w = tiles.shape[2]
     counts, similarities = np.empty((2, w), np.int64), np.empty((2, w))
     logs, power, best_similarity = np.empty(w), np.empty(w), np.zeros(queries.shape[0])
@@ -429,20 +418,10 @@ class CodeIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
         nearest = np.full(len(codes), -1, dtype=np.int64)
-        _query_block_masses(
-            np.ascontiguousarray(codes),
-            self._tiles,
-            self._word_starts,
-            self._widths,
-            self._polytope_ids,
-            self.n_anchors,
-            self._segment_starts,
-            self._segments,
-            self._weights,
-            exponents,
-            masses,
-            nearest,
-        )
+        layers = self._tiles, self._word_starts, self._widths
+        segments = self._segment_starts, self._segments, self._weights
+        index = *layers, self._polytope_ids, self.n_anchors, *segments
+        _query_block_masses(np.ascontiguousarray(codes), index, exponents, masses, nearest)
         return masses, nearest
 
 

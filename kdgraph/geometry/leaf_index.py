@@ -127,12 +127,13 @@ def _count_by_comparison(leaves, tiles, counts):
 
 
 @compiled
-def _collect_histogram(counts, number, anchors, class_starts, class_of, weight_of, histogram):
+def _collect_histogram(counts, polytopes, histogram):
     """Add the mass of all polytopes to ``histogram``, and return the nearest anchor or -1.
 
     ``histogram``: Float[K, T + 1], masses by class and count. Only polytopes whose ``number`` is
     below ``anchors`` can be nearest; ties go to the lowest number. ``counts`` is set to 0.
     """
+    number, anchors, class_starts, class_of, weight_of = polytopes
     nearest, max_count = -1, 0
     # Most counts are 0, so that four 16-bit counts are tested at a time, as one 64-bit word.
     words = counts.view(np.uint64)
@@ -154,12 +155,11 @@ def _collect_histogram(counts, number, anchors, class_starts, class_of, weight_o
 
 
 @compiled
-def _collect_members(
-    counts, met, number, anchors, class_starts, class_of, weight_of, is_integer, histogram
-):
+def _collect_members(counts, met, polytopes, is_integer, histogram):
     """Do what :func:`_collect_histogram` does for the polytopes ``met``: Int[m]."""
     # In ascending order the sums are those of the comparison with all polytopes, to the last bit.
     # Sums of integers do not depend on the order.
+    number, anchors, class_starts, class_of, weight_of = polytopes
     if not is_integer:
         met.sort()
     nearest, max_count = -1, 0
@@ -193,53 +193,30 @@ def _contract_histogram(histogram, powers, masses):
 
 
 @compiled
-def query_by_members(
-    leaves,
-    starts,
-    members,
-    number,
-    anchors,
-    class_starts,
-    class_of,
-    weight_of,
-    is_integer,
-    powers,
-    masses,
-    nearest,
-):
+def query_by_members(leaves, starts, members, polytopes, is_integer, powers, masses, nearest):
     """Fill the masses and nearest polytopes of queries by a walk over the members of their leaves.
 
     The cost is the sum of the sizes of these leaves. ``leaves``: Int[m, T], leaf numbers of the
-    queries; ``starts``, ``members``: polytopes ``members[starts[l] : starts[l + 1]]`` are in leaf
-    l; ``number``: Int[p], numbers of the polytopes, of which those below ``anchors`` can be
-    nearest. Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
-    ``class_starts[i]`` to ``class_starts[i + 1]``, all of them integers if ``is_integer``.
-    ``powers``: Float[T + 1, k], (c / T)^exponent for c common leaves. Class masses are added to
-    ``masses``: Float[m, K, k], and ``nearest``: Int[m] is filled, with -1 if no tree has a common
-    leaf; of several the lowest number is nearest.
+    queries; polytopes ``members[starts[l] : starts[l + 1]]`` are in leaf l; ``powers``:
+    Float[T + 1, k], (c / T)^exponent for c common leaves. Class masses are added to ``masses``:
+    Float[m, K, k], and ``nearest``: Int[m] is filled, with -1 if no tree has a common leaf.
+
+    ``polytopes`` are their numbers, Int[p], of which those below ``anchors`` can be nearest, the
+    lowest of several, and then their masses: polytope i has ``weight_of[j]`` of classes
+    ``class_of[j]`` for j from ``class_starts[i]`` to ``class_starts[i + 1]``, all of them integers
+    if ``is_integer``.
     """
-    counts, met = np.zeros(number.shape[0], np.uint16), np.empty(number.shape[0] + 1, np.int32)
+    n = polytopes[0].shape[0]
+    counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
     for q in range(leaves.shape[0]):
         n_met = count_by_members(leaves[q], starts, members, counts, met)
-        nearest[q] = _collect_members(
-            counts,
-            met[:n_met],
-            number,
-            anchors,
-            class_starts,
-            class_of,
-            weight_of,
-            is_integer,
-            histogram,
-        )
+        nearest[q] = _collect_members(counts, met[:n_met], polytopes, is_integer, histogram)
         _contract_histogram(histogram, powers, masses[q])
 
 
 @compiled
-def query_by_comparison(
-    leaves, tiles, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest
-):
+def query_by_comparison(leaves, tiles, polytopes, powers, masses, nearest):
     """Fill the masses and nearest polytopes of queries by comparison with all polytopes.
 
     The cost is fixed at polytopes × trees, at SIMD speed. ``leaves``: Int[m', T'], leaf numbers of
@@ -252,15 +229,8 @@ def query_by_comparison(
         tile_queries = leaves[first : first + _QUERIES_PER_TILE]
         _count_by_comparison(tile_queries, tiles, counts)
         for q in range(min(tile_queries.shape[0], nearest.shape[0] - first)):
-            nearest[first + q] = _collect_histogram(
-                counts[q, : 4 * ((number.shape[0] + 3) // 4)],
-                number,
-                anchors,
-                class_starts,
-                class_of,
-                weight_of,
-                histogram,
-            )
+            query_counts = counts[q, : 4 * ((polytopes[0].shape[0] + 3) // 4)]
+            nearest[first + q] = _collect_histogram(query_counts, polytopes, histogram)
             _contract_histogram(histogram, powers, masses[first + q])
 
 
@@ -396,20 +366,19 @@ class LeafIndex:
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = self._leaves_of(codes)
-        polytopes = self._polytope_ids, self.n_anchors
-        class_arrays = *polytopes, self._class_starts, self._class_of, self._weight_of
+        classes = self._class_starts, self._class_of, self._weight_of
+        polytopes = self._polytope_ids, self.n_anchors, *classes
         # Large leaves, as of shallow trees, make the walk over members expensive: its exact cost is
         # the number of visited members, which is known here.
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
         if visits <= _MAX_VISIT_FRACTION * len(codes) * self.n_polytopes * self.n_trees:
             members = leaves, self._starts, self._members
-            query_by_members(*members, *class_arrays, self._is_integer, powers, masses, nearest)
+            query_by_members(*members, polytopes, self._is_integer, powers, masses, nearest)
         else:
             tiles = self._comparison_tiles()
-            query_by_comparison(
-                self._pad_queries(leaves, tiles), tiles, *class_arrays, powers, masses, nearest
-            )
+            padded = self._pad_queries(leaves, tiles)
+            query_by_comparison(padded, tiles, polytopes, powers, masses, nearest)
         return masses, nearest
 
     def _leaves_of(self, codes: np.ndarray) -> np.ndarray:

@@ -22,28 +22,18 @@ IN_BAG = -1
 
 
 @compiled
-def _query_new_rows(
-    codes,
-    leaf_starts,
-    leaf_number,
-    starts,
-    members,
-    number,
-    n_out,
-    classes,
-    weights,
-    powers,
-    masses,
-    nearest,
-):
+def _query_new_rows(codes, leaves_of_nodes, rows, n_out, powers, masses, nearest):
     """Fill the class masses of new rows, and their nearest training rows.
 
-    ``codes``: Int[m, T], nodes of the queries; ``leaf_number``: Int[nodes], -1 for nodes without a
-    row; ``number``: Int[n], numbers of the training rows; ``n_out``: Int[n], number of trees that
-    each is out of bag in; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled
-    are ``masses``: Float[m, K, k], zeros before, and ``nearest``: Int[m], unless it is empty.
+    ``codes``: Int[m, T], nodes of the queries; ``leaves_of_nodes``: Int[T + 1] and Int[nodes], -1
+    for nodes without a row; ``rows``: members of leaves, and numbers, Int[n], classes and weights
+    of the training rows; ``n_out``: Int[n], number of trees that each is out of bag in; ``powers``:
+    Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled are ``masses``: Float[m, K, k], zeros
+    before, and ``nearest``: Int[m], unless it is empty.
     """
     # All trees count for a new row, so that the denominator of a pair is that of the training row.
+    leaf_starts, leaf_number = leaves_of_nodes
+    starts, members, number, classes, weights = rows
     n = classes.shape[0]
     counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
     leaves = np.empty(codes.shape[1], np.int32)
@@ -72,25 +62,14 @@ def _most_similar(met, counts, n_out, number):
 
 
 @compiled
-def _query_training_rows(
-    leaves,
-    query_masks,
-    query_ids,
-    starts,
-    members,
-    number,
-    masks,
-    classes,
-    weights,
-    powers,
-    masses,
-):
+def _query_training_rows(leaves, query_masks, query_ids, rows, masks, powers, masses):
     """Fill the class masses of training rows, each without the row itself.
 
     ``leaves``: Int[m, T], leaf numbers of the queries, negative in bag; ``query_masks``: UInt64[m,
     W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in; ``query_ids``:
-    Int[m] and ``number``: Int[n], numbers of the rows. Others are as in :func:`_query_new_rows`.
+    Int[m], numbers of the queries. Others are as in :func:`_query_new_rows`.
     """
+    starts, members, number, classes, weights = rows
     n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
     counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
     partners, fractions = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -235,42 +214,24 @@ class OutOfBagIndex(LeafIndex):
         fractions = np.minimum(trees / np.maximum(trees, 1)[:, None], 1.0)
         return fractions[:, :, None] ** np.asarray(exponents, dtype=np.float64)
 
+    @property
+    def _rows(self) -> tuple[np.ndarray, ...]:
+        leaves = self._starts, self._members
+        return *leaves, self._polytope_ids, self._classes, self._row_weights
+
     def _query_new_block(
         self, codes: np.ndarray, powers: np.ndarray, with_nearest: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         masses = np.zeros((len(codes), self.n_classes, powers.shape[2]))
         nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
-        _query_new_rows(
-            codes,
-            self._leaf_starts,
-            self._leaf_number,
-            self._starts,
-            self._members,
-            self._polytope_ids,
-            self._n_out,
-            self._classes,
-            self._row_weights,
-            powers,
-            masses,
-            nearest,
-        )
+        leaves_of_nodes = self._leaf_starts, self._leaf_number
+        _query_new_rows(codes, leaves_of_nodes, self._rows, self._n_out, powers, masses, nearest)
         return masses, nearest
 
     def _query_training_block(self, queries: np.ndarray, powers: np.ndarray) -> np.ndarray:
         """Return masses of a few training rows, their numbers before their codes."""
         masses = np.zeros((len(queries), self.n_classes, powers.shape[2]))
         numbers, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
-        _query_training_rows(
-            self._leaves_of(codes),
-            pack_bits([codes >= 0]),
-            numbers,
-            self._starts,
-            self._members,
-            self._polytope_ids,
-            self._masks,
-            self._classes,
-            self._row_weights,
-            powers,
-            masses,
-        )
+        leaves, masks = self._leaves_of(codes), pack_bits([codes >= 0])
+        _query_training_rows(leaves, masks, numbers, self._rows, self._masks, powers, masses)
         return masses
