@@ -147,7 +147,7 @@ class FittedModel:
     def predict_outputs(
         self, outputs: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
     ) -> Outputs:
-        """Return the outputs for X.
+        """Return the outputs for X by name, in the order of ``outputs``.
 
         Every classifier has a confidence: the largest probability, unless a component has its own
         confidence. Every classifier also has an out-of-distribution score: minus the confidence,
@@ -161,11 +161,6 @@ class FittedModel:
             Rows or images.
         groups : ndarray of shape [n], default=None
             Subgroup of each row, for components that calibrate by group.
-
-        Returns
-        -------
-        dict
-            Output name → values, in the order of ``outputs``.
 
         Raises
         ------

@@ -163,11 +163,6 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         groups, groups_calibration : array of shape [n] and [m], default=None
             Subgroup of each row. They are only used if :attr:`takes_groups`.
 
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
         Raises
         ------
         TypeError

@@ -267,7 +267,8 @@ class ActivationPartition:
     network : torch module or estimator
         A torch module that maps a batch to logits, or to probabilities by a softmax or sigmoid at
         its end; or an estimator with such a module as ``module_``, for instance those of
-        :mod:`kdgraph.parents.networks`.
+        :mod:`kdgraph.parents.networks`. Without a ReLU-like unit, TypeError is raised when rows are
+        first located.
     n_jobs : int, default=None
         Threads over batches and over queries. Results do not depend on it.
     output_bits : bool, default=True
@@ -283,27 +284,12 @@ class ActivationPartition:
         linear layer; "input": the network's input; "auto": "head", but "last" if that is wider than
         1,024.
 
-    Raises
-    ------
-    TypeError
-        If the network has no ReLU-like unit; raised when rows are first located.
-
     Notes
     -----
     *ReLU-like* are functions with a kink, below which a unit counts as off: ReLU, ReLU6, leaky,
     parametric and randomised ReLU, ELU, SELU, CELU, hard tanh, threshold, and clamping from below.
     The *dense head* is the end of the network that begins with the first linear layer after which
     every tensor is Float[batch, units]: no later function convolves, pools or attends.
-
-    Examples
-    --------
-    >>> import torch
-    >>> _ = torch.manual_seed(0)
-    >>> layers = [torch.nn.Linear(2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3)]
-    >>> partition = ActivationPartition(torch.nn.Sequential(*layers))
-    >>> locations = partition.locate([[0.0, 1.0], [1.0, 0.0]])
-    >>> locations.codes.shape, partition.widths.tolist()
-    ((2, 2), [5, 3])
     """
 
     def __init__(

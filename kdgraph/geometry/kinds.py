@@ -160,21 +160,11 @@ def finite_space_of(parent: Any) -> Any:
 
 
 def check_has_partition(parent: Any) -> None:
-    """Raise an error for an estimator of scikit-learn without a partition, before it is fitted.
+    """Raise NoPartitionError for an estimator of scikit-learn without a partition, before its fit.
 
-    Other classes pass: they may have a network once they are fitted, and meta-estimators may have
-    an estimator with a partition.
-
-    Parameters
-    ----------
-    parent : object
-        The parent, fitted or not.
-
-    Raises
-    ------
-    NoPartitionError
-        If ``parent``, alone or at the end of a pipeline, is an estimator of scikit-learn and
-        neither made of trees nor a meta-estimator.
+    That is one, alone or at the end of a pipeline, that is neither made of trees nor a
+    meta-estimator. Other classes pass: they may have a network once they are fitted, and
+    meta-estimators may have an estimator with a partition.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class LeafBoxes:
     ----------
     partition : Partition
         Partition of a forest, of one tree or of boosted trees, also behind the transformers of a
-        pipeline.
+        pipeline. Others have no leaves and raise TypeError.
     locations : Locations
         The training rows on this partition.
     min_samples : int, default=1
@@ -57,11 +57,6 @@ class LeafBoxes:
         Range of each feature over the training rows, 1 if the feature is constant.
     n_trees : int
         Number of trees, T.
-
-    Raises
-    ------
-    TypeError
-        If the partition has no leaves.
 
     Notes
     -----

@@ -242,7 +242,8 @@ class LeafIndex:
     Parameters
     ----------
     codes : Int[n, T]
-        Node of each tree that contains each row; -1 for a tree in which the row does not count.
+        Node of each tree that contains each row; -1 for a tree in which the row does not count. A
+        code that is not a node of its tree raises ValueError.
     class_weights : Float[p, K]
         (Weighted) number of rows of each class in each polytope.
     leaf_starts : Int[T + 1]
@@ -255,11 +256,6 @@ class LeafIndex:
         their mass. None for all.
     n_jobs : int, default=None
         Threads over blocks of queries. Results are equal to the last bit for any number.
-
-    Raises
-    ------
-    ValueError
-        If a code is not a node of its tree.
 
     Examples
     --------

@@ -127,14 +127,6 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
     Kuleshov and Deshpande, "Calibrated and sharp uncertainties in deep learning via density
     estimation", ICML 2022; Tagasovska and Lopez-Paz, "Single-model uncertainties for deep
     learning", NeurIPS 2019, Section 2.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
-    >>> network = SimultaneousQuantileNetwork(max_epochs=2, device="cpu", random_state=0)
-    >>> distribution = network.fit(X, X[:, 0]).predict_dist(X[:3])
-    >>> distribution.ppf(np.array([0.005, 0.5, 0.995])).shape
-    (3, 3)
     """
 
     hidden: Sequence[Count] = (20, 20)
