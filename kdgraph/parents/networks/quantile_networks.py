@@ -153,7 +153,7 @@ class SimultaneousQuantileHead(DistributionHead):
     def __init__(self, is_standardised: bool) -> None:
         self.is_standardised = is_standardised
 
-    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
         return TargetScaler(0.0, 1.0) if self.is_standardised else super().fit_scaler(y, weight)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class SimultaneousQuantileHead(DistributionHead):
         """Return the median, Float[n], from outputs Float64[n, levels, 2]."""
         return scaler.center + scaler.spread * outputs[..., _PREDICTED_LEVELS.index(0.5), 0]
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         return QuantileGrid(
             np.array(_PREDICTED_LEVELS), scaler.center + scaler.spread * outputs[..., 0]
         )

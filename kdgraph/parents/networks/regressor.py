@@ -158,15 +158,15 @@ class NormalHead(DistributionHead):
         """Return the mean of (z - f)² / 2 for outputs f Float32[b, 1] and targets z Float32[b]."""
         return (weights * (targets - outputs[:, 0]).square()).mean() / 2
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.array([np.average(targets, weights=weights)])
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
         # A residual below the resolution of Float32 is not evidence of certainty.
         return float(max(rms, np.finfo(np.float32).eps))
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         mean = self.point_prediction(outputs, scaler)
         return Normal(mean, np.full(len(mean), scaler.spread * (dispersion or 1.0)))
 
@@ -180,13 +180,13 @@ class LogNormalHead(NormalHead):
     name = "lognormal"
     requires_positive_target = True
 
-    def transform_target(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def transform_target(self, y: np.ndarray) -> np.ndarray:
         return np.log(y)
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return np.exp(np.clip(super().point_prediction(outputs, scaler), -600, 600))
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         median = self.point_prediction(outputs, scaler)
         return ScipyFamily(
             "lognorm",
@@ -211,13 +211,13 @@ class NormalScaleHead(DistributionHead):
             weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         mean = np.average(targets, weights=weights)
         return np.array(
             [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
         )
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         scale = np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE))
         return Normal(self.point_prediction(outputs, scaler), scaler.spread * scale)
 
@@ -234,7 +234,7 @@ class GammaHead(DistributionHead):
     name = "gamma"
     requires_positive_target = True
 
-    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
         return TargetScaler(0.0, float(np.average(y, weights=weight)))
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ class GammaHead(DistributionHead):
         log_mean = outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN)
         return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.array([np.log(np.average(targets, weights=weights))])
 
     def dispersion(
@@ -254,10 +254,10 @@ class GammaHead(DistributionHead):
         )
         return gamma_shape_mle(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
 
-    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
         return scaler.spread * np.exp(np.clip(outputs[..., 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN))
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         return _gamma_distribution(
             self.point_prediction(outputs, scaler),
             np.full(len(outputs), min(dispersion or 1.0, MAX_GAMMA_SHAPE)),
@@ -288,17 +288,17 @@ class GammaShapeHead(GammaHead):
             * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)
         ).mean()
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         mean = super().best_constant_output(targets, weights)
         return np.append(
             mean,
             np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0),
         )
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         return None
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         return _gamma_distribution(
             self.point_prediction(outputs, scaler),
             np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE)),
@@ -376,7 +376,7 @@ class QuantileHead(DistributionHead):
         )
         return check_loss(residuals, levels, weights)
 
-    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
         empirical = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
         steps = np.maximum(np.diff(empirical) / self.initial_steps, 1e-6)
         # steps + log(1 - exp(-steps)) is the inverse of softplus at the steps.
@@ -390,7 +390,7 @@ class QuantileHead(DistributionHead):
             outputs[..., :1] + (cumulative - cumulative[..., self.middle_index, None])
         )
 
-    def distribution(self, outputs, scaler, dispersion) -> Distribution:  # noqa: D102
+    def distribution(self, outputs, scaler, dispersion) -> Distribution:
         return QuantileGrid(self.levels, self.quantiles(outputs, scaler))
 
 
