@@ -23,27 +23,27 @@ class Claim:
         The claim as it was tested, with its place in the paper, the comparison and the rule.
     holds : bool
         Verdict.
-    found : str
+    measured : str
         The numbers, and the number of seeds.
-    of : tuple of str
-        Sentences that it is a part of, by their names in ``claims.csv`` of the paper; empty for a
-        claim of the project.
+    sentences : tuple of str
+        Names of the sentences in ``claims.csv`` that it is a part of; empty for a claim of the
+        project.
     made : str
         Time, machine and commit of the test; empty for a test of now.
     scale : str
-        Scale of the computation, where it may be another than that of the page; else empty.
+        Scale of the computation, if it may be another than that of the page.
     """
 
     text: str
     holds: bool
-    found: str
-    of: tuple[str, ...] = ()
+    measured: str
+    sentences: tuple[str, ...] = ()
     made: str = ""
     scale: str = ""
 
 
 ClaimTest = Callable[[Path], Iterable[Claim]]
-"""Folder of runs → claims of the sentences whose ``tested_by`` names the function; none if runs are
+"""Folder of runs → claims on the sentences whose ``tested_by`` names the function; none if runs are
 missing.
 """
 
@@ -51,14 +51,12 @@ missing.
 def verdicts(claims: Iterable[Claim]) -> str:
     """Return a markdown list of claims with pass or FAIL, and a last line with the counts."""
     tested = list(claims)
-    lines = [
-        f"- {'pass' if claim.holds else 'FAIL'}: {claim.text}. {claim.found}" for claim in tested
-    ]
-    return "\n".join([*lines, "", f"{sum(claim.holds for claim in tested)} of {len(tested)} hold."])
+    lines = [f"- {'pass' if c.holds else 'FAIL'}: {c.text}. {c.measured}" for c in tested]
+    return "\n".join([*lines, "", f"{sum(c.holds for c in tested)} of {len(tested)} hold."])
 
 
 def below(
-    text: str, low: pd.Series, high: pd.Series, of: tuple[str, ...] = (), *, share: float = 0.0
+    text: str, low: pd.Series, high: pd.Series, sentences: tuple[str, ...] = (), *, share: float = 0
 ) -> Iterator[Claim]:
     """Yield the claim that the 95 % interval of the mean difference of two columns is below 0.
 
@@ -68,8 +66,8 @@ def below(
         Text of the claim, to which the rule is added.
     low, high : Series
         Numbers by seed. With fewer than two common seeds there is no claim.
-    of : tuple of str
-        Sentences of the paper; see :class:`Claim`.
+    sentences : tuple of str
+        See :class:`Claim`.
     share : float
         Test rows per fitted row if seeds are splits of the same rows; see
         :func:`~experiments.common.splits.half_width`.
@@ -79,30 +77,28 @@ def below(
         return
     difference = both.low - both.high
     mean, half = float(difference.mean()), half_width(difference, share)
-    found = (
-        f"{_short(both.low.mean())} against {_short(both.high.mean())}, difference {_short(mean)} ±"
-        f" {_short(half)}"
-    )
-    rule = "the 95 % interval of the mean difference is below 0"
     yield Claim(
-        f"{text}: {rule}",
+        f"{text}: the 95 % interval of the mean difference is below 0",
         mean + half < 0,
-        f"{found}, below in {int((difference < 0).sum())} of {len(both)} seeds",
-        of,
+        f"{_short(both.low.mean())} against {_short(both.high.mean())}, difference {_short(mean)} ±"
+        f" {_short(half)}, below in {int((difference < 0).sum())} of {len(both)} seeds",
+        sentences,
     )
 
 
 def in_every_seed(
-    text: str, margin: pd.Series, of: tuple[str, ...] = (), *, least: float = 0.0
+    text: str, margin: pd.Series, sentences: tuple[str, ...] = (), *, least: float = 0.0
 ) -> Iterator[Claim]:
     """Yield the claim that a margin exceeds ``least`` in every row, unless it is empty."""
     margin = margin.dropna()
     if len(margin):
-        found = (
+        yield Claim(
+            f"{text}, in every seed",
+            bool((margin > least).all()),
             f"In {int((margin > least).sum())} of {len(margin)}, by {_short(margin.min())} to"
-            f" {_short(margin.max())}"
+            f" {_short(margin.max())}",
+            sentences,
         )
-        yield Claim(f"{text}, in every seed", bool((margin > least).all()), found, of)
 
 
 def _short(value: float) -> str:
@@ -117,41 +113,23 @@ def computed_path(folder: Path, name: str) -> Path:
 
 def save_claims(claims: Iterable[Claim], folder: Path, name: str) -> None:
     """Write the claims of a long computation to a folder of runs, for :func:`saved_claims`."""
-    rows = [
-        {
-            "text": claim.text,
-            "holds": claim.holds,
-            "found": claim.found,
-            "of": " ".join(claim.of),
-            "scale": claim.scale,
-        }
-        for claim in claims
-    ]
-    path = _claims_path(folder, name)
+    rows = [(c.text, c.holds, c.measured, " ".join(c.sentences), c.scale) for c in claims]
+    path = computed_path(folder, f"claims_{name}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, pd.DataFrame(rows).to_csv(index=False).encode())
+    frame = pd.DataFrame(rows, columns=["text", "holds", "found", "of", "scale"])
+    write_atomically(path, frame.to_csv(index=False).encode())
 
 
 def saved_claims(folder: Path, name: str) -> list[Claim]:
     """Return the claims that :func:`save_claims` wrote, or none."""
-    path = _claims_path(folder, name)
+    path = computed_path(folder, f"claims_{name}")
     if not path.exists():
         return []
-    rows = pd.read_csv(path, keep_default_na=False).itertuples(index=False)
     return [
-        Claim(
-            str(row.text),
-            bool(row.holds),
-            str(row.found),
-            tuple(str(row.of).split()),
-            scale=str(getattr(row, "scale", "")),
-        )
-        for row in rows
+        Claim(row["text"], bool(row["holds"]), row["found"], tuple(row["of"].split()), "", scale)
+        for row in pd.read_csv(path, keep_default_na=False).to_dict("records")
+        for scale in [row.get("scale", "")]
     ]
-
-
-def _claims_path(folder: Path, name: str) -> Path:
-    return computed_path(folder, f"claims_{name}")
 
 
 def is_more_often(

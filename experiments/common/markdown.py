@@ -1,4 +1,4 @@
-"""Rows, numbers and words of markdown tables."""
+"""Markdown tables, and the numbers and words in them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ def line(cells: Iterable[str]) -> str:
 def head(columns: Sequence[str]) -> list[str]:
     """Return the first two rows of a table."""
     return [line(columns), "|" + "---|" * len(columns)]
+
+
+def table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table."""
+    return "\n".join([*head(columns), *map(line, rows)])
+
+
+def blocks(parts: Iterable[str]) -> str:
+    """Return the parts that are not empty, with an empty line between them."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def listed(*words: str) -> str:
+    """Return the words that are not empty, joined by commas."""
+    return ", ".join(word for word in words if word)
 
 
 def number(value: float, digits: int = 3) -> str:

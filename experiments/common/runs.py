@@ -25,9 +25,12 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
 
     Parameters
     ----------
-    experiment : its name, "paper/p1/simulations".
-    folder : where the runs are, usually ``outputs``.
-    free : keys that may differ too ("parent.hidden"), to draw from smaller runs.
+    experiment : str
+        Name, such as "paper/p1/simulations".
+    folder : Path
+        Folder of the runs, usually ``outputs``.
+    free : sequence of str
+        Further keys that may differ ("parent.hidden"), to draw from smaller runs.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def _read(path: Path, modified: int) -> Record:
 
 
 def _is_of_sweep(override: str, swept: Mapping[str, str], keys: Collection[str]) -> bool:
-    """Whether an override chooses the experiment, or a point of its sweep."""
+    """Return whether an override chooses the experiment, or a point of its sweep."""
     key, _, value = override.lstrip("+").partition("=")
     if key in ("experiment", *keys) or any(key.startswith(f"{free}.") for free in keys):
         return True

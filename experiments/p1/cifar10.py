@@ -159,7 +159,7 @@ def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it: see
+    """Of the runs below a folder, as :class:`experiments.reproduction.studies.Study` has it: see
     :func:`in_published_terms`.
     """
     transformers = runs_of(

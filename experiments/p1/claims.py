@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim, below, computed_path, is_more_often, saved_claims
+from experiments.common.claims import Claim, below, computed_path, is_more_often
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import FAR as FAR_ROWS
@@ -215,20 +215,6 @@ def of_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
         )
         low, high = (each.iloc[:, -1] - each.iloc[:, 0] for each in (geodesic, euclidean))
         yield from below(text, low, high, ("fig1_trunk",))
-
-
-def posteriors(folder: Path) -> list[Claim]:
-    """Of the maps of Figure 4 that ``python -m experiments.p1.figures.posteriors --keep`` made of
-    runs of ``paper/p1/posteriors``.
-    """
-    return saved_claims(folder, "p1_posteriors")
-
-
-def scaling(folder: Path) -> list[Claim]:
-    """Of the fits that ``python -m experiments.p1.scaling --keep`` timed: fewer polytopes, and the
-    embedding of an encoder.
-    """
-    return saved_claims(folder, "p1_scaling")
 
 
 def many_tables(folder: Path) -> Iterator[Claim]:

@@ -11,7 +11,7 @@ from experiments.p1.cc18 import by_table
 from experiments.p1.cc18 import published as cc18
 from experiments.p1.cc18.archive import archive_path
 from experiments.p1.figures import floors, tables
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.studies import Paper, Size, Study
 
 _PLANE = "experiment=paper/p1/simulations"
 _TABLES = "experiment=paper/p1/cc18"

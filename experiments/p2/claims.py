@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, below, in_every_seed, saved_claims
+from experiments.common.claims import Claim, below, in_every_seed
 from experiments.common.markdown import number
 from experiments.common.runs import runs_of
 from experiments.p2 import records as of_records
@@ -18,44 +18,6 @@ WHOLE = ("temperature", "isotonic")
 """Those of the full matrix of responses."""
 COMPETITIVE = 1.1
 """Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
-
-
-def phanns(folder: Path) -> list[Claim]:
-    """Of the counts of PhANNs: what ``python -m experiments.p2.figures --halves 3 --keep`` found of
-    the runs of ``paper/p2/phanns``.
-    """
-    return saved_claims(folder, "p2_phanns")
-
-
-def mnist(folder: Path) -> list[Claim]:
-    """Of the ensembles that ``python -m experiments.p2.mnist --keep`` trained and measured."""
-    return saved_claims(folder, "p2_mnist")
-
-
-def fully_trained(folder: Path) -> list[Claim]:
-    """Of ensembles whose scores are nearly all 1: ``python -m experiments.p2.mnist --scale
-    workstation --recipes fully_trained --keep``.
-    """
-    return saved_claims(folder, "p2_mnist_fully_trained")
-
-
-def bandwidths(folder: Path) -> list[Claim]:
-    """Of kernel densities on records of several classifiers, which ``python -m
-    experiments.p2.bandwidths --keep`` fitted and judged.
-    """
-    return saved_claims(folder, "p2_bandwidths")
-
-
-def cross_fitted(folder: Path) -> list[Claim]:
-    """Return the claims that ``python -m experiments.p2.cross_fitted --keep`` tested on PhANNs."""
-    return saved_claims(folder, "p2_cross_fitted")
-
-
-def label_shift(folder: Path) -> list[Claim]:
-    """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of
-    scores.
-    """
-    return saved_claims(folder, "p2_label_shift")
 
 
 def records(folder: Path) -> Iterator[Claim]:

@@ -11,7 +11,7 @@ from experiments.p2 import phanns_scores
 from experiments.p2.figures import study
 from experiments.p2.mnist import published
 from experiments.p2.settings import settings
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.studies import Paper, Size, Study
 
 _MNIST = f"experiment={published.EXPERIMENT}"
 _SEEDS = range(2)

@@ -116,7 +116,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
     Runs with class Other rebuilt are a variant of Section IX.
 
-    Rows are as :class:`~experiments.reproduction.declared.Study` has them.
+    Rows are as :class:`~experiments.reproduction.studies.Study` has them.
     """
     rows: list[dict[str, Any]] = []
     for record in runs_of(EXPERIMENT, folder, ["dataset.path"]):

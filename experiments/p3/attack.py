@@ -304,10 +304,8 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
         for claim in below(
             text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE
         ):
-            found = (
-                f"{claim.found}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
-            )
-            yield Claim(claim.text, claim.holds, found, claim.of)
+            found = f"{claim.measured}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
+            yield Claim(claim.text, claim.holds, found, claim.sentences)
 
 
 def main() -> None:

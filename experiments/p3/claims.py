@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, saved_claims
+from experiments.common.claims import Claim
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.p3 import contamination as of_contamination
 from experiments.p3 import images as of_images
@@ -34,32 +34,6 @@ NEAR_1 = 0.99
 IMAGES = {**of_images.MNIST.datasets, **of_images.CIFAR.datasets}
 AS_WELL = ("labels_shuffled", "unsupervised")
 """Sentences that are content with shuffled labels being better."""
-
-
-def theorems(folder: Path) -> list[Claim]:
-    """Of the simulations that ``python -m experiments.p3.theorems --keep`` made."""
-    return saved_claims(folder, "p3_theorems")
-
-
-def trees(folder: Path) -> list[Claim]:
-    """Of other trees, fewer rows and time on tables: what ``python -m experiments.p3.trees --keep``
-    measured.
-    """
-    return saved_claims(folder, "p3_trees")
-
-
-def latents(folder: Path) -> list[Claim]:
-    """Of images with and without an autoencoder, and its time: what ``python -m
-    experiments.p3.latents --keep`` measured.
-    """
-    return saved_claims(folder, "p3_latents")
-
-
-def attack(folder: Path) -> list[Claim]:
-    """Of images that are moved against a network: what ``python -m experiments.p3.attack --keep``
-    measured.
-    """
-    return saved_claims(folder, "p3_attack")
 
 
 def sets(folder: Path) -> Iterator[Claim]:
@@ -98,7 +72,7 @@ def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator
             yield from (
                 one
                 for one in labels(mean, where, counted_noun([most.seed.nunique()], "seed"))
-                if one.of == AS_WELL
+                if one.sentences == AS_WELL
             )
 
 

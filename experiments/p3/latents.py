@@ -129,7 +129,10 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         )
         for claim in below(text, means.pixels, means.latents, ("latents_help",), share=SHARE):
             yield Claim(
-                claim.text, claim.holds, f"{claim.found}; pixels and latents: {told}", claim.of
+                claim.text,
+                claim.holds,
+                f"{claim.measured}; pixels and latents: {told}",
+                claim.sentences,
             )
     text = (
         "2,000 images: TOOD with 30 epochs of its autoencoder takes fewer seconds of one core to"

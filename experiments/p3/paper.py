@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.p3 import cells, images, tabular
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.studies import Paper, Size, Study
 
 _TABLE_1 = [
     (

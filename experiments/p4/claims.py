@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
-from experiments.common.claims import Claim, saved_claims
+from experiments.common.claims import Claim
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.common.splits import half_width
@@ -439,18 +439,6 @@ def of_curves(study: Study, lore: str, name: str) -> Iterator[Claim]:
             f" {signed(max(ahead))}; {study.runs_of}"
         )
         yield Claim(text, n_first == len(gammas), found, ("lowest_mlce_everywhere",))
-
-
-def theorem1(folder: Path) -> list[Claim]:
-    """Of the sizes of samples that ``python -m experiments.p4.theorem1 --keep`` drew."""
-    return saved_claims(folder, "p4_theorem1")
-
-
-def finer(folder: Path) -> list[Claim]:
-    """Of the local errors that ``python -m experiments.p4.finer --keep`` compared with drawn
-    outcomes and with true errors.
-    """
-    return saved_claims(folder, "p4_finer")
 
 
 def equal_mass(folder: Path) -> Iterator[Claim]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.p4 import crime, divisions, mmce, stopping
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.studies import Paper, Size, Study
 
 
 def _sweep(experiment: str, methods: Iterable[str], *words: str) -> tuple[str, ...]:

@@ -10,16 +10,13 @@ from pathlib import Path
 import pandas as pd
 from scipy.stats import ttest_1samp
 
-from experiments.common.claims import Claim, computed_path, in_every_seed, saved_claims
+from experiments.common.claims import Claim, computed_path, in_every_seed
 from experiments.common.markdown import number
-from experiments.p5 import bias as of_bias
-from experiments.p5 import cost as of_cost
 from experiments.p5 import diamonds as of_diamonds
 from experiments.p5 import low_x2 as of_low_x2
 from experiments.p5 import simulation as of_simulation
 from experiments.p5 import table1 as of_table1
 from experiments.p5 import table2 as of_table2
-from experiments.p5 import two_diamonds as of_two_diamonds
 from experiments.p5.records import TRUTH, frame_of, of, of_truth
 
 LEVEL = 0.95
@@ -81,13 +78,6 @@ def line(folder: Path) -> Iterator[Claim]:
             f"p at most {p.max():.2g}, {len(p)} samples",
             ("frosini",),
         )
-
-
-def bias(folder: Path) -> list[Claim]:
-    """Of bias and variance by k, and by cell of x: what ``python -m experiments.p5.bias --keep``
-    computed.
-    """
-    return saved_claims(folder, of_bias.NAME)
 
 
 def improved(
@@ -189,20 +179,6 @@ def low_x2(folder: Path) -> Iterator[Claim]:
     frame = of_low_x2.means(folder)
     if not frame.empty:
         yield from of_low_x2.claims(frame)
-
-
-def two_diamonds(folder: Path) -> list[Claim]:
-    """Of the two diamonds of Figure 5: what ``python -m experiments.p5.two_diamonds --keep`` asked
-    of the runs of ``paper/p5/diamonds``.
-    """
-    return saved_claims(folder, of_two_diamonds.NAME)
-
-
-def cost(folder: Path) -> list[Claim]:
-    """Of seconds, and of the small network by size: what ``python -m experiments.p5.cost --keep``
-    measured.
-    """
-    return saved_claims(folder, of_cost.NAME)
 
 
 def simulation(folder: Path) -> Iterator[Claim]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from experiments.p5 import diamonds, line, memory, simulation, table1, table2
-from experiments.reproduction.declared import SCALES, Paper, Size, Study
+from experiments.reproduction.studies import SCALES, Paper, Size, Study
 
 _T1 = "experiment=paper/p5/table1"
 _T2 = "experiment=paper/p5/table2"

@@ -1,43 +1,48 @@
-"""Sentences of a paper that numbers can be asked about, ``claims.csv`` in its folder, and what
-finished runs say of them.
-"""
+"""Claims of the papers, ``claims.csv`` in their folders, and their verdicts from finished runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
 import pandas as pd
 
-from experiments.common.claims import Claim, ClaimTest
+from experiments.common.claims import Claim, ClaimTest, saved_claims
 
 COLUMNS = ("claim", "page", "quote", "tested_by", "run", "untested", "note")
 Untested = Literal["no test yet", "not at hand", "not testable"]
 UNTESTED: tuple[Untested, ...] = get_args(Untested)
-"""Nobody has asked yet; data, weights or text are missing; no number could say."""
+"""Nobody wrote a test; data, weights or text are missing; no number could decide."""
 Standing = Literal[
     "holds", "partly", "does not hold", "not run yet", "no test yet", "not at hand", "not testable"
 ]
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
+SAVED = "saved"
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One line of the file.
+    """A row of ``claims.csv``.
 
     Attributes
     ----------
-    name, quote : how it is called, and the paper's own words.
-    place : page or section of the paper.
-    tested_by : functions that ask runs about it, each ``module:function`` and an
-    :data:`~experiments.common.claims.ClaimTest`.
-    run : what makes the runs that they ask.
-    untested : why there is no such function; empty where there is one.
-    note : what was or could be asked, and what of the sentence is no number.
-    universal : whether it is about all or any, so that one part that does not hold refutes it.
+    name, quote, place : str
+        Name, words of the paper, and page or section.
+    tested_by : tuple of str
+        Tests, each ``module:function`` of a :data:`~experiments.common.claims.ClaimTest`, or
+        ``saved:name`` of claims that a long computation saved.
+    run : str
+        Command that makes the tested runs.
+    untested : str
+        Reason for having no test.
+    note : str
+        What is tested, and which part of the sentence is no number.
+    universal : bool
+        Whether the sentence is about all cases, so that one failing part refutes it.
     """
 
     name: str
@@ -51,113 +56,111 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A sentence, and what runs say of it: a claim for each part that was asked."""
+class TestedSentence:
+    """A sentence with the claims that test its parts."""
+
+    __test__ = False  # no class of tests for pytest
 
     sentence: Sentence
     parts: Sequence[Claim]
 
     @property
-    def held(self) -> int:
-        """Parts that hold."""
+    def n_holding(self) -> int:
+        """Return the number of parts that hold."""
         return sum(part.holds for part in self.parts)
 
     @property
     def standing(self) -> Standing:
-        """What all parts together say."""
+        """Return the verdict of all parts together."""
         if self.sentence.untested:
             return next(each for each in STANDINGS if each == self.sentence.untested)
         if not self.parts:
             return "not run yet"
-        if self.held == len(self.parts):
+        if self.n_holding == len(self.parts):
             return "holds"
-        return "partly" if self.held and not self.sentence.universal else "does not hold"
+        return "partly" if self.n_holding and not self.sentence.universal else "does not hold"
 
     @property
     def verdict(self) -> str:
-        """The same, with how many parts hold where not all or none do."""
-        some = 0 < self.held < len(self.parts)
-        return f"{self.standing} ({self.held} of {len(self.parts)})" if some else self.standing
+        """Return the standing, with the number of parts if only some hold."""
+        if 0 < self.n_holding < len(self.parts):
+            return f"{self.standing} ({self.n_holding} of {len(self.parts)})"
+        return self.standing
 
 
 def sentences(folder: Path) -> list[Sentence]:
-    """All of a paper, in its order.
+    """Return the claims of a paper, in the order of the file.
 
     Raises
     ------
     ValueError
-        A column is missing, two lines have one name, or a line is both tested and untested or
+        If a column is missing, a name is there twice, or a row is both tested and untested or
         neither.
     """
     path = folder / "claims.csv"
-    lines = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if missing := [name for name in COLUMNS if name not in lines]:
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if missing := [name for name in COLUMNS if name not in rows]:
         raise ValueError(
             f"{path} must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}"
         )
-    if (twice := lines.claim.duplicated()).any():
-        raise ValueError(f"{path} has two lines that are called {lines.claim[twice].iloc[0]!r}")
-    wrong = (lines.tested_by != "") == (lines.untested != "")
-    wrong |= (lines.untested != "") & ~lines.untested.isin(UNTESTED) | (lines.tested_by != "") & (
-        lines.run == ""
-    )
+    if (twice := rows.claim.duplicated()).any():
+        raise ValueError(f"{path} has two lines of the name {rows.claim[twice].iloc[0]!r}")
+    tested, untested = rows.tested_by != "", rows.untested != ""
+    wrong = (tested == untested) | untested & ~rows.untested.isin(UNTESTED)
+    wrong |= tested & (rows.run == "")
     if wrong.any():
         rule = f"have tested_by and run, or be untested because of {', '.join(UNTESTED)}"
         raise ValueError(f"{path}: line {int(wrong.argmax()) + 2} must {rule}")
-    return [_sentence(line) for _, line in lines.iterrows()]
+    return [_sentence(row) for _, row in rows.iterrows()]
 
 
-def _sentence(line: pd.Series) -> Sentence:
-    section = line.get("section", "")
-    place = (
-        f"page {line['page']}"
-        if line["page"]
-        else f"section {section}"
-        if section[:1].isdigit()
-        else section
-    )
+def _sentence(row: pd.Series) -> Sentence:
+    place = section = row.get("section", "")
+    if row["page"]:
+        place = f"page {row['page']}"
+    elif section[:1].isdigit():
+        place = f"section {section}"
     return Sentence(
-        line["claim"],
-        line["quote"],
+        row["claim"],
+        row["quote"],
         place,
-        tuple(line["tested_by"].split()),
-        line["run"],
-        line["untested"],
-        line["note"],
-        line.get("universal", "") == "yes",
+        tuple(row["tested_by"].split()),
+        row["run"],
+        row["untested"],
+        row["note"],
+        row.get("universal", "") == "yes",
     )
 
 
-def function_of(where: str) -> ClaimTest:
-    """What ``module:function`` names."""
+def load_test(where: str) -> ClaimTest:
+    """Return the test that ``module:function`` or ``saved:name`` names."""
     module, _, name = where.partition(":")
+    if module == SAVED:
+        return partial(saved_claims, name=name)
     return getattr(import_module(module), name)
 
 
-def ask(of: Iterable[Sentence], runs: Path) -> list[Asked]:
-    """Each sentence with the claims about it that the runs below a folder decide; every function is
-    called once.
+def with_claims(sentences: Iterable[Sentence], runs: Path) -> list[TestedSentence]:
+    """Return each sentence with the claims on it; every test is called once.
 
     Raises
     ------
     ValueError
-        A function tells of a sentence that does not name it.
+        If a test yields a claim on a sentence that does not name the test.
     """
-    of = list(of)
-    told = {
-        where: list(function_of(where)(runs))
-        for where in dict.fromkeys(name for each in of for name in each.tested_by)
-    }
-    for where, claims in told.items():
-        naming = {each.name for each in of if where in each.tested_by}
-        if strange := sorted({name for claim in claims for name in claim.of} - naming):
+    sentences = list(sentences)
+    wheres = dict.fromkeys(where for each in sentences for where in each.tested_by)
+    claims = {where: list(load_test(where)(runs)) for where in wheres}
+    for where in claims:
+        naming = {each.name for each in sentences if where in each.tested_by}
+        if strange := {name for claim in claims[where] for name in claim.sentences} - naming:
             raise ValueError(
-                f"{where} tells of {', '.join(strange)}, whose line in claims.csv does not name it"
+                f"{where} has claims on {', '.join(sorted(strange))}, whose line in claims.csv does"
+                " not name it"
             )
     return [
-        Asked(
-            each,
-            [claim for where in each.tested_by for claim in told[where] if each.name in claim.of],
+        TestedSentence(
+            each, [c for where in each.tested_by for c in claims[where] if each.name in c.sentences]
         )
-        for each in of
+        for each in sentences
     ]

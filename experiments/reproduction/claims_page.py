@@ -1,6 +1,4 @@
-"""The page of claims: each sentence of a paper that numbers can be asked about, what was asked, and
-what the runs said.
-"""
+"""Page of claims: each sentence of a paper with its verdict, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -12,127 +10,117 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.markdown import head, line
-from experiments.reproduction.claims import STANDINGS, Asked, ask, sentences
-from experiments.reproduction.declared import Paper, Scale
-from experiments.reproduction.kept import Kept, told
+from experiments.common.markdown import table
+from experiments.reproduction.claims import STANDINGS, TestedSentence, sentences, with_claims
+from experiments.reproduction.stored_page import StoredPage, stored_note
+from experiments.reproduction.studies import Paper, Scale
 from kdgraph.results.export import Section
-
-__all__ = ["STANDINGS", "Sayings", "asked_of", "found_of", "markdown", "section", "summary"]
 
 
 @dataclass(frozen=True)
-class Sayings:
-    """One paper, and its sentences with what runs say of them."""
+class PaperClaims:
+    """A paper with its tested sentences."""
 
     paper: Paper
-    asked: Sequence[Asked]
+    tested: Sequence[TestedSentence]
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """By standing."""
-        return Counter(each.standing for each in self.asked)
+        """Return the number of sentences of each standing."""
+        return Counter(each.standing for each in self.tested)
 
     @property
-    def kept(self) -> Mapping[str, int]:
-        """When, where and by which commit parts were asked that were not asked now → how many."""
-        return Counter(part.made for each in self.asked for part in each.parts if part.made)
+    def stored(self) -> Mapping[str, int]:
+        """Return how many parts are of earlier tests, by their time, machine and commit."""
+        return Counter(part.made for each in self.tested for part in each.parts if part.made)
 
 
-def asked_of(papers: Sequence[Paper], runs: Path, kept: Kept, scale: Scale) -> list[Sayings]:
-    """Return the claims of every paper that has a list of them, tested on the runs below a folder.
+def claims_of(
+    papers: Sequence[Paper], runs: Path, stored: StoredPage, scale: Scale
+) -> list[PaperClaims]:
+    """Return the claims of every paper with a list of them, tested on the runs below a folder.
 
-    Parts of which there is no run stay as they were. The scale of a part is empty where it is that
-    of the page.
+    Stored parts of which there is no run stay. The scale of a part is empty if it is the page's.
     """
-    listed = [paper for paper in papers if (paper.folder / "claims.csv").exists()]
     return [
-        Sayings(
+        PaperClaims(
             paper,
-            [_with_kept(paper, each, kept, scale) for each in ask(sentences(paper.folder), runs)],
+            [
+                _with_stored(paper, x, stored, scale)
+                for x in with_claims(sentences(paper.folder), runs)
+            ],
         )
-        for paper in listed
+        for paper in papers
+        if (paper.folder / "claims.csv").exists()
     ]
 
 
-def _with_kept(paper: Paper, asked: Asked, kept: Kept, scale: Scale) -> Asked:
-    if asked.sentence.untested:
-        return asked
-    parts = kept.parts(paper.name, asked.sentence.name, asked.parts)
-    return replace(
-        asked, parts=[replace(one, scale="") if one.scale == scale else one for one in parts]
-    )
+def _with_stored(
+    paper: Paper, tested: TestedSentence, stored: StoredPage, scale: Scale
+) -> TestedSentence:
+    if tested.sentence.untested:
+        return tested
+    parts = stored.parts(paper.name, tested.sentence.name, tested.parts)
+    own = [replace(part, scale="") if part.scale == scale else part for part in parts]
+    return replace(tested, parts=own)
 
 
-def table(chapters: Sequence[Sayings], scale: Scale, made: str) -> pd.DataFrame:
-    """A row for each part of a sentence that was asked: columns ``paper, claim, text, holds, found,
-    scale, made``.
-    """
+def parts_table(chapters: Sequence[PaperClaims], scale: Scale, made: str) -> pd.DataFrame:
+    """Return the stored form: ``paper, claim, text, holds, found, scale, made`` of each part."""
     rows = [
-        {
-            "paper": of.paper.name,
-            "claim": each.sentence.name,
-            "text": part.text,
-            "holds": part.holds,
-            "found": part.found,
-        }
-        | {"scale": part.scale or scale, "made": part.made or made}
-        for of in chapters
-        for each in of.asked
+        (
+            *(chapter.paper.name, each.sentence.name, part.text, part.holds, part.measured),
+            *(part.scale or scale, part.made or made),
+        )
+        for chapter in chapters
+        for each in chapter.tested
         for part in each.parts
     ]
     return pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found", "scale", "made"])
 
 
-def summary(chapters: Sequence[Sayings]) -> list[str]:
-    """A table: how many sentences of each paper stand how."""
-    lines = head(["claims of", "all", *STANDINGS])
-    return lines + [
-        line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)])
-        for of in chapters
-    ]
+def summary(chapters: Sequence[PaperClaims]) -> str:
+    """Return a table of the number of sentences of each standing."""
+    rows = (
+        [chapter.paper.name, len(chapter.tested), *(chapter.counts[name] for name in STANDINGS)]
+        for chapter in chapters
+    )
+    return table(["claims of", "all", *STANDINGS], ([str(cell) for cell in row] for row in rows))
 
 
-def section(chapters: Sequence[Sayings]) -> Section:
-    """Return :func:`summary` as a narrow table: a column for each paper, a row for each standing.
-
-    Standings that no sentence has are left out.
-    """
+def section(chapters: Sequence[PaperClaims]) -> Section:
+    """Return :func:`summary` with a column for each paper and a row for each standing that occurs."""
     rows = [
-        [name, *(str(of.counts[name]) for of in chapters)]
+        [name, *(str(chapter.counts[name]) for chapter in chapters)]
         for name in STANDINGS
-        if any(of.counts[name] for of in chapters)
+        if any(chapter.counts[name] for chapter in chapters)
     ]
-    return Section("claims in words", ["", *(of.paper.name for of in chapters)], rows)
+    return Section("claims in words", ["", *(chapter.paper.name for chapter in chapters)], rows)
 
 
-def found_of(part: Claim) -> str:
-    """Return the numbers behind a part, and its scale where it is not that of the page."""
-    return f"{part.found}; {part.scale} scale" if part.scale else part.found
+def evidence(part: Claim) -> str:
+    """Return the numbers behind a part, and its scale if it is not the page's."""
+    return f"{part.measured}; {part.scale} scale" if part.scale else part.measured
 
 
-def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
-    """The page without its style."""
-    parts = [
-        "# What the papers claim",
-        "\n".join(f"{said}  " for said in about),
-        "\n".join(summary(chapters)),
-    ]
-    for of in chapters:
-        parts += [f"## {of.paper.name}: {of.paper.title}", told(of.kept)]
-        for each in of.asked:
-            parts += [
-                f"### {of.paper.name}, {each.sentence.name}: {each.verdict}",
-                f"> {each.sentence.quote} ({each.sentence.place})",
+def markdown(chapters: Sequence[PaperClaims], about: Sequence[str]) -> str:
+    """Return the page as Markdown."""
+    blocks = ["# What the papers claim", "\n".join(f"{each}  " for each in about)]
+    blocks.append(summary(chapters))
+    for chapter in chapters:
+        name = chapter.paper.name
+        blocks += [f"## {name}: {chapter.paper.title}", stored_note(chapter.stored)]
+        for each in chapter.tested:
+            sentence = each.sentence
+            parts = [
+                f"- {'holds' if part.holds else '**fails**'}: {part.text}. {evidence(part)}"
+                for part in each.parts
             ]
-            parts += [
-                "\n".join(
-                    f"- {'holds' if one.holds else '**fails**'}: {one.text}. {found_of(one)}"
-                    for one in each.parts
-                )
+            blocks += [
+                f"### {name}, {sentence.name}: {each.verdict}",
+                f"> {sentence.quote} ({sentence.place})",
+                "\n".join(parts),
+                sentence.note,
+                f"Runs: `{sentence.run}`" if sentence.run else "",
             ]
-            parts += [
-                each.sentence.note,
-                f"Runs: `{each.sentence.run}`" if each.sentence.run else "",
-            ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(block for block in blocks if block) + "\n"

@@ -1,5 +1,5 @@
-"""The page: every published number beside ours with a verdict, as HTML that needs no other file, as
-Markdown, and as a CSV of its cells.
+"""Page of published numbers beside measured ones with verdicts: HTML that needs no other file,
+Markdown, and a CSV of its cells.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import platform
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,44 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
-from experiments.common.markdown import head, line
+from experiments.common.markdown import table
 from experiments.reproduction import claims_page
-from experiments.reproduction.chapters import Chapter, Count, Item, chapter, count
-from experiments.reproduction.declared import Paper, Scale
-from experiments.reproduction.kept import CELLS, CLAIMS, MEASURED, Kept, kept_in, told
+from experiments.reproduction.chapters import Chapter, Count, Item, chapter
 from experiments.reproduction.papers import with_items
+from experiments.reproduction.stored_page import (
+    CELLS,
+    CLAIMS,
+    MEASURED,
+    StoredPage,
+    read_stored_page,
+    stored_note,
+)
+from experiments.reproduction.studies import Paper, Scale
 from experiments.reproduction.verdicts import NOT_JUDGED, REACHED, VERDICTS, Cell, Measurement
 from experiments.reproduction.work import Task
 from kdgraph.results.export import Section, sections_to_text
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.record import git_state
 
-HERE = Path(__file__).parent
+TEMPLATES = Path(__file__).parent
 GOAL = 0.75
-"""Fraction of the numbers that are judged that is to match or be better."""
+"""Fraction of the judged numbers that is to match or be better."""
 LINE = 100
 """Columns of a sentence where the output is no terminal."""
 CAPTIONS = ("match or better, of what is judged", "match or better, of what can be run")
+_LAST = [
+    "variant",
+    "ours",
+    "sd",
+    "n",
+    "comparable",
+    "tolerance",
+    "verdict",
+    "weak",
+    "scale",
+    "made",
+]
+"""Last columns of :data:`CELLS`."""
 
 
 def write(
@@ -45,146 +65,125 @@ def write(
     to: Path,
     width: int | None = None,
 ) -> str:
-    """Write the page and the one of claims, and return their summary for a terminal.
+    """Write the pages of numbers and of claims, and return their summary for a terminal.
 
     Parameters
     ----------
-    papers, tasks, scale : what was asked for, and what makes it.
-    runs : the folder of all runs, of which claims are asked.
-    command : what was called.
-    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html``, ``claims.md`` and
-        ``claims.csv`` and ``measurements.csv`` go, and the archives of studies that have one. What
-        these hold already stays, with when it was made, but for what there are runs of now: so a
-        page is made again in parts, and without its runs.
-    width : columns of the terminal; None for tables of any width, and lines of 100 columns.
+    papers, tasks, scale
+        Chosen papers and the tasks that make their numbers.
+    runs : Path
+        Folder of all runs, on which claims are tested.
+    command : str
+        Command line, for the page.
+    to : Path
+        Folder of the pages, their CSV files and the archives of studies. Numbers and claims in it
+        stay, with their origin, unless there are runs of them now: so a page is made again in parts,
+        and without its runs.
+    width : int or None
+        Columns of the terminal; None for tables of any width, and lines of 100 columns.
 
     Raises
     ------
     UsageError
-        ``to`` has a page of another scale.
+        If ``to`` has a page of another scale.
     """
-    kept = kept_in(to, scale)
-    papers = with_items(papers, kept.items)
+    stored = read_stored_page(to, scale)
+    papers = with_items(papers, stored.items)
     for task in tasks:
         task.restore(to)
     chapters = [
-        chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept)
+        chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, stored)
         for paper in papers
     ]
-    asked = claims_page.asked_of(papers, runs, kept, scale)
-    made = _made()
+    claims = claims_page.claims_of(papers, runs, stored, scale)
+    made, conclusions, numbers = _made(), _conclusions(chapters, scale), _numbers_section(chapters)
     about = [f"Scale: {scale}", f"Made by: {command}", f"On {made}"]
-    shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
-    _write_html(
-        to / "page.html",
-        shown
-        | {
-            "chapters": chapters,
-            "summary": _numbers_section(chapters),
-            "verdicts": VERDICTS,
-            "told": _told(chapters, scale),
-        },
-    )
-    _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
-    write_atomically(to / "page.md", markdown(chapters, about, scale).encode(), "--page")
-    write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode(), "--page")
-    write_atomically(
-        to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode(), "--page"
-    )
-    write_atomically(
-        to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode(), "--page"
-    )
+    shared: dict[str, Any] = {"about": about, "style": (TEMPLATES / "page.css").read_text()}
+    of_numbers = {"chapters": chapters, "summary": numbers, "verdicts": VERDICTS}
+    of_claims = {"chapters": claims, "standings": claims_page.STANDINGS}
+    texts = {
+        "page.html": _html("page.html", shared | of_numbers | {"conclusions": conclusions}),
+        "claims.html": _html("claims.html", shared | of_claims),
+        "page.md": markdown(chapters, about, scale),
+        "claims.md": claims_page.markdown(claims, about),
+        CELLS: _cells_table(chapters, scale, made).to_csv(index=False),
+        CLAIMS: claims_page.parts_table(claims, scale, made).to_csv(index=False),
+        MEASURED: _by_seed(chapters, stored, scale, made).to_csv(index=False),
+    }
+    for name, text in texts.items():
+        write_atomically(to / name, text.encode(), "--page")
     for task in tasks:
         task.keep(to)
-    by_seed = _by_seed(chapters, kept, scale, made)
-    write_atomically(to / MEASURED, by_seed.to_csv(index=False).encode(), "--page")
     others = f"page.md, {CELLS}, {MEASURED}, claims.html, claims.md and {CLAIMS} beside it"
-    sections = [_numbers_section(chapters), claims_page.section(asked)]
-    sentences = [*_told(chapters, scale), f"{to / 'page.html'}, {others}"]
-    return "\n\n".join(
-        [
-            sections_to_text([section for section in sections if section.rows], width),
-            "\n".join(
-                textwrap.fill(
-                    sentence, width or LINE, break_long_words=False, break_on_hyphens=False
-                )
-                for sentence in sentences
-            ),
-        ]
+    sections = [section for section in (numbers, claims_page.section(claims)) if section.rows]
+    sentences = (
+        textwrap.fill(each, width or LINE, break_long_words=False, break_on_hyphens=False)
+        for each in (*conclusions, f"{to / 'page.html'}, {others}")
     )
+    return sections_to_text(sections, width) + "\n\n" + "\n".join(sentences)
 
 
-def _write_html(path: Path, shown: dict[str, Any]) -> None:
+def _html(name: str, values: Mapping[str, Any]) -> str:
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(
         number=_number,
-        found=_found,
+        measured=_measured,
         place=_place,
         settings=_settings,
         absent=_absent,
         shares=_shares,
         published=_published,
         verdict=_verdict,
+        stored_note=stored_note,
+        evidence=claims_page.evidence,
     )
-    environment.globals.update(kept_from=told, found_of=claims_page.found_of)
-    write_atomically(
-        path, environment.get_template(f"{path.name}.j2").render(**shown).encode(), "--page"
-    )
+    return environment.get_template(f"{name}.j2").render(**values)
 
 
 def markdown(chapters: Sequence[Chapter], about: Sequence[str], scale: Scale) -> str:
-    """The page without its style."""
-    parts = [
+    """Return the page of numbers as Markdown."""
+    summary = _numbers_section(chapters)
+    blocks = [
         "# Every published number, and ours",
-        "\n".join(f"{said}  " for said in about),
-        "\n".join(_told(chapters, scale)),
-    ]
-    parts += [
-        "\n".join(_summary(_numbers_section(chapters))),
+        "\n".join(f"{each}  " for each in about),
+        "\n".join(_conclusions(chapters, scale)),
+        table(list(summary.head), summary.rows),
         "What claims in words are worth: [claims](claims.md).",
     ]
     for each in chapters:
-        parts.append(f"## {each.paper.name}: {each.paper.title}")
+        blocks.append(f"## {each.paper.name}: {each.paper.title}")
         for item in each.items:
-            parts += [
-                f"### {each.paper.name}, {item.called}",
+            blocks += [
+                f"### {each.paper.name}, {item.name}",
                 item.about if item.rows else "",
-                told(item.kept),
-            ]
-            parts += ["\n".join(_lines(item)) if item.rows else "", _absent(item)]
-            parts += [
+                stored_note(item.stored),
+                _item_table(item) if item.rows else "",
+                _absent(item),
                 "\n".join(f"{i}. {reason}" for reason, i in item.notes.items()),
                 _settings(item),
             ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _lines(item: Item) -> list[str]:
+def _item_table(item: Item) -> str:
     why = ["why"] if item.notes else []
-    lines = head(
-        ["row", "column", "verdict", *why, "published", "ours", "difference", "±", *item.variants]
-    )
-    for cell, reason in item.rows:
-        note = [item.notes.get(reason, "")] if why else []
-        cells = [
+    columns = ["row", "column", "verdict", *why, "published", "ours", "difference", "±"]
+    rows = (
+        [
             *_place(cell),
             _verdict(cell),
-            *note,
+            *(item.notes.get(reason, "") for _ in why),
             _published(cell),
-            _found(cell.ours, cell.digits),
+            _measured(cell.measured, cell.digits),
+            _number(cell.difference, cell.digits),
+            _number(cell.tolerance, cell.digits),
+            *(_measured(cell.variants.get(title), cell.digits) for title in item.variants),
         ]
-        cells += [_number(cell.difference, cell.digits), _number(cell.tolerance, cell.digits)]
-        lines.append(
-            line(
-                [
-                    *cells,
-                    *(_found(cell.variants.get(title), cell.digits) for title in item.variants),
-                ]
-            )
-        )
-    return lines
+        for cell, reason in item.rows
+    )
+    return table([*columns, *item.variants], rows)
 
 
 def _verdict(cell: Cell) -> str:
@@ -195,62 +194,59 @@ def _verdict(cell: Cell) -> str:
 
 
 def _published(cell: Cell) -> str:
-    """Return the published number, and what it is over the same tables where that is known."""
+    """Return the published number, and the one over the same tables if that is known."""
     printed = _number(cell.published["value"], cell.digits)
-    if cell.ours is None or np.isnan(cell.ours.comparable):
+    if cell.measured is None or np.isnan(cell.measured.comparable):
         return printed
     return f"{printed}; same tables {_number(cell.target, cell.digits)}"
 
 
-def _absent(item: Item) -> str:
-    """What is published in an item of which nothing can be run, but for what has a line, a
-    sentence; or empty.
-    """
-    told = [
+def _printed(cells: Iterable[Cell]) -> list[str]:
+    """Return place and published number of each cell."""
+    return [
         f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
-        for cell in item.untold
+        for cell in cells
     ]
-    also = " also" if item.rows else ""
-    return f"Nothing of it can be run here. Published{also}: {'; '.join(told)}." if told else ""
+
+
+def _absent(item: Item) -> str:
+    """Return a sentence with the published numbers that can neither be run nor have a row."""
+    numbers, also = "; ".join(_printed(item.without_row)), " also" if item.rows else ""
+    return f"Nothing of it can be run here. Published{also}: {numbers}." if numbers else ""
 
 
 def _settings(item: Item) -> str:
-    """How it was done in the paper, and where runs have it, here; a sentence, or nothing."""
-    told = [
-        f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
-        + ("" if cell.ours is None else f" (ours {_number(cell.ours.mean, cell.digits)})")
-        for cell in item.settings
-    ]
-    return f"Settings of the paper: {'; '.join(told)}." if told else ""
+    """Return a sentence with the settings of the paper and, where runs have them, of the runs."""
+    settings = "; ".join(
+        printed + (f" (ours {_number(cell.measured.mean, cell.digits)})" if cell.measured else "")
+        for cell, printed in zip(item.settings, _printed(item.settings), strict=True)
+    )
+    return f"Settings of the paper: {settings}." if settings else ""
 
 
 def _place(cell: Cell) -> tuple[str, str]:
-    """Row and column as the paper has them, else what the number is of."""
+    """Return the row and column of the paper, or the meaning of the number."""
     row, column, dataset, method = (
         _text(cell.published.get(name)) for name in ("row", "column", "dataset", "method")
     )
     also = (f"{name} {_text(value)}" for name, value in cell.also.items())
-    return row or ", ".join(filter(None, [dataset, method])), column or ", ".join(
-        [str(cell.published["metric"]), *also]
+    return (
+        row or ", ".join(filter(None, [dataset, method])),
+        column or ", ".join([str(cell.published["metric"]), *also]),
     )
 
 
 def _text(value: object) -> str:
-    """As it is read; empty where a cell of the file is."""
-    return (
-        ""
-        if value is None or value != value
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if value is None or value != value:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _found(found: Measurement | None, digits: int) -> str:
-    if found is None:
+def _measured(measured: Measurement | None, digits: int) -> str:
+    if measured is None:
         return "–"
-    spread = "" if np.isnan(found.sd) else f" ± {_number(found.sd, digits)}"
-    return f"{_number(found.mean, digits)}{spread} (n = {found.n})"
+    spread = "" if np.isnan(measured.sd) else f" ± {_number(measured.sd, digits)}"
+    return f"{_number(measured.mean, digits)}{spread} (n = {measured.n})"
 
 
 def _number(value: float, digits: int) -> str:
@@ -259,80 +255,71 @@ def _number(value: float, digits: int) -> str:
     return "–" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _shares(of: Count) -> list[str]:
-    """Return what was reached of what is judged, and of what can be run."""
+def _shares(count: Count) -> list[str]:
+    """Return the reached shares of the judged and of the runnable numbers."""
     return [
         "–" if np.isnan(share) else f"{100 * share:.3g} %"
-        for share in (of.share_of_judged, of.share)
+        for share in (count.share_of_judged, count.share)
     ]
-
-
-def _summary(section: Section) -> list[str]:
-    """Return a section as the lines of a Markdown table."""
-    return head(list(section.head)) + [line(list(row)) for row in section.rows]
 
 
 def _numbers_section(chapters: Sequence[Chapter]) -> Section:
-    """Return the summary as a table that is narrow: a column for each paper, a row for each verdict.
+    """Return the summary with a column for each paper and a row for each verdict that occurs.
 
-    Verdicts that no number has are left out. What was reached comes first, so that a small screen
-    shows it.
+    The reached shares come first, so that a small screen shows them.
     """
     counts = {each.paper.name: each.count for each in chapters}
     if len(chapters) > 1:
-        counts["all"] = count(cell for each in chapters for cell in each.cells)
+        counts["all"] = Count.of(cell for each in chapters for cell in each.cells)
     rows = [
-        [verdict, *(f"{of.of.get(verdict, 0):,}" for of in counts.values())]
+        [verdict, *(f"{count.by_verdict.get(verdict, 0):,}" for count in counts.values())]
         for verdict in VERDICTS
-        if any(of.of.get(verdict, 0) for of in counts.values())
+        if any(count.by_verdict.get(verdict, 0) for count in counts.values())
     ]
-    shares = [_shares(of) for of in counts.values()]
-    if any(of.judged for of in counts.values()):
-        rows = [
-            [name, *cells] for name, cells in zip(CAPTIONS, zip(*shares, strict=True), strict=True)
-        ] + rows
-    rows.append(["all numbers", *(f"{of.cells:,}" for of in counts.values())])
+    if any(count.judged for count in counts.values()):
+        shares = zip(*map(_shares, counts.values()), strict=True)
+        rows = [[name, *cells] for name, cells in zip(CAPTIONS, shares, strict=True)] + rows
+    rows.append(["all numbers", *(f"{count.cells:,}" for count in counts.values())])
     return Section("published numbers", ["", *counts], rows)
 
 
-def _told_of_smoke(whole: Count) -> list[str]:
-    """Return what scale smoke made of the published numbers, and what it is good for."""
+def _smoke_conclusions(whole: Count) -> list[str]:
+    """Return the conclusion at scale smoke, and what the scale is good for."""
+    of = whole.by_verdict
     verdicts = [verdict for verdict in VERDICTS if verdict not in NOT_JUDGED]
-    judged = ", ".join(f"{whole.of[name]:,} {name}" for name in verdicts if whole.of.get(name))
-    n_one_run = whole.of.get("one run", 0)
-    made = whole.judged + n_one_run
+    judged = ", ".join(f"{of[name]:,} {name}" for name in verdicts if of.get(name))
+    n_one_run = of.get("one run", 0)
     one_run = (
         f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
     )
     return [
-        f"Scale smoke makes {made:,} of the {whole.asked:,} published numbers that can be run here;"
-        f" {whole.reached:,} of the {whole.judged:,} that are judged match or are better"
-        f" ({judged or 'none is judged'}). {one_run}This scale shows that the programs work; the papers"
-        " are compared at --scale workstation."
+        f"Scale smoke makes {whole.judged + n_one_run:,} of the {whole.runnable:,} published numbers"
+        f" that can be run here; {whole.reached:,} of the {whole.judged:,} that are judged match or"
+        f" are better ({judged or 'none is judged'}). {one_run}This scale shows that the programs"
+        " work; the papers are compared at --scale workstation."
     ]
 
 
-def _told(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
-    """Return how many numbers match or are better, each apart, and what is short, in sentences."""
+def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
+    """Return sentences on how many numbers match or are better, and on what is short."""
     cells = [cell for each in chapters for cell in each.cells]
-    whole = count(cells)
-    if not whole.asked:
+    whole = Count.of(cells)
+    if not whole.runnable:
         return ["Nothing of it can be run here."]
     if scale == "smoke":
-        return _told_of_smoke(whole)
-    weak = sum(cell.weak and cell.verdict in REACHED for cell in cells)
-    of_judged, of_asked = _shares(whole)
+        return _smoke_conclusions(whole)
+    n = {verdict: f"{whole.by_verdict.get(verdict, 0):,}" for verdict in VERDICTS}
+    of_judged, of_runnable = _shares(whole)
     sentences = [
-        f"Of the {whole.asked:,} published numbers that can be run here {whole.judged:,} are judged;"
-        f" {whole.of.get('not run', 0):,} have not been run, and {whole.of.get('one run', 0):,} have"
-        f" one run, which has no measure of its noise. {whole.of.get('match', 0):,} match and"
-        f" {whole.of.get('better', 0):,} are better, {of_judged} of what is judged and {of_asked} of"
-        f" what can be run; {whole.of.get('different parent', 0):,} stand on a different parent,"
-        f" {whole.of.get('inconclusive', 0):,} are inconclusive and"
-        f" {whole.of.get('differs', 0):,} differ. {whole.cells - whole.asked:,} more cannot be run,"
-        " are settings, or repeat a number that is judged elsewhere."
+        f"Of the {whole.runnable:,} published numbers that can be run here {whole.judged:,} are"
+        f" judged; {n['not run']} have not been run, and {n['one run']} have one run, which has no"
+        f" measure of its noise. {n['match']} match and {n['better']} are better, {of_judged} of what"
+        f" is judged and {of_runnable} of what can be run; {n['different parent']} stand on a"
+        f" different parent, {n['inconclusive']} are inconclusive and {n['differs']} differ."
+        f" {whole.cells - whole.runnable:,} more cannot be run, are settings, or repeat a number that"
+        " is judged elsewhere."
     ]
-    if weak:
+    if weak := sum(cell.weak and cell.verdict in REACHED for cell in cells):
         sentences.append(
             f"{weak:,} of the matches are weak: the number is printed so coarsely, or is a bound,"
             " that little could miss it."
@@ -345,41 +332,39 @@ def _told(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
     return sentences
 
 
-def _table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame:
-    """A row for each published number, with the verdict on ours, and one for each variant of
-    ours.
-    """
+def _cells_table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame:
+    """Return a row for each published number with its verdict, and one for each variant."""
     nothing = Measurement(float("nan"), float("nan"), 0)
     rows = []
     for each in chapters:
         for cell in each.cells:
             shared = {"paper": each.paper.name, **cell.published}
             judged = {"tolerance": cell.tolerance, "verdict": cell.verdict, "weak": cell.weak}
-            rows.append(shared | {"variant": ""} | _ours(cell.ours or nothing, made) | judged)
+            rows.append(
+                shared | {"variant": ""} | _columns(cell.measured or nothing, made) | judged
+            )
             rows += [
-                shared | {"variant": title} | _ours(found, made)
-                for title, found in cell.variants.items()
+                shared | {"variant": title} | _columns(measured, made)
+                for title, measured in cell.variants.items()
             ]
-    frame, last = (
-        pd.DataFrame(rows).assign(scale=scale),
-        [
-            "variant",
-            "ours",
-            "sd",
-            "n",
-            "comparable",
-            "tolerance",
-            "verdict",
-            "weak",
-            "scale",
-            "made",
-        ],
-    )
-    return frame[[*frame.columns.difference(last, sort=False), *last]]
+    frame = pd.DataFrame(rows).assign(scale=scale)
+    return frame[[*frame.columns.difference(_LAST, sort=False), *_LAST]]
 
 
-def _by_seed(chapters: Sequence[Chapter], kept: Kept, scale: Scale, made: str) -> pd.DataFrame:
-    """Return a row for each measurement and seed; of statistics of many tables, see
+def _columns(measured: Measurement, made: str) -> dict[str, Any]:
+    return {
+        "ours": measured.mean,
+        "sd": measured.sd,
+        "n": measured.n,
+        "comparable": measured.comparable,
+        "made": (measured.made or made) if measured.n else "",
+    }
+
+
+def _by_seed(
+    chapters: Sequence[Chapter], stored: StoredPage, scale: Scale, made: str
+) -> pd.DataFrame:
+    """Return a row for each measurement and seed; for statistics of many tables see
     :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`.
     """
     frames = [
@@ -389,30 +374,16 @@ def _by_seed(chapters: Sequence[Chapter], kept: Kept, scale: Scale, made: str) -
     ]
     measured = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     rest = ["variant", "seed", "value", "comparable", "scale", "made"]
-    columns = dict.fromkeys(["paper", "item", *measured.columns, *kept.measured.columns])
+    columns = dict.fromkeys(["paper", "item", *measured.columns, *stored.measured.columns])
     keys = [name for name in columns if name not in {"paper", *rest}]
-    whole = kept.with_measured(measured, keys)
-    return whole.reindex(columns=["paper", *keys, *rest])
-
-
-def _ours(found: Measurement, made: str) -> dict[str, Any]:
-    return {
-        "ours": found.mean,
-        "sd": found.sd,
-        "n": found.n,
-        "comparable": found.comparable,
-        "made": (found.made or made) if found.n else "",
-    }
+    return stored.with_measured(measured, keys).reindex(columns=["paper", *keys, *rest])
 
 
 def _made() -> str:
-    """When, where and by which commit numbers are found that are found now."""
+    """Return time, machine and commit of the numbers that are measured now."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    made = git_state()
-    code = (
-        f"commit {made['commit'][:12]}{', with changes' if made['dirty'] else ''}"
-        if made
-        else "an installed package"
-    )
+    code = "an installed package"
+    if state := git_state():
+        code = f"commit {state['commit'][:12]}{', with changes' if state['dirty'] else ''}"
     return f"{now}, {machine}, {code}"

@@ -42,7 +42,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.reproduction.stored import ROOT, Records, record, records_of
+from experiments.reproduction.readme_tables import ROOT, Records, record, records_of
 from kdgraph.errors import KdgError, UsageError, did_you_mean
 from kdgraph.runner.files import write_atomically
 
@@ -85,7 +85,7 @@ class Pool:
             self.counts |= {(_plain(a), _plain(b)) for a, b in COUNT.findall(text)}
 
     def has(self, match: re.Match[str]) -> bool:
-        """Whether a record rounds to a printed number.
+        """Return whether a record rounds to a printed number.
 
         A value v supports a number that is printed with d decimals where it differs by at most half
         a unit of the last decimal, 0.5 · 10^-d, the rounding error of printing; the sign is that
@@ -167,7 +167,7 @@ def _block(spec: str, folder: Path) -> str:
 
 
 def numbers(text: str) -> Iterator[re.Match[str]]:
-    """Numbers of a text with a decimal point or a percent sign."""
+    """Yield the numbers of a text with a decimal point or a percent sign."""
     return (
         match
         for match in NUMBER.finditer(text)

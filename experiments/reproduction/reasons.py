@@ -1,10 +1,8 @@
-"""Why a number of ours is not the published one, and what shows it; or what is missing to have one:
-``reasons.csv`` of a paper.
-"""
+"""Reasons why a measured number differs from the published one or is missing: ``reasons.csv``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,52 +15,51 @@ MISSING, DIFFERS, NOT_RUN = KINDS = "missing", "differs", "not run"
 
 @dataclass(frozen=True)
 class Reason:
-    """One line of the file.
+    """A row of ``reasons.csv``.
 
     Attributes
     ----------
-    kind : "missing", what is to be fetched before it can be run; "differs", why it does; "not run",
-    why not at this scale.
-    reason, shown_by : a sentence, and the run or the section that shows it.
-    of : columns of ``published.csv`` and what they must have; those that are empty may have
-        anything.
+    kind : str
+        "missing": what must be fetched before a run; "differs"; or "not run" at this scale.
+    reason, shown_by : str
+        The reason, and the run or section that shows it.
+    where : mapping
+        Columns of ``published.csv`` and the values that a number must have there.
     """
 
     kind: str
     reason: str
     shown_by: str
-    of: Mapping[str, str]
+    where: Mapping[str, str]
 
-    def is_of(self, published: Mapping[str, Any]) -> bool:
-        """Whether it speaks of a published number."""
-        return all(str(published.get(name)) == wanted for name, wanted in self.of.items())
+    def applies_to(self, published: Mapping[str, Any]) -> bool:
+        """Return whether it is the reason of a published number."""
+        return all(str(published.get(name)) == value for name, value in self.where.items())
 
 
 def reasons_of(folder: Path) -> list[Reason]:
-    """All of a paper; none where there is no file.
+    """Return the reasons of a paper, none without the file.
 
     Raises
     ------
     ValueError
-        A column is missing, or a line has no sentence or another kind.
+        If a column is missing, or a row has no reason or another kind.
     """
     path = folder / "reasons.csv"
     if not path.exists():
         return []
-    lines = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if missing := [name for name in COLUMNS if name not in lines]:
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if missing := [name for name in COLUMNS if name not in rows]:
         raise ValueError(
             f"{path} must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}"
         )
-    if (wrong := ~lines.kind.isin(KINDS) | (lines.reason == "")).any():
+    if (wrong := ~rows.kind.isin(KINDS) | (rows.reason == "")).any():
         raise ValueError(
             f"{path}: line {int(wrong.argmax()) + 2} must be of kind {' or '.join(KINDS)} and have"
             " a reason"
         )
-    return list(_reasons(lines))
-
-
-def _reasons(lines: pd.DataFrame) -> Iterable[Reason]:
-    for _, line in lines.iterrows():
-        of = {str(name): value for name, value in line.items() if name not in COLUMNS and value}
-        yield Reason(line["kind"], line["reason"], line["shown_by"], of)
+    keys = [name for name in rows if name not in COLUMNS]
+    return [
+        Reason(row["kind"], row["reason"], row["shown_by"], {k: row[k] for k in keys if row[k]})
+        for _, row in rows.iterrows()
+    ]

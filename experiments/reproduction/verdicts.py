@@ -27,7 +27,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.common.published import ABOUT
-from experiments.reproduction.declared import Better, Joined, Paper
+from experiments.reproduction.studies import Better, Joined, Paper
 
 Verdict = Literal[
     "match",
@@ -78,8 +78,8 @@ class Measurement:
         Mean over seeds, or their median where the paper has medians; or a statistic of many tables
         of which means over seeds were taken first.
     sd : float
-        Standard deviation over seeds, NaN for one, infinity where a value is. Of a statistic of many tables: √n times its
-        standard error, by leaving out one seed at a time.
+        Standard deviation over seeds, NaN for one, infinity where a value is. Of a statistic of
+        many tables: √n times its standard error, by leaving out one seed at a time.
     n : int
         Number of seeds.
     made : str, default=""
@@ -127,8 +127,8 @@ class Cell:
     ----------
     published : mapping
         Its row of ``published.csv``.
-    ours : Measurement or None
-        None where there is no run.
+    measured : Measurement or None
+        None without a run.
     verdict : str
         One of :data:`VERDICTS`.
     tolerance : float
@@ -139,15 +139,15 @@ class Cell:
         Whether the published number is rounded so much, or is a bound, that a match is weak
         evidence.
     variants : mapping, default={}
-        Title → what another method, which the paper has not, has in this place.
+        Title → measurement of another method in this place, which the paper does not have.
     also : mapping, default={}
-        What identifies the number besides item, data set, metric and method: "radius" → 5.
+        Further keys of the number besides item, data set, metric and method: "radius" → 5.
     judged_in : str, default=""
         Item in which the measurement is judged, of a repeat.
     """
 
     published: Mapping[str, Any]
-    ours: Measurement | None
+    measured: Measurement | None
     verdict: Verdict
     tolerance: float
     digits: int
@@ -158,15 +158,15 @@ class Cell:
 
     @property
     def target(self) -> float:
-        """The published number to compare with: over the same tables where that is known."""
-        if self.ours is not None and np.isfinite(self.ours.comparable):
-            return self.ours.comparable
+        """Return the published number to compare with: over the same tables if that is known."""
+        if self.measured is not None and np.isfinite(self.measured.comparable):
+            return self.measured.comparable
         return float(self.published["value"])
 
     @property
     def difference(self) -> float:
-        """The measured number less the published one."""
-        return float("nan") if self.ours is None else self.ours.mean - self.target
+        """Return the measured number less the published one."""
+        return float("nan") if self.measured is None else self.measured.mean - self.target
 
 
 def cells_of(
@@ -174,7 +174,7 @@ def cells_of(
     published: pd.DataFrame,
     measured: pd.DataFrame,
     missing: Mapping[int, str] | None = None,
-    kept: Mapping[int, Mapping[str, Measurement]] | None = None,
+    stored: Mapping[int, Mapping[str, Measurement]] | None = None,
 ) -> list[Cell]:
     """Return a cell for each row of ``published``, in its order.
 
@@ -186,11 +186,11 @@ def cells_of(
         Rows of its ``published.csv``. Within an item a metric is printed to equally many decimals,
         however few some cells need.
     measured : DataFrame
-        What runs of all its studies have, see
-        :class:`~experiments.reproduction.declared.Study`.
+        Numbers of the runs of all its studies, see
+        :class:`~experiments.reproduction.studies.Study`.
     missing : mapping, optional
-        Label of a row → what would have to be fetched to run it.
-    kept : mapping, optional
+        Label of a row → reason why it cannot be run here.
+    stored : mapping, optional
         Label of a row → variant → measurement of earlier runs, used where ``measured`` has none.
 
     Raises
@@ -217,7 +217,7 @@ def cells_of(
     )
     cells = []
     for label, row in published.iterrows():
-        variants = {**(kept or {}).get(label, {}), **measurements.get(_key(row, keys), {})}  # type: ignore[call-overload]
+        variants = {**(stored or {}).get(label, {}), **measurements.get(_key(row, keys), {})}  # type: ignore[call-overload]
         cell = Cell(
             dict(row),
             variants.pop("", None),
@@ -236,12 +236,12 @@ def cells_of(
 
 def judge(cell: Cell, paper: Paper) -> Cell:
     """Return the cell with its verdict and tolerance, before parents are compared."""
-    row, ours = cell.published, cell.ours
+    row, measured = cell.published, cell.measured
     if row.get("kind") == SETTING:
         return replace(cell, verdict="a setting")
     if np.isnan(float(row["value"])):
         return replace(cell, verdict="lost in the text")
-    if ours is None:
+    if measured is None:
         return cell
     metric, value = str(row["metric"]), cell.target
     study = paper.study_of(str(row["item"]))
@@ -253,11 +253,11 @@ def judge(cell: Cell, paper: Paper) -> Cell:
     weak = bound in _BOUNDS or (cell.digits == 0 and rounding > WEAK * effect)
     cell = replace(cell, weak=weak)
     if bound in _BOUNDS:
-        return replace(cell, verdict="match" if _BOUNDS[bound](ours.mean, value) else "differs")
+        return replace(cell, verdict="match" if _BOUNDS[bound](measured.mean, value) else "differs")
     exact = study is not None and study.deterministic
-    interval = 0.0 if weak or exact else interval_of(ours, row, study)
+    interval = 0.0 if weak or exact else interval_of(measured, row, study)
     # A difference of rounded numbers is exact up to rounding in binary.
-    apart = abs(round(ours.mean, cell.digits) - round(value, cell.digits))
+    apart = abs(round(measured.mean, cell.digits) - round(value, cell.digits))
     apart_is_rounding = apart <= 1e-9 * max(1.0, abs(value))
     if np.isnan(interval):
         return replace(cell, verdict="one run")
@@ -266,63 +266,64 @@ def judge(cell: Cell, paper: Paper) -> Cell:
     cell = replace(cell, tolerance=tolerance)
     if weak or exact:
         return replace(
-            cell, verdict="match" if apart_is_rounding else _side(ours.mean, value, paper, row)
+            cell, verdict="match" if apart_is_rounding else _side(measured.mean, value, paper, row)
         )
-    if abs(ours.mean - value) > tolerance * (1 + 1e-9):
-        return replace(cell, verdict=_side(ours.mean, value, paper, row))
+    if abs(measured.mean - value) > tolerance * (1 + 1e-9):
+        return replace(cell, verdict=_side(measured.mean, value, paper, row))
     # The effect of a number that is printed as none is unknown, but no smaller than its rounding.
     too_wide = interval > MOST_OF_EFFECT * max(effect, 2 * rounding)
-    opposite = round(ours.mean, cell.digits) * round(value, cell.digits) < 0
+    opposite = round(measured.mean, cell.digits) * round(value, cell.digits) < 0
     return replace(cell, verdict="inconclusive" if too_wide or opposite else "match")
 
 
-def interval_of(ours: Measurement, row: Mapping[str, Any], study: Any = None) -> float:
+def interval_of(measured: Measurement, row: Mapping[str, Any], study: Any = None) -> float:
     """Return the half width of the 95 % interval of the difference; NaN where no spread is known.
 
     A published deviation is that of one repetition, its mean is over ``study.repeats`` of them.
-    Where the paper has none, or does not average, its number is taken to be as noisy as one
-    repetition of ours over as many repetitions. Where we have one run, the published deviation
-    stands for that of ours, with the degrees of freedom of the paper.
+    Without one, the published number is taken to be as noisy as one measured repetition over as
+    many repetitions. With one run, the published deviation stands for the measured one, with the
+    degrees of freedom of the paper.
     """
     repeats = study.repeats if study else 1
     spread = float(row.get("spread", np.nan))
     is_se = row.get("spread_is") == "se"
-    their_sd = spread * np.sqrt(repeats) if is_se else spread
-    if np.isinf(ours.sd):
+    printed_sd = spread * np.sqrt(repeats) if is_se else spread
+    if np.isinf(measured.sd):
         return float("inf")
-    if not (np.isfinite(ours.sd) or np.isfinite(their_sd)):
+    if not (np.isfinite(measured.sd) or np.isfinite(printed_sd)):
         return float("nan")
-    own = ours.sd if np.isfinite(ours.sd) else their_sd
-    theirs = their_sd if np.isfinite(their_sd) else own
+    own_sd = measured.sd if np.isfinite(measured.sd) else printed_sd
+    published_sd = printed_sd if np.isfinite(printed_sd) else own_sd
     factor = _OF_MEDIAN**2 if study and study.joined == "median" else 1.0
-    own_variance, their_variance = factor * own**2 / ours.n, factor * theirs**2 / repeats
-    total = own_variance + their_variance
+    own_variance = factor * own_sd**2 / measured.n
+    published_variance = factor * published_sd**2 / repeats
+    total = own_variance + published_variance
     if total == 0:
         return 0.0
     # Welch and Satterthwaite, with the samples whose deviations were estimated apart. A deviation
     # that stands for the other sample's has the degrees of freedom of its own sample alone.
-    if np.isfinite(ours.sd) and np.isfinite(their_sd) and repeats > 1:
-        df = total**2 / (own_variance**2 / (ours.n - 1) + their_variance**2 / (repeats - 1))
+    if np.isfinite(measured.sd) and np.isfinite(printed_sd) and repeats > 1:
+        df = total**2 / (own_variance**2 / (measured.n - 1) + published_variance**2 / (repeats - 1))
     else:
-        df = ours.n - 1 if np.isfinite(ours.sd) else max(repeats - 1, 1)
+        df = measured.n - 1 if np.isfinite(measured.sd) else max(repeats - 1, 1)
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, df) * np.sqrt(total))
 
 
-def _side(ours: float, theirs: float, paper: Paper, row: Mapping[str, Any]) -> Verdict:
+def _side(measured: float, published: float, paper: Paper, row: Mapping[str, Any]) -> Verdict:
     """Return the verdict of a number beyond the interval."""
     better = paper.better.get(str(row["metric"]))
-    if row.get("method") in paper.no_better:
+    if better is None or row.get("method") in paper.no_better:
         return "differs"
-    return "better" if better is not None and _is_better(ours, theirs, better, row) else "differs"
+    return "better" if _is_better(measured, published, better, row) else "differs"
 
 
-def _is_better(ours: float, theirs: float, better: Better, row: Mapping[str, Any]) -> bool:
+def _is_better(measured: float, published: float, better: Better, row: Mapping[str, Any]) -> bool:
     if better == "lower":
-        return ours < theirs
+        return measured < published
     if better == "higher":
-        return ours > theirs
+        return measured > published
     ideal = better(row) if callable(better) else float(better)
-    return abs(ours - ideal) < abs(theirs - ideal)
+    return abs(measured - ideal) < abs(published - ideal)
 
 
 def _mark_different_parents(cells: list[Cell], paper: Paper, keys: Sequence[str]) -> list[Cell]:
@@ -359,7 +360,7 @@ def _mark_repeats(cells: Sequence[Cell], paper: Paper) -> list[Cell]:
     judged: dict[Hashable, str] = {}
     marked = []
     for cell in cells:
-        if cell.ours is not None and cell.verdict not in NOT_ASKED:
+        if cell.measured is not None and cell.verdict not in NOT_ASKED:
             key, item = paper.measurement(cell.published), str(cell.published["item"])
             if key in judged:
                 cell = replace(cell, verdict="a repeat", weak=False, judged_in=judged[key])
@@ -394,7 +395,7 @@ def _key(row: Any, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """A missing key is none; numbers are alike however they are written."""
+    """Return one spelling of a key: "" for a missing one, one form of equal numbers."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return ""
     return f"{value:g}" if isinstance(value, (int, float, np.number)) else str(value)

@@ -1,6 +1,4 @@
-"""What is to be run for the numbers of papers at one scale, how long it may take, and running
-it.
-"""
+"""Runs and computations that make the numbers of papers at one scale, and their expected time."""
 
 from __future__ import annotations
 
@@ -13,21 +11,19 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import computed_path
-from experiments.reproduction.declared import Paper, Scale, Size, Study
+from experiments.reproduction.studies import Paper, Scale, Size, Study
 from kdgraph.config import Plan, plan
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.index import Index
 from kdgraph.runner.run_dir import RunDir
 
 _NAMED = 2
-"""So many of a study's items are told, or one more."""
+"""Items of a study that its title names, or one more."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, words of ``kdg run`` that say how its runs are launched, and the folder
-    of all runs.
-    """
+    """A study at one scale, with the launcher of its runs (words of ``kdg run``) and their folder."""
 
     paper: Paper
     study: Study
@@ -37,9 +33,7 @@ class Task:
 
     @cached_property
     def sweeps(self) -> list[Plan]:
-        """Of its runs; composing them takes seconds, and what has been composed before is not
-        composed again.
-        """
+        """Return the plans of its sweeps; composing them takes seconds."""
         sweeps = [
             plan([*words, f"out={self.out}", *self.launching], multirun=True)
             for words in self.size.runs
@@ -48,35 +42,32 @@ class Task:
 
     @property
     def n_runs(self) -> int:
-        """Of all its sweeps, and what is computed without one."""
+        """Return the number of runs and computations."""
         return sum(len(sweep.jobs) for sweep in self.sweeps) + len(self.size.computed)
 
     def n_done(self) -> int:
-        """Those that have a record."""
-        done = sum(
-            RunDir(job.run_dir).versions.record is not None
-            for sweep in self.sweeps
-            for job in sweep.jobs
-        )
-        return done + sum(self.file_of(name).exists() for name in self.size.computed)
+        """Return the number of runs and computations with a result."""
+        runs = (RunDir(job.run_dir) for sweep in self.sweeps for job in sweep.jobs)
+        computed = sum(self.file_of(name).exists() for name in self.size.computed)
+        return sum(run.versions.record is not None for run in runs) + computed
 
     def file_of(self, name: str) -> Path:
-        """Where what was computed under a name is kept."""
+        """Return the file of a computation."""
         return computed_path(self.out, f"{self.paper.name}_{name}")
 
     def compute(self, name: str) -> None:
-        """Compute and keep it."""
-        found = self.size.computed[name]()
-        write_atomically(self.file_of(name), found.to_csv(index=False).encode())
+        """Compute numbers and write their file."""
+        numbers = self.size.computed[name]()
+        write_atomically(self.file_of(name), numbers.to_csv(index=False).encode())
 
     def restore(self, page: Path) -> None:
-        """Put the archive that a page keeps into the folder of runs, in place of one there."""
+        """Copy the archive beside a page into the folder of runs, in place of one there."""
         if self.study.archive is None:
             return
-        here = self.study.archive(self.out)
-        if (kept := page / here.name).exists():
-            here.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(here, kept.read_bytes())
+        archive = self.study.archive(self.out)
+        if (stored := page / archive.name).exists():
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(archive, stored.read_bytes())
 
     def keep(self, page: Path) -> None:
         """Write the archive of the runs beside a page."""
@@ -88,18 +79,17 @@ class Task:
             write_atomically(page / name, rows.to_csv(index=False).encode(), "--page")
 
     def measured(self) -> pd.DataFrame:
-        """What its runs found, and what was computed."""
-        frames = [
-            pd.read_csv(file) for file in map(self.file_of, self.size.computed) if file.exists()
-        ]
+        """Return the numbers of its runs and computations."""
+        files = map(self.file_of, self.size.computed)
+        frames = [pd.read_csv(file) for file in files if file.exists()]
         if self.study.measured is not None and self.out.is_dir():
             frames.append(self.study.measured(self.out))
         frames = [frame for frame in frames if len(frame)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @property
-    def called(self) -> str:
-        """Which tables and figures it makes, or the first of them."""
+    def title(self) -> str:
+        """Return the paper with its tables and figures, or the first of them."""
         items = self.study.items
         more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED + 1 else ""
         return f"{self.paper.name} {', '.join(items[:_NAMED] if more else items)}{more}"
@@ -108,15 +98,7 @@ class Task:
 def tasks_of(
     papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()
 ) -> Iterator[Task]:
-    """Every study that is done at this scale.
-
-    Parameters
-    ----------
-    papers : with the studies that are asked for.
-    scale : see :data:`~experiments.reproduction.declared.SCALES`.
-    out : the folder of its runs.
-    launching : words of ``kdg run`` that say how runs are launched.
-    """
+    """Yield a task for every study of the papers that has a size at this scale."""
     for paper in papers:
         for study in paper.studies:
             if scale in study.sizes:
@@ -124,47 +106,36 @@ def tasks_of(
 
 
 def estimate(tasks: Sequence[Task]) -> str:
-    """A line for each task: how many runs it has, how many are done, how long the others may take;
-    and one for all.
+    """Return a table of the runs of each task, those that are done and the time of the others, and
+    a line with the time of all.
     """
     rows = [["", "runs", "done", "about"]]
     left, unknown = 0.0, 0
     for task in tasks:
         n, done = task.n_runs, task.n_done()
-        minutes = (
-            None if task.size.minutes is None else task.size.minutes * (1 - done / n if n else 0)
-        )
-        left, unknown = left + (minutes or 0), unknown + (minutes is None and done < n)
-        rows.append(
-            [
-                task.called,
-                f"{n:,}",
-                f"{done:,}",
-                "" if done == n else "unknown" if minutes is None else _words(minutes),
-            ]
-        )
-    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        minutes = task.size.minutes
+        if minutes is None:
+            about, unknown = "unknown", unknown + (done < n)
+        else:
+            minutes *= 1 - done / n if n else 0
+            about, left = _words(minutes), left + minutes
+        rows.append([task.title, f"{n:,}", f"{done:,}", "" if done == n else about])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
+            cell.rjust(width) if k else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
     ]
     more = f", and {unknown} of which nothing is known" if unknown else ""
     last = f"about {_words(left)} on two cores{more}" if left or unknown else "all of it is done"
-    return "\n".join([*(line.rstrip() for line in lines), "", last])
+    return "\n".join([*lines, "", last])
 
 
 def _words(minutes: float) -> str:
-    return (
-        "a minute"
-        if minutes < 1.5
-        else (
-            str(timedelta(minutes=round(minutes)))[:-3] + " h"
-            if minutes >= 90
-            else f"{minutes:.0f} min"
-        )
-    )
+    if minutes < 1.5:
+        return "a minute"
+    if minutes < 90:
+        return f"{minutes:.0f} min"
+    return str(timedelta(minutes=round(minutes)))[:-3] + " h"

@@ -122,11 +122,11 @@ def _run(tasks: Sequence[Task]) -> int:
     for task in tasks:
         for name in task.size.computed:
             if not task.file_of(name).exists():
-                print(f"kdg: {task.called}: {name}", file=sys.stderr)
+                print(f"kdg: {task.title}: {name}", file=sys.stderr)
                 task.compute(name)
         for sweep in task.sweeps:
             with report_progress() as reporter:
-                reporter.note(f"{task.called}: {counted(len(sweep.jobs), 'run')}")
+                reporter.note(f"{task.title}: {counted(len(sweep.jobs), 'run')}")
                 result = run_plan(sweep, reporter)
             print_missing_data(result.absent)
             for outcome in result.outcomes:

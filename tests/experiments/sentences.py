@@ -22,8 +22,8 @@ def held(claims: Iterable[Claim]) -> dict[str, set[bool]]:
     """Sentence → verdicts of its parts."""
     found: dict[str, set[bool]] = {}
     for claim in claims:
-        assert claim.text and claim.found
-        for name in claim.of:
+        assert claim.text and claim.measured
+        for name in claim.sentences:
             found.setdefault(name, set()).add(claim.holds)
     return found
 

@@ -38,7 +38,7 @@ def records(sets: tuple[str, ...] = ("near", "noise")) -> list[dict]:
     return made
 
 
-def test_means_stand_by_parent_and_repair():
+def test_table_has_means_by_parent_and_repair():
     lines = comparison.means(records()).splitlines()
     assert (
         lines[0]
@@ -61,7 +61,7 @@ def test_a_repair_is_tested_against_its_own_parent():
     assert cells[6] == "+.400 (8/0/0; p = 0.008)"
 
 
-def test_equal_weights_are_the_similarity_of_the_library():
+def test_equal_weights_give_the_similarity_of_the_library():
     rng = np.random.default_rng(0)
     a, b = rng.integers(4, size=(7, 10)), rng.integers(4, size=(9, 10))
     np.testing.assert_allclose(
@@ -106,7 +106,7 @@ def test_table_compares_with_equal_weights():
     assert lines[3] == "| m | variance | .5000 | .4000 | .3333 | +.0333 | 1 of 3 |"
 
 
-def test_tables_without_a_set_have_no_column_of_it():
+def test_a_set_without_runs_has_no_column():
     assert comparison.means(records(("permuted", "noise"))).splitlines()[0] == (
         "| parent | repair | error | NLL | ECE | OCE | AUROC | AUROC noise |"
     )

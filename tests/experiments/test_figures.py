@@ -40,7 +40,7 @@ def stems(paper: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_every_figure_is_drawn_or_refused_with_what_is_missing(paper: str) -> None:
+def test_every_figure_is_drawn_or_lists_what_is_missing(paper: str) -> None:
     listed = figures_of(EXPERIMENTS / paper)
     assert listed.figure.tolist() == list(range(1, FIGURES[paper] + 1))
     for row in listed.itertuples():
@@ -72,7 +72,7 @@ def test_every_picture_is_there_as_svg_and_pdf(paper: str) -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_nothing_else_lies_beside_the_pictures(paper: str) -> None:
+def test_pictures_have_no_other_files_beside_them(paper: str) -> None:
     """No pixels, no picture without its other format, none that neither figures.csv nor a page of
     the paper knows.
     """
@@ -92,7 +92,7 @@ class _Parsed(Exception):
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules after import:RuntimeWarning")
 @pytest.mark.parametrize("paper", PAPERS)
-def test_every_command_is_understood(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_of_figures_csv_parses(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its module is there and takes these arguments; what it would draw is not drawn."""
     parse = argparse.ArgumentParser.parse_args
 

@@ -47,7 +47,7 @@ def test_scores_are_relative_to_the_line_alone_on_the_same_rows():
     ]
 
 
-def test_each_data_set_has_a_column_behind_local_pit():
+def test_each_data_set_has_a_column_after_local_pit():
     assert comparison.by_dataset(RECORDS).splitlines() == [
         "| parent | a | b |",
         "|---|---|---|",

@@ -52,7 +52,7 @@ def told(iso_ece: float) -> str:
     return compare_with_published(runs(iso_ece))
 
 
-def test_methods_stand_by_mean_rank_and_claims_follow_from_the_numbers():
+def test_methods_are_sorted_by_mean_rank_and_claims_follow():
     said = told(0.029)
     lines = [line.split("|")[1].strip(" *") for line in said.splitlines() if line.startswith("|")]
     assert lines[2:7] == [
@@ -92,7 +92,7 @@ def xy_of(line: Line2D) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]
 
 
-def test_every_method_has_a_line_in_the_order_of_ranks():
+def test_every_method_has_a_row_in_the_order_of_ranks():
     mean = {"a": 1.25, "b": 2.0, "c (parent)": 2.75, "d": 4.0}
     ranks = Ranks(mean, 8, 20.0, 12.0, 0.001, critical_difference=1.6)
     (axes,) = rank_lines({"AUROC": ranks}).axes
@@ -124,7 +124,7 @@ def test_no_name_of_a_preset_is_shortened():
     assert min(text.get_window_extent().x0 for text in texts) >= 0
 
 
-def test_who_leaves_probabilities_as_they_are_has_no_rank_of_them(tmp_path):
+def test_methods_with_unchanged_probabilities_have_no_rank(tmp_path):
     records = runs(0.03)
     for record in records:
         if record["method"] in ("knn", "graph_density"):

@@ -60,7 +60,7 @@ def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Rows as :class:`~experiments.reproduction.declared.Study` has them with
+        Rows as :class:`~experiments.reproduction.studies.Study` has them with
         ``joined="jackknife"``: the mean over seeds, and that without each of them. Tables of which
         we have a part, whose largest sample is not that of the paper (:data:`AS_LARGE`), are left
         out.

@@ -213,7 +213,7 @@ def figure2_numbers(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Rows as :class:`~experiments.reproduction.declared.Study` has them: an estimate from all
+        Rows as :class:`~experiments.reproduction.studies.Study` has them: an estimate from all
         seeds, in which means over seeds come first and medians over tables after, and one without
         each seed. ``comparable`` has the authors' stored numbers over the tables that ran.
     """

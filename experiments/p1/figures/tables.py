@@ -122,7 +122,7 @@ def first_at_the_prior(
 
 def measured(folder: Path) -> pd.DataFrame:
     """What Figure 1 and its section have, of the runs below a folder, as
-    :class:`experiments.reproduction.declared.Study` has it.
+    :class:`experiments.reproduction.studies.Study` has it.
 
     A value for each seed. The paper's version has the floors that its authors set: one for error
     and Hellinger distance, by simulation and parent, and another for far rows, whose radii are

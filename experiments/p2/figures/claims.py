@@ -43,7 +43,7 @@ Ask = Callable[[Study], Claim]
 def claims(study: Study) -> Iterator[Claim]:
     """Every claim that the counts can be asked about, in the order of the paper."""
     for ask, of in ASKED.items():
-        yield replace(ask(study), of=tuple(of.split()))
+        yield replace(ask(study), sentences=tuple(of.split()))
 
 
 def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
@@ -53,8 +53,8 @@ def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
         yield Claim(
             of_one[0].text,
             held == len(of_one),
-            f"in {held} of {len(of_one)} draws; the last: {of_one[-1].found}",
-            of_one[0].of,
+            f"in {held} of {len(of_one)} draws; the last: {of_one[-1].measured}",
+            of_one[0].sentences,
         )
 
 
@@ -117,11 +117,11 @@ def of_added(study: Study, found: Added) -> Iterator[Claim]:
 def of_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
     """Yield the claims of held-out rows whose sentence is not of the fitted rows alone."""
     for claim in halves:
-        if names := tuple(name for name in claim.of if name not in IN_SAMPLE):
+        if names := tuple(name for name in claim.sentences if name not in IN_SAMPLE):
             yield replace(
                 claim,
                 text=f"{claim.text}; fitted to one half of the rows and judged by the other",
-                of=names,
+                sentences=names,
             )
 
 

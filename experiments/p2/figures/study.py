@@ -242,7 +242,7 @@ def study_of(
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """The precision that Section III has, as :class:`experiments.reproduction.declared.Study` has
+    """The precision that Section III has, as :class:`experiments.reproduction.studies.Study` has
     it: what Conf1 says of Minor capsid.
 
     The same file may have been run under more than one path; it counts once.

@@ -38,7 +38,7 @@ MOST = 0.5
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it.
+    """Of the runs below a folder, as :class:`experiments.reproduction.studies.Study` has it.
 
     A value for each network (accuracy), for each test set of each ensemble (counts; the paper does
     not say of which it speaks) and for each ensemble (cutoffs).

@@ -22,10 +22,10 @@ def test_a_spread_is_a_mean_and_a_standard_deviation_of_a_sample() -> None:
 @pytest.mark.parametrize(
     ("numbers", "said"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")]
 )
-def test_what_is_counted_is_one_number_or_its_range(numbers, said) -> None:
+def test_counted_noun_has_one_number_or_a_range(numbers, said) -> None:
     assert counted_noun(iter(numbers), "seed") == said
 
 
-def test_no_zero_stands_before_the_point_and_a_sign_may() -> None:
+def test_numbers_have_no_leading_zero_and_may_have_a_sign() -> None:
     assert (number(0.25, 2), number(12.5, 1), number(np.nan)) == (".25", "12.5", "–")
     assert (signed(-0.25, 2), signed(0.25, 2), signed(np.nan)) == ("−.25", "+.25", "–")

@@ -14,7 +14,7 @@ from kdgraph.runner.run import run
 
 
 @pytest.mark.slow  # a run and its second half
-def test_scores_of_sets_are_read_from_the_store_or_made_again(tmp_path) -> None:
+def test_scores_of_sets_come_from_the_store_or_a_new_run(tmp_path) -> None:
     words = [
         "dataset=iris",
         "method=tood",

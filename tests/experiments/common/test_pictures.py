@@ -46,7 +46,7 @@ def test_the_same_figure_gives_the_same_bytes_in_both_formats(paper: Path) -> No
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
 
 
-def test_a_picture_says_which_figures_it_is_and_what_they_show(paper: Path) -> None:
+def test_title_and_description_come_from_figures_csv(paper: Path) -> None:
     svg, pdf = save_picture(drawn(20), paper / "scores", paper)
     assert "<dc:title>Figure 3, 4 of Salamon et al.</dc:title>" in svg.read_text()
     assert "<dc:description>scores of rows; the same by class</dc:description>" in svg.read_text()
@@ -58,7 +58,7 @@ def test_a_picture_says_which_figures_it_is_and_what_they_show(paper: Path) -> N
     assert "<dc:title>own study, on Salamon et al.</dc:title>" in own.read_text()
 
 
-def test_what_is_dense_becomes_pixels_and_text_stays_text(paper: Path) -> None:
+def test_dense_artists_become_pixels_and_text_stays_text(paper: Path) -> None:
     few, many = (
         save_picture(drawn(n), paper / f"n{n}", paper)[0].read_text() for n in (DENSE, DENSE + 1)
     )

@@ -22,7 +22,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_file_is_whole(folder) -> None:
+def test_every_published_file_is_valid(folder) -> None:
     numbers = read_published(folder)
     assert len(numbers) and numbers.value.dtype == float
 
@@ -41,13 +41,13 @@ def test_every_file_is_whole(folder) -> None:
         ),
     ],
 )
-def test_what_is_not_is_told(tmp_path, rows, message) -> None:
+def test_invalid_published_files_are_refused(tmp_path, rows, message) -> None:
     (tmp_path / "published.csv").write_text("\n".join(rows) + "\n")
     with pytest.raises(ValueError, match=message):
         read_published(tmp_path)
 
 
-def test_what_was_printed_and_is_lost_has_no_value(tmp_path) -> None:
+def test_lost_numbers_have_no_value(tmp_path) -> None:
     rows = [
         f"{row},{note}"
         for row, note in zip(

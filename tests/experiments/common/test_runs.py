@@ -14,7 +14,7 @@ from tests.experiments.p1_runs import SIMULATIONS, write
 pytestmark = pytest.mark.slow
 
 
-def test_runs_of_an_experiment_are_those_that_it_sweeps(tmp_path, configs) -> None:
+def test_runs_of_an_experiment_are_the_points_of_its_sweep(tmp_path, configs) -> None:
     others = plan(["dataset=spiral", "method=kdf,kdn", "seed=0"], multirun=True).jobs
     for config in [*configs, *(job.config for job in others)]:
         write(tmp_path, config)
@@ -55,7 +55,7 @@ def test_a_key_that_is_free_may_differ(tmp_path) -> None:
     assert len(runs_of(SIMULATIONS, tmp_path, free=["parent.hidden"])) == 1
 
 
-def test_a_run_that_other_words_have_made_is_found_by_its_id(tmp_path) -> None:
+def test_a_run_of_another_command_is_found_by_its_id(tmp_path) -> None:
     point = ["dataset=spiral", "method=kdf", "figures=none", "seed=3", "+ood.more=1"]
     (job,) = plan(["experiment=bench/simulations", *point[:2], "seed=3"]).jobs
     config = job.config
@@ -66,7 +66,7 @@ def test_a_run_that_other_words_have_made_is_found_by_its_id(tmp_path) -> None:
     assert len(runs_of("bench/simulations", tmp_path)) == 1
 
 
-def test_what_is_swept_and_is_no_group() -> None:
+def test_swept_numbers_are_keys_that_are_no_groups() -> None:
     assert set(swept_numbers(SIMULATIONS)) == {
         "seed",
         "dataset.n_train",
@@ -74,6 +74,6 @@ def test_what_is_swept_and_is_no_group() -> None:
     }
 
 
-def test_an_experiment_that_is_built_on_another_sweeps_what_that_does() -> None:
+def test_an_experiment_inherits_the_sweep_of_its_base() -> None:
     assert swept_numbers("paper/p4/crime_long") == swept_numbers("paper/p4/crime") == ["seed"]
     assert expected("paper/p4/crime_long") == expected("paper/p4/crime") == 19 * 60

@@ -15,7 +15,7 @@ def run(n_train: int | None, found: int, **config: Any) -> dict:
     }
 
 
-def test_runs_that_ask_for_equally_many_rows_are_together_whatever_a_split_gave_them() -> None:
+def test_runs_are_grouped_by_their_configured_rows() -> None:
     large, one, other = run(4000, 4000), run(None, 98), run(None, 101)
     assert by_size([large, one, other]) == {
         "98 to 101 training rows, 10 calibration rows, 1 test row": [one, other],
@@ -28,7 +28,7 @@ def test_runs_that_ask_for_equally_many_rows_are_together_whatever_a_split_gave_
     assert by_size([]) == {}
 
 
-def test_what_differs_among_those_that_are_alike_is_said() -> None:
+def test_differing_settings_of_runs_of_one_line() -> None:
     records = [
         run(10, 10, parent={"name": "p", "max_epochs": 3, "device": "cuda"}, seed=0),
         run(10, 10, parent={"name": "p", "max_epochs": 5, "device": "cpu"}, seed=1),

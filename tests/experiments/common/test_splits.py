@@ -10,7 +10,7 @@ from scipy import stats
 from experiments.common.splits import half_width
 
 
-def test_an_interval_is_wider_than_that_of_splits_that_share_nothing():
+def test_interval_is_wider_if_splits_share_rows():
     difference = pd.Series([0.1, 0.2, 0.4, 0.1])
     plain = stats.t.interval(0.95, 3, loc=difference.mean(), scale=stats.sem(difference))
     assert half_width(difference, 0.0) == pytest.approx((plain[1] - plain[0]) / 2)

@@ -15,7 +15,7 @@ def of_kdn(n_polytopes: int, n_train: int) -> dict:
 @pytest.mark.parametrize(("most", "holds", "told"), [(100, True, "1.00"), (101, False, "1.01")])
 def test_gaussians_are_counted_for_each_training_row(most, holds, told) -> None:
     (claim,) = claims.of_gaussians([of_kdn(20, 50), of_kdn(most, 100)])
-    assert (claim.holds, claim.found, claim.of) == (
+    assert (claim.holds, claim.measured, claim.sentences) == (
         holds,
         f"at most {told} of them; 2 runs",
         ("upper_bound",),
@@ -28,7 +28,7 @@ def test_the_largest_exponent_of_time_decides(tmp_path, largest, holds) -> None:
     (tmp_path / "computed").mkdir()
     pd.DataFrame({"value": [1.1, largest]}).to_csv(tmp_path / "computed" / "p1_section6.csv")
     (claim,) = claims.sizes(tmp_path)
-    assert (claim.holds, claim.found, claim.of) == (
+    assert (claim.holds, claim.measured, claim.sentences) == (
         holds,
         f"1.10 to {largest:.2f}, 2 seeds",
         ("complexity",),

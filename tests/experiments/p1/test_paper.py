@@ -32,7 +32,7 @@ def ours_of(measured: pd.DataFrame, variant: str = "", **of: object) -> list[flo
     chosen = [
         cell for cell in cells if all(cell.published[name] == value for name, value in of.items())
     ]
-    found = [cell.variants.get(variant) if variant else cell.ours for cell in chosen]
+    found = [cell.variants.get(variant) if variant else cell.measured for cell in chosen]
     return [one.mean for one in found if one is not None]
 
 
@@ -168,5 +168,5 @@ def test_fewer_rows_take_less_time(monkeypatch) -> None:
 def test_every_result_has_a_study_or_a_word_why() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
-        told = any(reason.is_of(dict(row)) for reason in missing)
+        told = any(reason.applies_to(dict(row)) for reason in missing)
         assert PAPER.study_of(row["item"]) or told, row["item"]

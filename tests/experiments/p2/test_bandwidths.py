@@ -77,7 +77,7 @@ def test_fits_that_are_made_and_what_is_said_of_them(record, tmp_path, monkeypat
     assert set(found.method) == both | {ALL_ROWS} and set(found.seed) == {0, 1}
     alone = Record("counts", record.X, record.y, knows_others=False)
     assert set(study(alone, 1).method) == both
-    assert {name for one in claims("made", found) for name in one.of} == {
+    assert {name for one in claims("made", found) for name in one.sentences} == {
         "bulletproof_bandwidth",
         "boundary",
         "only_positives",

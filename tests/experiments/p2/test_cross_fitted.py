@@ -73,8 +73,10 @@ def test_claims_on_cross_validation_hold_and_fail() -> None:
     apart = pd.Series({"Collar": 0.2, "HTJ": 0.15, "Portal": 0.11, "Tail shaft": 0.01})
     sentences = {"cross_validation_bias", "cross_validation_unstable"}
     strong, weak = found(0.2), found(0.2).assign(in_sample=0.1985)
-    assert next(cross_fitted.claims("x", strong, None)).found.endswith("60 rows, 2 draws")
-    assert next(cross_fitted.claims("x", weak, None)).found.endswith("; weak, in sample it is too")
+    assert next(cross_fitted.claims("x", strong, None)).measured.endswith("60 rows, 2 draws")
+    assert next(cross_fitted.claims("x", weak, None)).measured.endswith(
+        "; weak, in sample it is too"
+    )
     assert all_are(cross_fitted.claims("x", found(0.2015), apart), True) == sentences
     assert all_are(cross_fitted.claims("x", found(0.203), apart - 0.02), False) == sentences
     assert held(cross_fitted.claims("x", found(0.197), None)) == {"cross_validation_bias": {False}}

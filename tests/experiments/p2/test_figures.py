@@ -223,7 +223,7 @@ def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
     y[mine] = (ORDER.index("Minor capsid") + 1) % len(ORDER)
     y[mine[:4]] = ORDER.index("Minor capsid")  # 4 of 60 are .07
     first = next(claims(replace(study, y=y)))
-    assert first.holds and first.found == "4 of 60: .067"
+    assert first.holds and first.measured == "4 of 60: .067"
     assert not next(claims(study)).holds
 
 
@@ -241,7 +241,7 @@ def test_held_out_halves_share_no_row_and_are_judged_by_the_other(study) -> None
 
 def test_claims_of_several_count_those_that_hold(study) -> None:
     first, *_ = of_several([study])
-    assert first.found.startswith(f"in {int(first.holds)} of 1 draws")
+    assert first.measured.startswith(f"in {int(first.holds)} of 1 draws")
 
 
 def test_verdicts_say_pass_or_fail_and_count() -> None:

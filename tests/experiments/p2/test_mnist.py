@@ -127,7 +127,7 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
     ):
         asked = list(command._asked(said, recipe, 3, "mean", "smoke"))
         assert {one.scale for one in asked} == {"smoke"}
-        assert of < {name for one in asked for name in one.of}
+        assert of < {name for one in asked for name in one.sentences}
         assert all(
             one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked
         )

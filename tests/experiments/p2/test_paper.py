@@ -40,7 +40,7 @@ def ours(measured: pd.DataFrame, variant: str = "", **of: str) -> list[float]:
         for c in cells_of(PAPER, RESULTS, measured)
         if all(c.published[name] == value for name, value in of.items())
     ]
-    found = [cell.variants.get(variant) if variant else cell.ours for cell in cells]
+    found = [cell.variants.get(variant) if variant else cell.measured for cell in cells]
     return [one.mean for one in found if one is not None]
 
 
@@ -190,14 +190,14 @@ def test_most_cutoffs_are_more_than_half_of_the_classes() -> None:
 def test_every_result_has_a_study_or_a_word_why() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in RESULTS[RESULTS.value.notna()].iterrows():
-        assert PAPER.study_of(row["item"]) or any(reason.is_of(dict(row)) for reason in missing), (
-            row["item"]
-        )
+        assert PAPER.study_of(row["item"]) or any(
+            reason.applies_to(dict(row)) for reason in missing
+        ), row["item"]
 
 
 def test_every_reason_is_of_a_result() -> None:
     for reason in reasons_of(PAPER.folder):
-        assert any(reason.is_of(dict(row)) for _, row in RESULTS.iterrows()), reason
+        assert any(reason.applies_to(dict(row)) for _, row in RESULTS.iterrows()), reason
 
 
 def test_networks_of_one_batch_are_a_variant_of_the_under_trained_ones(monkeypatch) -> None:

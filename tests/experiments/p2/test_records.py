@@ -124,7 +124,7 @@ def test_the_chosen_one_has_to_win_in_eighteen_of_twenty(wins, holds):
     records = drawn(wins)
     said = claim("record", pd.DataFrame(entries(records)), records)
     assert said is not None and said.holds == holds
-    assert said.found.startswith(f"{wins} of 20, by ") and said.found.endswith(
+    assert said.measured.startswith(f"{wins} of 20, by ") and said.measured.endswith(
         "chosen: tswa_ridge 20"
     )
     without = [each for each in records if each["calibrator"] != "sts"]

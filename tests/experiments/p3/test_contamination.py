@@ -73,10 +73,10 @@ def test_claims_on_whole_sets_can_hold_and_fail():
 
     sentences = {"outperforms", "comparable", "concluding"}
     assert all_are(claims(0.9, 0.8), True) == all_are(claims(0.7, 0.8), False) == sentences
-    by_one = {claim.of[0]: claim.holds for claim in claims(0.77, 0.8)}
+    by_one = {claim.sentences[0]: claim.holds for claim in claims(0.77, 0.8)}
     assert by_one == {"outperforms": False, "comparable": True}
-    assert "all score sets of 50 rows" in claims(0.9, 0.8)[0].found
-    assert [", a tie" in claims(0.8, rival)[0].found for rival in (0.8, 0.7)] == [True, False]
+    assert "all score sets of 50 rows" in claims(0.9, 0.8)[0].measured
+    assert [", a tie" in claims(0.8, rival)[0].measured for rival in (0.8, 0.7)] == [True, False]
     alone = contamination.power(records({"tood_given": 0.9, "tood_shuffled": 0.9}))
     assert not list(contamination.claims(alone))
     assert not list(contamination.claims(pd.DataFrame(columns=alone.columns)))

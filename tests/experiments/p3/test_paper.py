@@ -73,14 +73,16 @@ def test_numbers_are_percentages_in_their_places(found) -> None:
     cells = {
         (c.published["dataset"], c.published["ood"]): c
         for c in cells_of(PAPER, read_published(PAPER.folder), found)
-        if c.ours
+        if c.measured
     }
     assert len(cells) == 12
     for (_, ood), cell in cells.items():
         mean = 90.5 if ood in tabular.NOISE else 95.5
-        assert cell.ours is not None
+        assert cell.measured is not None
         np.testing.assert_allclose(
-            [cell.ours.mean, cell.variants["labels shuffled"].mean], [mean, mean + 4], rtol=1e-12
+            [cell.measured.mean, cell.variants["labels shuffled"].mean],
+            [mean, mean + 4],
+            rtol=1e-12,
         )
     assert cells["diabetes130us", "uniform"].verdict == "differs"
     assert cells["electricity", "uniform"].verdict == "lost in the text"
@@ -104,7 +106,9 @@ def test_every_number_has_a_study_or_a_reason_why_it_has_none() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     made = {item for study in PAPER.studies for item in study.items}
     for _, row in results.iterrows():
-        assert row["item"] in made or any(reason.is_of(dict(row)) for reason in missing), dict(row)
+        assert row["item"] in made or any(reason.applies_to(dict(row)) for reason in missing), dict(
+            row
+        )
     assert not made & LOST and not set(results.item) & LOST
 
 
@@ -201,7 +205,7 @@ def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice
     judged = {
         (c.published["item"], c.published["metric"]): c
         for c in cells_of(PAPER, read_published(PAPER.folder), found)
-        if c.ours is not None
+        if c.measured is not None
         and c.published["method"] == "TOOD"
         and c.published["ood"] == "notmnist"
         and c.published["dataset"] == "mnist"
@@ -210,8 +214,8 @@ def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice
     assert (again.verdict, again.judged_in) == ("a repeat", "Table 4")
     assert first.verdict == "differs" and first.judged_in == ""
     shuffled = judged["Appendix E, table 3", "AUROC"]
-    assert shuffled.ours is not None and first.ours is not None
-    assert (first.ours.mean, shuffled.ours.mean) == (pytest.approx(50), pytest.approx(90))
+    assert shuffled.measured is not None and first.measured is not None
+    assert (first.measured.mean, shuffled.measured.mean) == (pytest.approx(50), pytest.approx(90))
     assert shuffled.variants[cells.LABELS_GIVEN].mean == pytest.approx(50)
     assert shuffled.verdict == "differs"
     measurements = [
@@ -255,5 +259,7 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
 def test_every_reason_speaks_of_a_number() -> None:
     published = [dict(row) for _, row in read_published(PAPER.folder).iterrows()]
     for reason in reasons_of(PAPER.folder):
-        assert set(reason.of) <= set(KEYS) and any(reason.is_of(row) for row in published), reason
+        assert set(reason.where) <= set(KEYS) and any(
+            reason.applies_to(row) for row in published
+        ), reason
     assert set(PAPER.better) <= {row["metric"] for row in published}

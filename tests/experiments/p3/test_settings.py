@@ -145,4 +145,4 @@ def test_what_is_asked_is_kept_where_the_command_line_says(tmp_path, monkeypatch
         lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))],
     )
     assert capsys.readouterr().out == "- pass: seeds. [0, 1]\n\n1 of 1 hold.\n"
-    assert [one.found for one in saved_claims(tmp_path, "p3_made")] == ["[0, 1]"]
+    assert [one.measured for one in saved_claims(tmp_path, "p3_made")] == ["[0, 1]"]

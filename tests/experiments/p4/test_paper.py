@@ -13,8 +13,8 @@ from experiments.common.published import ABOUT, read_published
 from experiments.p4 import crime, setting
 from experiments.p4.paper import PAPER
 from experiments.p4.setting import OWN_UNITS, REFITTED, entries, measured
-from experiments.reproduction.declared import SCALES
 from experiments.reproduction.reasons import MISSING, reasons_of
+from experiments.reproduction.studies import SCALES
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
 from kdgraph.config.yaml_files import read_text
@@ -176,7 +176,7 @@ def test_both_networks_are_read_and_mmce_has_its_own(
     assert set(crime.measured(tmp_path).variant) == {""}
     cells = cells_of(PAPER, read_published(PAPER.folder), ours)
     assert (
-        sum(cell.ours is not None for cell in cells) == 2 * 4
+        sum(cell.measured is not None for cell in cells) == 2 * 4
     )  # one of Table 1 and three of Table 3
     assert next(iter(cells)).variants.keys() == {crime.EARLY}
 
@@ -236,7 +236,9 @@ def test_every_result_is_made_or_said_to_miss_something() -> None:
     made = (results.dataset == crime.SETTING.dataset) & results.item.map(
         lambda item: PAPER.study_of(item) is not None
     )
-    missing = results.apply(lambda row: sum(reason.is_of(dict(row)) for reason in reasons), axis=1)
+    missing = results.apply(
+        lambda row: sum(reason.applies_to(dict(row)) for reason in reasons), axis=1
+    )
     assert ((missing == 1) == ~made).all() and (missing <= 1).all()
     assert made.sum() == 9 + 6 + 3 * 7
 
@@ -244,7 +246,9 @@ def test_every_result_is_made_or_said_to_miss_something() -> None:
 def test_every_reason_speaks_of_a_number() -> None:
     published = [dict(row) for _, row in read_published(PAPER.folder).iterrows()]
     for reason in reasons_of(PAPER.folder):
-        assert set(reason.of) <= set(KEYS) and any(reason.is_of(row) for row in published), reason
+        assert set(reason.where) <= set(KEYS) and any(
+            reason.applies_to(row) for row in published
+        ), reason
     assert set(PAPER.better) <= {row["metric"] for row in published}
     assert setting.CORRELATION not in PAPER.better  # that one is larger is worth nothing in itself
 
@@ -288,4 +292,4 @@ def test_settings_are_those_of_the_main_columns_runs(
     assert dropout == pytest.approx(0.4, rel=1e-12)
     assert means["Section 4", "bandwidth of LoRe"] == pytest.approx(0.3, rel=1e-12)
     cells = cells_of(PAPER, published, ours)
-    assert {cell.verdict for cell in cells if cell.ours is not None} == {"a setting"}
+    assert {cell.verdict for cell in cells if cell.measured is not None} == {"a setting"}

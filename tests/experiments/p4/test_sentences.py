@@ -119,13 +119,17 @@ def test_rewards_of_luo_et_al() -> None:
     )  # first and last, by .1; behind by .01 between them
     assert (
         won.holds
-        and won.found.startswith("at 2; ")
-        and ": -.010 to +.100; " in won.found.replace("−", "-")
-    ), won.found
+        and won.measured.startswith("at 2; ")
+        and ": -.010 to +.100; " in won.measured.replace("−", "-")
+    ), won.measured
     (lost,) = p4.of_rewards(
         study([-0.3, -0.61, -0.7]), "x"
     )  # as high as the best of the others is not above it
-    assert not lost.holds and lost.found.startswith("at 1; ") and lost.of == ("highest_reward",)
+    assert (
+        not lost.holds
+        and lost.measured.startswith("at 1; ")
+        and lost.sentences == ("highest_reward",)
+    )
 
 
 def test_decisions_follow_local_errors_of_luo_et_al(monkeypatch) -> None:
@@ -153,7 +157,7 @@ def test_methods_without_all_seeds_are_compared_over_those_that_both_have(monkey
     monkeypatch.setattr(p4, "DRAWS", 40)
     frame = setting(0.3)
     few = frame[(frame.seed < 9) | ~frame.method.str.endswith("_printed")]
-    texts = {claim.text: claim.found for claim in p4.of_setting(few, 0.1)}
+    texts = {claim.text: claim.measured for claim in p4.of_setting(few, 0.1)}
     assert set(texts) == {claim.text for claim in p4.of_setting(frame, 0.1)}
     for text, told in texts.items():
         n = "9 seeds" if p4.READINGS["_printed"] in text else "12 seeds"
@@ -190,7 +194,7 @@ def test_curves_of_local_errors_of_luo_et_al() -> None:
     assert all_are(won, True) == {"lowest_mlce_everywhere"}
     lost = list(p4.of_curves(study([0.7, 0.4, 0.25]), "lore_logits_02", "x"))
     assert all_are(lost, False) == {"lowest_mlce_everywhere"}
-    assert all(claim.found.startswith("at 2; ") for claim in lost)
+    assert all(claim.measured.startswith("at 2; ") for claim in lost)
 
 
 def test_bins_of_equal_mass_of_luo_et_al() -> None:

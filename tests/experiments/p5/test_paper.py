@@ -105,7 +105,7 @@ def test_the_largest_p_value_of_frosini_decides(tmp_path, largest, holds) -> Non
     }
     pd.DataFrame(rows).to_csv(tmp_path / "computed" / "p5_section41.csv")
     (claim,) = claims.line(tmp_path)
-    assert (claim.holds, claim.found, claim.of) == (
+    assert (claim.holds, claim.measured, claim.sentences) == (
         holds,
         f"p at most {largest:g}, 2 samples",
         ("frosini",),
@@ -132,5 +132,5 @@ def test_memory_is_that_of_what_is_near(monkeypatch) -> None:
 def test_every_result_has_a_study_or_a_word_why() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
-        told = any(reason.is_of(dict(row)) for reason in missing)
+        told = any(reason.applies_to(dict(row)) for reason in missing)
         assert told or PAPER.study_of(row["item"]), row["item"]

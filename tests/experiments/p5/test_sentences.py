@@ -299,7 +299,7 @@ def test_the_simulation_of_torres_et_al() -> None:
 def test_layers_are_not_judged_without_the_largest_size() -> None:
     few = simulated(lambda method, k, eps: 2.0, of_simulation.SIZES[:2])
     assert "layer_no_influence" not in held(p5.of_sizes(few))
-    assert not [one for one in of_simulation.claims(few) if "reliable_by_size" in one.of]
+    assert not [one for one in of_simulation.claims(few) if "reliable_by_size" in one.sentences]
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.949, True), (0.92, False)])
@@ -309,7 +309,9 @@ def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool
         return last if method == "input" and size == 100_000 else value
 
     frame = simulated(lambda method, k, eps: 2.0, coverage=coverage)
-    texts = {one.text: one.holds for one in of_simulation.claims(frame) if one.of[0] == RELIABLE}
+    texts = {
+        one.text: one.holds for one in of_simulation.claims(frame) if one.sentences[0] == RELIABLE
+    }
     assert texts[next(text for text in texts if "for each network and method" in text)] is holds
     assert texts[next(text for text in texts if "on average over methods" in text)] is True
 
@@ -327,8 +329,8 @@ def test_one_lucky_layer_of_many_is_not_richer() -> None:
     rng = np.random.default_rng(0)
     noise = {f"case {i}": pd.Series(rng.normal(size=5)) for i in range(20)}
     (claim,) = p5._is_richer(noise)
-    assert not claim.holds and claim.of == ("layer_richer",)
+    assert not claim.holds and claim.sentences == ("layer_richer",)
     clear = noise | {"clear": pd.Series([1.0, 1.001, 0.999, 1.002, 0.998])}
     (claim,) = p5._is_richer(clear)
-    assert claim.holds and "clear" in claim.found
+    assert claim.holds and "clear" in claim.measured
     assert not list(p5._is_richer({"equal": pd.Series([0.0, 0.0])}))

@@ -363,9 +363,9 @@ def test_settings_of_runs_stand_beside_those_of_the_paper(monkeypatch, tmp_path)
     measured = table2.measured(tmp_path)
     cells = cells_of_paper(PAPER, PUBLISHED, measured)
     ours = {
-        (cell.published["metric"], cell.published["method"]): (cell.ours.mean, cell.ours.n)
+        (cell.published["metric"], cell.published["method"]): (cell.measured.mean, cell.measured.n)
         for cell in cells
-        if cell.published["item"] == "Section 4.2" and cell.ours is not None
+        if cell.published["item"] == "Section 4.2" and cell.measured is not None
     }
     assert {cell.verdict for cell in cells if cell.published["kind"] == "setting"} == {"a setting"}
     values = {metric: value for (metric, _), (value, _) in ours.items()}

@@ -71,7 +71,7 @@ def test_only_what_comes_nearer_with_each_width_holds_and_of_seeds_that_all_have
     nearer = told[
         "MC dropout, 15 epochs: with each wider network the sMIS is nearer to the printed .874"
     ]
-    assert nearer.holds and nearer.found.endswith("512 units .999, 1 seed")
+    assert nearer.holds and nearer.measured.endswith("512 units .999, 1 seed")
     text = "MC dropout, 15 epochs: with each wider network the MSE is nearer to the printed 75.1"
     assert not told[text].holds
 

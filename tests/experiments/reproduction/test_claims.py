@@ -19,9 +19,16 @@ from experiments.common.claims import (
     verdicts,
 )
 from experiments.reproduction import claims_page
-from experiments.reproduction.claims import STANDINGS, Asked, Sentence, ask, function_of, sentences
-from experiments.reproduction.declared import Paper
-from experiments.reproduction.kept import Kept
+from experiments.reproduction.claims import (
+    STANDINGS,
+    Sentence,
+    TestedSentence,
+    load_test,
+    sentences,
+    with_claims,
+)
+from experiments.reproduction.stored_page import StoredPage
+from experiments.reproduction.studies import Paper
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5")
 HERE = Path(__file__).resolve().parents[3] / "experiments"
@@ -41,7 +48,7 @@ def sentence(name: str, *tested_by: str, untested: str = "") -> Sentence:
     )
 
 
-def test_every_paper_has_its_sentences() -> None:
+def test_number_of_sentences_of_every_paper() -> None:
     assert {name: sum(of == name for of, _ in LISTED) for name in PAPERS} == {
         "p1": 28,
         "p2": 39,
@@ -53,12 +60,12 @@ def test_every_paper_has_its_sentences() -> None:
 
 
 @pytest.mark.parametrize("where", sorted({where for _, each in LISTED for where in each.tested_by}))
-def test_what_asks_a_sentence_takes_a_folder(where, tmp_path) -> None:
-    """And says nothing of a folder without runs, but for what is computed when the page is made."""
-    function = function_of(where)
-    assert next(iter(inspect.signature(function).parameters)) == "folder" and function.__doc__
+def test_a_folder_without_runs_has_only_computed_claims(where, tmp_path) -> None:
+    test = load_test(where)
+    if not where.startswith("saved:"):
+        assert next(iter(inspect.signature(test).parameters)) == "folder" and test.__doc__
     if where not in COMPUTED:
-        assert list(function(tmp_path)) == []
+        assert list(test(tmp_path)) == []
 
 
 COMPUTED = {
@@ -69,18 +76,20 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("where", sorted(COMPUTED))
-def test_what_is_computed_is_of_sentences_that_name_it(where, tmp_path) -> None:
-    told = list(function_of(where)(tmp_path))
+def test_computed_claims_are_on_sentences_that_name_their_test(where, tmp_path) -> None:
+    told = list(load_test(where)(tmp_path))
     assert told and all(each.holds for each in told)
-    assert {name for each in told for name in each.of} == {
+    assert {name for each in told for name in each.sentences} == {
         each.name for _, each in LISTED if where in each.tested_by
     }
 
 
-def test_parts_decide() -> None:
+def test_standing_follows_from_the_parts() -> None:
     parts = {"all": [True, True], "some": [True, False], "none": [False], "no": []}
     asked = {
-        name: Asked(sentence(name, "x:y"), [Claim("t", holds, "f", (name,)) for holds in of])
+        name: TestedSentence(
+            sentence(name, "x:y"), [Claim("t", holds, "f", (name,)) for holds in of]
+        )
         for name, of in parts.items()
     }
     assert {name: each.verdict for name, each in asked.items()} == {
@@ -89,7 +98,7 @@ def test_parts_decide() -> None:
         "none": "does not hold",
         "no": "not run yet",
     }
-    assert Asked(sentence("u", untested="not testable"), []).verdict == "not testable"
+    assert TestedSentence(sentence("u", untested="not testable"), []).verdict == "not testable"
     assert all(each.standing in STANDINGS for each in asked.values())
 
 
@@ -106,9 +115,9 @@ calls: list[Path] = []
 HERE_TOLD = f"{__name__}:told"
 
 
-def test_a_function_is_called_once_and_tells_of_many(tmp_path) -> None:
+def test_a_test_is_called_once_for_many_sentences(tmp_path) -> None:
     calls.clear()
-    asked = ask(
+    asked = with_claims(
         [sentence("a", HERE_TOLD), sentence("b", HERE_TOLD), sentence("c", HERE_TOLD)], tmp_path
     )
     assert calls == [tmp_path] and [each.verdict for each in asked] == [
@@ -117,16 +126,16 @@ def test_a_function_is_called_once_and_tells_of_many(tmp_path) -> None:
         "not run yet",
     ]
     with pytest.raises(
-        ValueError, match=r"told tells of b, whose line in claims.csv does not name it"
+        ValueError, match=r"told has claims on b, whose line in claims.csv does not name it"
     ):
-        ask([sentence("a", HERE_TOLD)], tmp_path)
+        with_claims([sentence("a", HERE_TOLD)], tmp_path)
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         ("claim,page\na,1\n", "it lacks quote, tested_by, run, untested, note"),
-        (HEAD + "a,1,q,x:y,r,,n\na,2,q,x:y,r,,n\n", "two lines that are called 'a'"),
+        (HEAD + "a,1,q,x:y,r,,n\na,2,q,x:y,r,,n\n", "two lines of the name 'a'"),
         (
             HEAD + "a,1,q,,,,n\n",
             "line 2 must have tested_by and run, or be untested because of no test yet",
@@ -136,21 +145,21 @@ def test_a_function_is_called_once_and_tells_of_many(tmp_path) -> None:
         (HEAD + "a,1,q,,,never,n\n", "line 2 must"),
     ],
 )
-def test_lists_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
+def test_invalid_lists_of_claims_are_refused(tmp_path, lines, message) -> None:
     (tmp_path / "claims.csv").write_text(lines)
     with pytest.raises(ValueError, match=message):
         sentences(tmp_path)
 
 
-def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
+def test_pages_show_quotes_parts_and_runs(tmp_path) -> None:
     (tmp_path / "claims.csv").write_text(
         f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg"
         " run x,,another\nc,5,it is nice,,,not testable,no number\n"
     )
-    of = claims_page.asked_of(
-        [Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, Kept(), "smoke"
+    of = claims_page.claims_of(
+        [Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, StoredPage(), "smoke"
     )
-    assert claims_page.summary(of)[-1] == "| p0 | 3 | 1 | 1 | 0 | 0 | 0 | 0 | 1 |"
+    assert claims_page.summary(of).splitlines()[-1] == "| p0 | 3 | 1 | 1 | 0 | 0 | 0 | 0 | 1 |"
     text = claims_page.markdown(of, ["Scale: smoke"])
     assert (
         "### p0, b: partly (1 of 2)\n\n> we often win (page 4)" in text
@@ -159,7 +168,7 @@ def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
     assert "Runs: `kdg run x`" in text and "### p0, c: not testable" in text
 
 
-def test_what_was_computed_is_kept(tmp_path) -> None:
+def test_saved_claims_are_read_back(tmp_path) -> None:
     claims = [
         Claim("a, and b", True, 'said "so"', ("x", "y"), scale="smoke"),
         Claim("c", False, "1,000"),
@@ -170,25 +179,27 @@ def test_what_was_computed_is_kept(tmp_path) -> None:
     assert verdicts(saved_claims(tmp_path, "study")).endswith("1 of 2 hold.")
 
 
-def test_a_part_of_another_scale_names_it_and_keeps_it(tmp_path, monkeypatch) -> None:
+def test_a_part_of_another_scale_names_its_scale(tmp_path, monkeypatch) -> None:
     (tmp_path / "claims.csv").write_text(f"{HEAD}a,3,we win,{HERE_TOLD},kdg run x,,a note\n")
     paper = Paper("p0", "Nobody, 1999", tmp_path, [])
     parts = [Claim("x", True, "7", ("a",), scale="smoke"), Claim("y", True, "8", ("a",), scale="")]
     monkeypatch.setattr(f"{__name__}.told", lambda _: parts)
-    of = claims_page.asked_of([paper], tmp_path, Kept(), "workstation")
+    of = claims_page.claims_of([paper], tmp_path, StoredPage(), "workstation")
     text = claims_page.markdown(of, ["Scale: workstation"])
     assert "- holds: x. 7; smoke scale\n- holds: y. 8\n" in text
-    rows = claims_page.table(of, "workstation", "now")
+    rows = claims_page.parts_table(of, "workstation", "now")
     assert rows.scale.tolist() == ["smoke", "workstation"]
-    kept = Kept(claims=rows.astype(str))
+    kept = StoredPage(claims=rows.astype(str))
     monkeypatch.setattr(f"{__name__}.told", lambda _: [])
-    again = claims_page.asked_of([paper], tmp_path, kept, "workstation")
-    assert claims_page.table(again, "workstation", "later").equals(rows.astype({"holds": bool}))
-    (of,) = claims_page.asked_of([paper], tmp_path, kept, "smoke")
-    assert [one.scale for one in of.asked[0].parts] == ["", "workstation"]
+    again = claims_page.claims_of([paper], tmp_path, kept, "workstation")
+    assert claims_page.parts_table(again, "workstation", "later").equals(
+        rows.astype({"holds": bool})
+    )
+    (of,) = claims_page.claims_of([paper], tmp_path, kept, "smoke")
+    assert [one.scale for one in of.tested[0].parts] == ["", "workstation"]
 
 
-def test_below_needs_its_whole_interval() -> None:
+def test_below_needs_the_whole_interval_below_zero() -> None:
     high = pd.Series([1.0, 2.0, 3.0, 4.0])
     clear, noisy = high - [0.5, 0.6, 0.5, 0.6], high - [3.0, -2.0, 2.0, -1.0]
     assert (

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from experiments.reproduction.chapters import Count
-from experiments.reproduction.declared import Paper, Size, Study
 from experiments.reproduction.page import write
 from experiments.reproduction.papers import NAMES, chosen, items_of, paper
 from experiments.reproduction.reasons import reasons_of
+from experiments.reproduction.studies import Paper, Size, Study
 from experiments.reproduction.work import Task, estimate
 from kdgraph.cli.reproduce import _run, main
 from kdgraph.errors import UsageError
@@ -109,7 +109,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     assert cells[cells.variant == "wide"].ours.tolist() == pytest.approx([0.3])
 
 
-def test_the_larger_scales_are_measured_by_the_goal(tmp_path) -> None:
+def test_larger_scales_are_compared_with_the_goal(tmp_path) -> None:
     of = little(tmp_path)
     size = of.studies[0].sizes["smoke"]
     (tmp_path / "out").mkdir()
@@ -127,9 +127,7 @@ def test_the_larger_scales_are_measured_by_the_goal(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, None])
-def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(
-    tmp_path, width, monkeypatch
-) -> None:
+def test_summary_fits_the_terminal_and_has_no_markdown(tmp_path, width, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # a short name of the page, which the summary ends with
     of = little(tmp_path)
     (tmp_path / "out").mkdir()
@@ -147,7 +145,7 @@ def test_the_summary_on_a_terminal_fits_it_and_has_no_markdown(
 
 
 @pytest.mark.slow
-def test_the_pages_fit_into_a_phone(phone, tmp_path) -> None:
+def test_pages_fit_on_a_phone(phone, tmp_path) -> None:
     of = little(tmp_path)
     (tmp_path / "out").mkdir()
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
@@ -158,7 +156,7 @@ def test_the_pages_fit_into_a_phone(phone, tmp_path) -> None:
         assert width_of_content(phone) <= 390
 
 
-def test_the_page_needs_nothing_else(tmp_path) -> None:
+def test_html_page_loads_no_other_file(tmp_path) -> None:
     of = little(tmp_path)
     write([of], [], "paper", tmp_path / "out", "kdg reproduce <x>", tmp_path / "page")
     page = (tmp_path / "page" / "page.html").read_text()
@@ -170,7 +168,7 @@ def test_the_page_needs_nothing_else(tmp_path) -> None:
     assert not re.search(r"(src|href)=\"(?!#|claims.html)", page) and "page 3" in page
 
 
-def test_what_is_computed_is_kept(tmp_path) -> None:
+def test_computed_numbers_are_stored(tmp_path) -> None:
     of = little(tmp_path)
     calls: list[int] = []
     assert of.studies[0].measured is not None
@@ -187,7 +185,7 @@ def test_what_is_computed_is_kept(tmp_path) -> None:
     )
 
 
-def test_the_estimate_is_by_table(tmp_path) -> None:
+def test_estimate_has_a_row_for_each_task(tmp_path) -> None:
     of = little(tmp_path)
     study = of.studies[0]
     tasks = [Task(of, study, Size(minutes=minutes), [], tmp_path) for minutes in (3, None)]
@@ -201,14 +199,14 @@ def test_the_estimate_is_by_table(tmp_path) -> None:
     assert estimate(tasks).splitlines()[-1] == "all of it is done"
 
 
-def test_a_task_is_called_by_the_first_of_many_items(tmp_path) -> None:
+def test_title_of_a_task_names_its_first_items(tmp_path) -> None:
     of = little(tmp_path)
     for n, called in ((3, "p0 Table 1, Table 2, Table 3"), (4, "p0 Table 1, Table 2 and 2 more")):
         items = tuple(f"Table {i}" for i in range(1, n + 1))
-        assert Task(of, replace(of.studies[0], items=items), Size(), [], tmp_path).called == called
+        assert Task(of, replace(of.studies[0], items=items), Size(), [], tmp_path).title == called
 
 
-def test_what_is_not_run_says_why_it_was_not_and_not_why_it_would_differ(tmp_path) -> None:
+def test_a_cell_not_run_has_the_reason_for_that(tmp_path) -> None:
     of = little(tmp_path)
     (tmp_path / "reasons.csv").write_text(REASONS + "not run,Table 1,net,It would take a week.,\n")
     only_forests = replace(
@@ -240,14 +238,14 @@ def test_what_is_not_run_says_why_it_was_not_and_not_why_it_would_differ(tmp_pat
         ("kind,reason,shown_by\nmissing,x,\nother,x,\n", "line 3 must be of kind"),
     ],
 )
-def test_reasons_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
+def test_invalid_reasons_are_refused(tmp_path, lines, message) -> None:
     (tmp_path / "reasons.csv").write_text(lines)
     with pytest.raises(ValueError, match=message):
         reasons_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_paper_declares_is_there(name) -> None:
+def test_declared_studies_and_items_exist(name) -> None:
     """Items and metrics as its file has them, reasons that can be read, at least one scale for each
     study.
     """
@@ -258,12 +256,12 @@ def test_what_a_paper_declares_is_there(name) -> None:
     published = pd.read_csv(of.folder / "published.csv")
     assert set(of.better) <= set(published.metric)
     for reason in reasons_of(of.folder):
-        assert set(reason.of) <= set(published.columns) and any(
-            reason.is_of(dict(row)) for _, row in published.iterrows()
+        assert set(reason.where) <= set(published.columns) and any(
+            reason.applies_to(dict(row)) for _, row in published.iterrows()
         )
 
 
-def test_words_name_papers_and_their_items() -> None:
+def test_words_choose_papers_and_items() -> None:
     assert [of.name for of in chosen([])] == list(NAMES)
     (only,) = chosen(["p5", "table 1"])
     assert only.items == ("Table 1",) and [study.items for study in only.studies] == [("Table 1",)]
@@ -276,13 +274,13 @@ def test_words_name_papers_and_their_items() -> None:
         (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?"),
     ],
 )
-def test_words_that_name_nothing_are_told(words, message) -> None:
+def test_unknown_words_are_refused(words, message) -> None:
     with pytest.raises(UsageError) as raised:
         chosen(words)
     assert str(raised.value) == message
 
 
-def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
+def test_dry_run_prints_the_plan_and_runs_nothing(tmp_path, capsys) -> None:
     assert (
         main(
             [
@@ -303,13 +301,13 @@ def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
     assert not (tmp_path / "smoke" / "page.html").exists()
 
 
-def test_what_has_one_run_or_none_is_not_judged() -> None:
+def test_cells_with_one_run_or_none_are_not_judged() -> None:
     of = Count({"match": 3, "better": 1, "differs": 1, "one run": 2, "not run": 3, "a setting": 9})
-    assert (of.cells, of.asked, of.judged, of.reached) == (19, 10, 5, 4)
+    assert (of.cells, of.runnable, of.judged, of.reached) == (19, 10, 5, 4)
     assert (of.share_of_judged, of.share) == (0.8, 0.4)
 
 
-def test_where_nothing_can_be_run_no_share_is_told(tmp_path, capsys) -> None:
+def test_no_share_where_nothing_can_be_run(tmp_path, capsys) -> None:
     assert main(["p1", "Table 1", "--scale", "smoke", "--no-runs", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert (

@@ -19,7 +19,7 @@ from experiments.reproduction.readme import (
     unsupported,
     write,
 )
-from experiments.reproduction.stored import ROOT, Records, read_measured, record, records_of
+from experiments.reproduction.readme_tables import ROOT, Records, read_measured, record, records_of
 from kdgraph.errors import UsageError
 
 TABLE = "| data | method | error | NLL | n |\n|---|---|---|---|---|\n"
@@ -56,14 +56,14 @@ def test_tables_are_those_of_the_records(path) -> None:
 
 
 @pytest.mark.parametrize("path", readmes(), ids=name_of)
-def test_numbers_of_the_prose_are_in_the_records_of_their_section(path) -> None:
+def test_numbers_of_prose_are_in_the_records_of_their_section(path) -> None:
     """Up to half a unit of the last printed digit, which is the error of rounding; a percentage may
     be a fraction in the records. Signs are left out, because prose has them in words.
     """
     assert unsupported(path.read_text(encoding="utf-8"), path.parent) == []
 
 
-def test_most_changed_digits_of_the_prose_are_noticed() -> None:
+def test_most_changed_digits_of_prose_are_noticed() -> None:
     """A number with another last digit is by chance another number of its section's records now
     and then, more often the more records the section names. More than half of all such changes have
     to be noticed, or the check would let most mistakes pass.
@@ -81,7 +81,7 @@ def test_most_changed_digits_of_the_prose_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("paper", ["p1", "p2", "p3", "p4", "p5"])
-def test_sections_that_reasons_name_exist(paper) -> None:
+def test_sections_named_by_reasons_exist(paper) -> None:
     """A reason that is "shown by README.md, Photographs" leads to a section of that name."""
     reasons = pd.read_csv(EXPERIMENTS / paper / "reasons.csv", keep_default_na=False)
     for shown_by in set(reasons.shown_by):
@@ -127,7 +127,7 @@ def test_changed_record_is_noticed(folder) -> None:
         ("1,234.5 rows", ["1,234.5"]),
     ],
 )
-def test_number_is_looked_for_with_the_digits_that_are_printed(folder, prose, missing) -> None:
+def test_numbers_are_compared_at_their_printed_precision(folder, prose, missing) -> None:
     text = (folder / "README.md").read_text() + prose + "\n"
     assert unsupported(text, folder) == [f"Simulations: {number}" for number in missing]
 
@@ -139,7 +139,7 @@ def test_number_needs_a_record_of_its_own_section(folder) -> None:
     assert unsupported(named, folder) == []
 
 
-def test_percentages_are_of_fractions_and_decimals_are_not_of_percentages() -> None:
+def test_percentages_match_fractions_but_not_the_reverse() -> None:
     pool = Pool()
     pool.add(Records(values=frozenset({0.884, 96.5})))
     supported = {
@@ -166,7 +166,7 @@ def test_percentages_are_of_fractions_and_decimals_are_not_of_percentages() -> N
         ("rows", "README.md has the marker 'rows'; there are p1, p2"),
     ],
 )
-def test_marker_of_nothing_is_refused(folder, spec, message) -> None:
+def test_unknown_markers_are_refused(folder, spec, message) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         records_of(spec, folder)
 
@@ -177,7 +177,7 @@ def test_table_without_an_end_is_refused(folder) -> None:
         rendered(text, folder)
 
 
-def test_recorded_table_takes_the_place_of_the_one_before(folder) -> None:
+def test_a_recorded_table_replaces_the_former_one(folder) -> None:
     other = TABLE + "| *moons* | Cum* | **.03** (.02 to .04) | 3/1/2 | 7 |\n"
     record(folder, "simulations", other, 2, "kdg run y", "2026-11-22, commit abc")
     frame = read_measured(folder)
@@ -205,7 +205,7 @@ def test_text_without_a_table_is_not_recorded(folder) -> None:
         record(folder, "simulations", "nothing", 1, "", "")
 
 
-def test_published_numbers_stand_beside_ours(folder) -> None:
+def test_list_has_published_and_measured_numbers(folder) -> None:
     """A list with verdicts, and a table of pairs, of the same cells as the page's."""
     cells = pd.read_csv(ROOT / "docs" / "results" / "cells.csv", low_memory=False)
     (cell,) = cells[
@@ -218,7 +218,7 @@ def test_published_numbers_stand_beside_ours(folder) -> None:
     assert re.search(r"\| spiral \| random_forest \| 0\.088 / 0\.0\d+ \|", "\n".join(crossed.lines))
 
 
-def test_variants_of_ours_have_columns_of_a_list_and_rows_of_a_table(folder) -> None:
+def test_variants_are_columns_of_a_list_and_rows_of_a_table(folder) -> None:
     item = 'p1 "Figure 1" "method=kdf geodesic" metric=error dataset=spiral'
     table = f"{item} rows=method columns=n_train"
     by_option = {
@@ -233,7 +233,7 @@ def test_variants_of_ours_have_columns_of_a_list_and_rows_of_a_table(folder) -> 
     }
 
 
-def test_columns_are_named_with_their_numbers_of_rows_and_claims_escape_bars(folder) -> None:
+def test_column_names_have_row_counts_and_bars_are_escaped(folder) -> None:
     spec = 'p1 "Figure 1" rows=dataset columns=method,n_train "method=kdf geodesic" metric=error'
     assert records_of(spec, folder).lines[0] == (
         "| dataset | kdf geodesic, n = 1,000 | kdf geodesic, n = 10,000 |"

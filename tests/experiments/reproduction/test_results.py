@@ -11,8 +11,8 @@ import pytest
 from experiments.common.published import ABOUT, read_published
 from experiments.p1.cc18 import archive as p1_archive
 from experiments.p1.cc18.published import figure2_numbers
-from experiments.reproduction.kept import kept_in
 from experiments.reproduction.papers import NAMES, paper
+from experiments.reproduction.stored_page import read_stored_page
 from experiments.reproduction.verdicts import Measurement, cells_of
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
@@ -57,7 +57,7 @@ def test_random_cells_follow_from_stored_measurements(cells, measured) -> None:
         assert again.sd == pytest.approx(cell.sd, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
-def test_figure_2_of_dey_et_al_follows_from_its_archive(measured) -> None:
+def test_figure_2_of_p1_follows_from_its_archive(measured) -> None:
     """Statistics of many tables are computed again from the numbers of each table and seed."""
     archive = p1_archive.read(RESULTS / p1_archive.archive_path(Path()).name)
     keys = ["metric", "method", "n_train", "radius", "variant", "seed"]
@@ -76,20 +76,22 @@ def _same(one: tuple, other: tuple) -> bool:
     return all((a == b) or (pd.isna(a) and pd.isna(b)) for a, b in zip(one, other, strict=True))
 
 
-def test_verdicts_are_those_of_the_rules(cells) -> None:
+def test_stored_verdicts_follow_from_the_rules(cells) -> None:
     """What the page has is what the rules have of the stored means, deviations and seeds."""
-    kept = kept_in(RESULTS, "workstation")
+    page = read_stored_page(RESULTS, "workstation")
     for name in NAMES:
         of, published = paper(name), read_published(paper(name).folder)
-        again = cells_of(of, published, pd.DataFrame(), None, kept.found(of, published))
+        again = cells_of(of, published, pd.DataFrame(), None, page.measurements(of, published))
         stored = cells[(cells.paper == name) & cells.variant.isna()]
         # The page has settings after the other numbers of an item, so both are sorted by it.
-        asked = [(cell.published["item"], cell.verdict) for cell in again if cell.ours is not None]
+        asked = [
+            (cell.published["item"], cell.verdict) for cell in again if cell.measured is not None
+        ]
         shown = stored[stored.n > 0]
         assert sorted(asked) == sorted(zip(shown["item"], shown.verdict, strict=True)), name
 
 
-def test_no_match_has_the_opposite_sign_or_an_interval_wider_than_half_of_it(cells) -> None:
+def test_matches_have_the_same_sign_and_a_narrow_interval(cells) -> None:
     judged = cells[(cells.verdict == "match") & (cells.weak == False)]  # noqa: E712
     target = judged.comparable.fillna(judged.value)
     rounding = 10.0**-judged.decimals

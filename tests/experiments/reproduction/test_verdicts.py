@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.reproduction.chapters import Count
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.studies import Paper, Size, Study
 from experiments.reproduction.verdicts import Measurement, cells_of, interval_of
 
 MEASURED = pd.DataFrame(columns=["item", "dataset", "metric", "method", "seed", "value", "variant"])
@@ -77,7 +77,7 @@ def t_of_two(sd: float, repeats: int = 1) -> float:
         (0.5, [], "lower", "not run", np.nan),
     ],
 )
-def test_one_number(value, ours, better, verdict, tolerance) -> None:
+def test_verdict_of_one_number(value, ours, better, verdict, tolerance) -> None:
     (cell,) = cells_of(
         paper(better),
         published([("error", "a", value)]),
@@ -189,7 +189,7 @@ def test_a_statistic_of_tables_has_the_error_of_the_jackknife() -> None:
     assert cell.target == 0.4 and cell.difference == pytest.approx(0.05)
 
 
-def test_what_is_computed_of_given_data_is_right_or_wrong() -> None:
+def test_deterministic_numbers_match_or_differ() -> None:
     study = Study(("Table 1",), {"smoke": Size()}, None, deterministic=True)
     of = Paper("p0", "A paper", Path(), [study])
     said = published([("count", "a", 66.0), ("count", "b", 66.0)], decimals=0)
@@ -197,14 +197,14 @@ def test_what_is_computed_of_given_data_is_right_or_wrong() -> None:
     assert [cell.verdict for cell in cells_of(of, said, ours)] == ["match", "differs"]
 
 
-def test_seeds_are_joined_as_the_paper_joins_them() -> None:
+def test_seeds_are_joined_in_the_way_of_the_paper() -> None:
     study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, joined="median")
     said, ours = published([("error", "a", 1.0)]), found(("error", "a", [1.0, 1.0, 4.0]))
     middles = []
     for of in (paper(), Paper("p0", "A paper", Path(), [study])):
         (cell,) = cells_of(of, said, ours)
-        assert cell.ours is not None and cell.ours.sd == pytest.approx(np.sqrt(3))
-        middles.append(cell.ours.mean)
+        assert cell.measured is not None and cell.measured.sd == pytest.approx(np.sqrt(3))
+        middles.append(cell.measured.mean)
     assert middles == [2.0, 1.0]
 
 
@@ -215,7 +215,7 @@ def test_a_seed_at_infinity_leaves_a_median_inconclusive() -> None:
     (cell,) = cells_of(
         Paper("p0", "A paper", Path(), [study], {}), published([("error", "a", 4.0)]), rows
     )
-    assert cell.ours is not None and cell.ours.mean == 4.0
+    assert cell.measured is not None and cell.measured.mean == 4.0
     assert cell.verdict == "inconclusive" and np.isinf(cell.tolerance)
 
 
@@ -231,7 +231,7 @@ def test_one_run_is_judged_by_the_published_spread() -> None:
     ]
 
 
-def test_variants_stand_beside_and_count_for_nothing() -> None:
+def test_variants_have_no_verdict() -> None:
     said = published([("error", "a", 0.5)])
     ours = pd.concat(
         [
@@ -247,7 +247,7 @@ def test_variants_stand_beside_and_count_for_nothing() -> None:
     assert cell.verdict == "not runnable here"
 
 
-def test_one_measurement_is_judged_once_in_the_first_table_that_has_it() -> None:
+def test_a_measurement_is_judged_in_its_first_table_only() -> None:
     """Table 2 prints the numbers of Table 1 again, and one that Table 1 has lost."""
     first = published([("error", "a", 0.3), ("error", "b", np.nan), ("error", "c", 0.3)])
     again = published([("error", "a", 0.3), ("error", "b", 0.3)], item="Table 2")
@@ -264,17 +264,17 @@ def test_one_measurement_is_judged_once_in_the_first_table_that_has_it() -> None
         *("match", "lost in the text", "not run", "a repeat", "match"),
     ]
     assert [cell.judged_in for cell in cells] == ["", "", "", "Table 1", ""]
-    assert Count({"match": 2, "a repeat": 1}).asked == 2
+    assert Count({"match": 2, "a repeat": 1}).runnable == 2
 
 
-def test_a_name_in_two_spellings_is_told() -> None:
+def test_a_name_in_two_spellings_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"p0/published\.csv has no number of .*'method': 'A'.* \(1 such\)"
     ):
         cells_of(paper(), published([("error", "a", 0.5)]), found(("error", "A", [0.1, 0.2])))
 
 
-def test_keys_are_alike_however_they_are_written() -> None:
+def test_keys_do_not_depend_on_the_spelling_of_numbers() -> None:
     said = published([("error", "a", 0.5)], level=0.95).assign(ood=np.nan)
     ours = found(("error", "a", [0.5, 0.5])).assign(level="0.95")
     assert cells_of(paper(), said, ours)[0].verdict == "match"

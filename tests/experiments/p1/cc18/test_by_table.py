@@ -64,7 +64,7 @@ def test_a_part_of_a_table_is_not_compared(of_letter):
 def test_numbers_fall_on_published_ones(of_letter):
     published = read_published(by_table.HERE.parent).query("item == @by_table.BY_TABLE")
     cells = cells_of(PAPER, published, by_table.numbers_by_table(of_letter()))
-    ran = [cell for cell in cells if cell.ours is not None]
+    ran = [cell for cell in cells if cell.measured is not None]
     assert {cell.published["dataset"] for cell in ran} == {"letter"} and len(ran) == 4
 
 

@@ -1,6 +1,6 @@
-"""Stored numbers that a README names, as tables in Markdown: the page's, and ``measured.csv``.
+"""Tables of READMEs from stored numbers: those of the page, and ``measured.csv``.
 
-Beside the README of a study, ``measured.csv`` holds the tables of numbers that no paper published,
+``measured.csv`` beside the README of a study holds the tables of numbers that no paper published,
 such as ablations and times, one cell a row: :data:`MEASURED`.
 """
 
@@ -38,13 +38,8 @@ JOINT = " | "
 
 @dataclass(frozen=True)
 class Records:
-    """Stored numbers behind a part of a README.
-
-    Attributes
-    ----------
-    lines : their table in Markdown.
-    values : all of them at the precision of the records.
-    texts : sentences of the records, which hold more numbers, and counts such as "27 of 32".
+    """Stored numbers behind a part of a README: the lines of their table in Markdown, all numbers
+    at the precision of the records, and texts that hold more numbers and counts such as "27 of 32".
     """
 
     lines: Sequence[str] = ()
@@ -89,7 +84,7 @@ def records_of(spec: str, folder: Path) -> Records:
 
 
 def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
-    """Published numbers of one item beside ours."""
+    """Return the published numbers of one item beside the measured ones."""
     every = _stored("cells")
     rows = every[(every.paper == paper) & (every["item"] == item)]
     if rows.empty:
@@ -104,8 +99,8 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
     own = rows[rows.variant == ""]
     if "columns" in options:
         return Records(_crossed(rows, options), values)
-    told = ["row", "column", "dataset", "metric", "method", "n_train", "radius", "ood", "level"]
-    shown = [name for name in told if own[name].nunique() > 1] or ["metric"]
+    keys = ["row", "column", "dataset", "metric", "method", "n_train", "radius", "ood", "level"]
+    shown = [name for name in keys if own[name].nunique() > 1] or ["metric"]
     if {"row", "column"} <= {*shown}:
         shown = ["row", "column"]
     shows_variants = options.get("variants", "yes") == "yes"
@@ -113,10 +108,10 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
     lines = head([*shown, "published", "ours", *titles, "verdict"])
     for _, row in own.iterrows():
         same = rows[(rows[_identity(rows)] == row[_identity(rows)]).all(axis=1)]
-        others = [_ours(same[same.variant == title]) for title in titles]
+        others = [_own(same[same.variant == title]) for title in titles]
         place = [_tidy(row[name]) for name in shown]
         verdict = row.verdict + (" (weak)" if row.weak == "True" else "")
-        lines.append(line([*place, _published(row), _ours(own.loc[[row.name]]), *others, verdict]))
+        lines.append(line([*place, _published(row), _own(own.loc[[row.name]]), *others, verdict]))
     return Records(lines, values)
 
 
@@ -142,8 +137,8 @@ def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
                     raise UsageError(f"{key} and {name} are of {len(cell)} numbers; name more rows")
                 cells.append(
                     "–" if cell.empty
-                    else _ours(cell, with_n=False) if title
-                    else f"{_published(cell.iloc[0])} / {_ours(cell, with_n=False)}"
+                    else _own(cell, with_n=False) if title
+                    else f"{_published(cell.iloc[0])} / {_own(cell, with_n=False)}"
                 )  # fmt: skip
             place = [*map(_tidy, key[:-1]), _tidy(key[-1]) + (f", {title}" if title else "")]
             lines.append(line([*place, *cells]))
@@ -162,7 +157,7 @@ def _label(keys: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _verdicts(paper: str) -> Records:
-    """How many published numbers of each item stand how, of items that have a judged one."""
+    """Return the number of published numbers of each verdict, for items with a judged one."""
     every = _stored("cells")
     rows = every[(every.paper == paper) & (every.variant == "")]
     shown = [verdict for verdict in VERDICTS if (rows.verdict == verdict).any()]
@@ -178,7 +173,7 @@ def _verdicts(paper: str) -> Records:
 
 
 def _claims(paper: str, names: Sequence[str]) -> Records:
-    """The parts of claims with their verdicts."""
+    """Return the parts of claims with their verdicts."""
     every = _stored("claims")
     every = every[every.paper == paper]
     if unknown := [name for name in names if name not in set(every.claim)]:
@@ -193,7 +188,7 @@ def _claims(paper: str, names: Sequence[str]) -> Records:
 
 
 def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
-    """A table of the folder's ``measured.csv``."""
+    """Return a table of the folder's ``measured.csv``."""
     every = read_measured(folder)
     rows = every[every.table == table]
     if rows.empty:
@@ -226,7 +221,7 @@ def _shown(cell: pd.Series) -> str:
 
 @cache
 def _printed(words: tuple[str, ...]) -> Records:
-    """What a command of a module of experiments prints, but for a title of the first level."""
+    """Return the output of a module of experiments, without a title of the first level."""
     if not words or not words[0].startswith("experiments."):
         raise UsageError(
             f"'python -m {' '.join(words)}' is no command of experiments; name a module of it"
@@ -240,7 +235,7 @@ def _printed(words: tuple[str, ...]) -> Records:
 
 
 def _preset(name: str) -> Records:
-    """The numbers of a file of ``conf/``, as words."""
+    """Return the numbers of a file of ``conf/``, as texts."""
     path = ROOT / "conf" / f"{name}.yaml"
     if not is_option(path):
         raise UsageError(f"conf/ has no {name}.yaml; name a preset by its path below conf/")
@@ -313,7 +308,7 @@ def record(folder: Path, table: str, printed: str, keys: int, command: str, made
 
 
 def _split(cell: str) -> tuple[str, str]:
-    """Value and spread of a printed cell."""
+    """Return value and spread of a printed cell."""
     if match := re.fullmatch(r"([-+−]?[\d.,]+) ± ([\d.,]+)", cell):
         return match[1], match[2]
     if match := re.fullmatch(r"([-+−]?[\d.,]+) \(([\d.,]+ to [\d.,]+)\)", cell):
@@ -327,14 +322,14 @@ def _stored(name: str) -> pd.DataFrame:
 
 
 def _identity(rows: pd.DataFrame) -> list[str]:
-    """Columns by which a published number is told from others."""
+    """Return the columns that identify a published number."""
     own = ["variant", "ours", "sd", "n", "comparable", "tolerance", "verdict", "weak", "made"]
     return [name for name in rows if name not in own]
 
 
 def _published(row: pd.Series) -> str:
-    """The published number with the decimals that it was printed with, over the tables that ran
-    too where that is known; and the word beside it, such as "above".
+    """Return the published number with its printed decimals, the one over the tables that ran if
+    that is known, and its qualifier, such as "above".
     """
     if not row.value:
         return "–"
@@ -346,7 +341,7 @@ def _published(row: pd.Series) -> str:
     return f"{printed} (same tables {_fixed(float(row.comparable), int(row.decimals))})"
 
 
-def _ours(rows: pd.DataFrame, with_n: bool = True) -> str:
+def _own(rows: pd.DataFrame, with_n: bool = True) -> str:
     if rows.empty:
         return "–"
     row = rows.iloc[0]
@@ -362,7 +357,7 @@ def _fixed(value: float, digits: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """A number of the records without its ".0"; any other text as it is."""
+    """Return a number without its ".0", and any other text as it is."""
     return text.removesuffix(".0") if re.fullmatch(r"\d+\.0", text) else text
 
 

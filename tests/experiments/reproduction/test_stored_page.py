@@ -9,9 +9,9 @@ import pytest
 
 from experiments.common.claims import Claim
 from experiments.common.published import read_published
-from experiments.reproduction.kept import CELLS, Kept, kept_in, told
 from experiments.reproduction.page import write
 from experiments.reproduction.papers import NAMES, chosen, paper, with_items
+from experiments.reproduction.stored_page import CELLS, StoredPage, read_stored_page, stored_note
 from experiments.reproduction.verdicts import Measurement
 from experiments.reproduction.work import Task
 from kdgraph.errors import UsageError
@@ -41,7 +41,7 @@ def numbers(folder) -> list[str]:
     ]
 
 
-def test_a_page_is_made_again_without_its_runs(tmp_path) -> None:
+def test_a_page_is_written_again_without_its_runs(tmp_path) -> None:
     made_before(tmp_path)
     first = numbers(tmp_path)
     for _ in range(2):  # what is kept is kept again
@@ -60,7 +60,7 @@ def test_a_page_is_made_again_without_its_runs(tmp_path) -> None:
         assert f"3 of {THEN}" in (tmp_path / "page" / "page.html").read_text()
 
 
-def test_what_is_measured_now_stands_before_what_is_kept(tmp_path) -> None:
+def test_new_measurements_replace_stored_ones(tmp_path) -> None:
     made_before(tmp_path)
     of = little(tmp_path)
     before = of.studies[0].measured
@@ -84,7 +84,7 @@ def test_a_page_has_one_scale(tmp_path) -> None:
         UsageError,
         match=r"page has a page of scale smoke; choose another folder for that of scale paper$",
     ):
-        kept_in(tmp_path / "page", "paper")
+        read_stored_page(tmp_path / "page", "paper")
     (tmp_path / CELLS).write_text("paper,item\np1,Table 1\n")
     with pytest.raises(
         UsageError,
@@ -92,16 +92,19 @@ def test_a_page_has_one_scale(tmp_path) -> None:
             r"cells.csv is not beside a page of this version: it has no column made; move it away$"
         ),
     ):
-        kept_in(tmp_path, "paper")
+        read_stored_page(tmp_path, "paper")
 
 
-def test_nothing_is_kept_of_a_folder_without_a_page(tmp_path) -> None:
-    kept = kept_in(tmp_path / "none", "paper")
-    assert kept.items == {} and kept.found(paper("p5"), read_published(paper("p5").folder)) == {}
-    assert told({}) == ""
+def test_a_folder_without_a_page_has_no_stored_numbers(tmp_path) -> None:
+    kept = read_stored_page(tmp_path / "none", "paper")
+    assert (
+        kept.items == {}
+        and kept.measurements(paper("p5"), read_published(paper("p5").folder)) == {}
+    )
+    assert stored_note({}) == ""
 
 
-def test_every_number_of_every_paper_is_found_again(tmp_path) -> None:
+def test_every_stored_number_is_found_by_its_keys(tmp_path) -> None:
     """However pandas reads a column that is of numbers in one paper and of words in another."""
     published = {name: read_published(paper(name).folder) for name in NAMES}
     whole = pd.concat(
@@ -112,16 +115,16 @@ def test_every_number_of_every_paper_is_found_again(tmp_path) -> None:
         ignore_index=True,
     )
     whole.assign(sd="", n=1, made=THEN, scale="paper").to_csv(tmp_path / CELLS, index=False)
-    kept, nan = kept_in(tmp_path, "paper"), pytest.approx(float("nan"), nan_ok=True)
+    kept, nan = read_stored_page(tmp_path, "paper"), pytest.approx(float("nan"), nan_ok=True)
     for name, frame in published.items():
-        assert kept.found(paper(name), frame) == {
+        assert kept.measurements(paper(name), frame) == {
             label: {"": Measurement(pytest.approx(label), nan, 1, THEN, nan)}
             for label in frame.index
         }
         assert kept.items[name] == list(dict.fromkeys(frame["item"]))
 
 
-def test_items_of_the_page_join_those_that_are_asked_for() -> None:
+def test_items_of_the_page_join_the_chosen_ones() -> None:
     asked = chosen(["p4", "Table 1", "p2"])
     found = with_items(
         asked, {"p5": ["Table 1"], "p4": ["Table 2"], "p2": ["Figure 1"], "p9": ["Table 1"]}
@@ -137,7 +140,7 @@ def test_parts_of_a_claim_are_known_by_their_text() -> None:
         ("p1", "a", "y is less", "False", "3 > 2"),
         ("p1", "b", "x is less", "True", ""),
     ]
-    kept = Kept(
+    kept = StoredPage(
         claims=pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found"]).assign(
             made=THEN, scale="smoke"
         )
@@ -145,4 +148,4 @@ def test_parts_of_a_claim_are_known_by_their_text() -> None:
     now = [Claim("y is less", True, "1 < 2", ("a",)), Claim("z is less", True, "0 < 2", ("a",))]
     x, y, z = kept.parts("p1", "a", now)
     assert (x, y, z) == (Claim("x is less", True, "1 < 2", ("a",), THEN, "smoke"), *now)
-    assert kept.parts("p2", "a", now) == now and Kept().parts("p1", "a", now) == now
+    assert kept.parts("p2", "a", now) == now and StoredPage().parts("p1", "a", now) == now
