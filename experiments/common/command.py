@@ -12,6 +12,40 @@ from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
 
+def study_parser(
+    about: str | None, *, outputs: bool = False, pictures: str = "", keep: bool = False
+) -> argparse.ArgumentParser:
+    """Return a parser with the usual arguments of a study.
+
+    Parameters
+    ----------
+    about : str or None
+        Docstring of the module of the study.
+    outputs : bool
+        Whether it has the folder of runs, by default ``outputs``.
+    pictures : str
+        Default of the option ``--figures``, the folder of pictures; without it there is no such
+        option.
+    keep : bool
+        Whether it has the option ``--keep DIR``, which saves claims for ``kdg reproduce``.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if outputs:
+        parser.add_argument(
+            "outputs", type=Path, nargs="?", default=Path("outputs"), help="folder of the runs"
+        )
+    if pictures:
+        parser.add_argument(
+            "--figures", type=Path, default=Path(pictures), help="folder of the pictures"
+        )
+    if keep:
+        where = "folder of runs to save the claims in, where kdg reproduce finds them"
+        parser.add_argument("--keep", type=Path, metavar="DIR", help=where)
+    return parser
+
+
 def print_comparison(
     read: Callable[[Path], list[Record]], compare_with_published: Callable[[list[Record]], str]
 ) -> None:
@@ -41,40 +75,8 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
     to : str
         Default folder of the pictures.
     """
-    parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument("--figures", type=Path, default=Path(to), help="where the picture goes")
-    options = parser.parse_args()
-
-    def main() -> None:
-        for path in draw(options.outputs, options.figures):
-            print(path)
-
-    in_one_line(main)
-
-
-def claims_parser(about: str | None) -> argparse.ArgumentParser:
-    """Return the parser of a study whose option ``--keep DIR`` saves claims for ``kdg reproduce``.
-
-    Parameters
-    ----------
-    about : str or None
-        Docstring of the module of the study.
-    """
-    parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="DIR",
-        help="a folder of runs to leave the claims in, where kdg reproduce finds them",
-    )
-    return parser
+    options = study_parser(about, outputs=True, pictures=to).parse_args()
+    in_one_line(lambda: print(*draw(options.outputs, options.figures), sep="\n"))
 
 
 def print_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:

@@ -76,3 +76,11 @@ def cell(matches: pd.DataFrame, digits: int = 3) -> str:
             " apart"
         )
     return number(float(matches.value.iloc[0]), digits) if len(matches) else "–"
+
+
+def printed(folder: Path, digits: int = 3, **keys: object) -> str:
+    """Return the published number with these keys, of the paper in ``folder``, for a table."""
+    rows = read_published(folder)
+    for name, value in keys.items():
+        rows = rows[rows[name] == value]
+    return cell(rows, digits)

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import number, signed
 from experiments.common.seconds import processor_seconds
 from experiments.common.splits import half_width
@@ -198,7 +198,7 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     given = parser.parse_args()
     told = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
     print_claims(told, given.keep, "p1_scaling")

@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import claims_parser, print_claims
+from experiments.common.command import print_claims, study_parser
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import (
@@ -235,7 +235,7 @@ def _records(given: argparse.Namespace) -> Iterable[Record]:
 
 def main() -> None:
     """Print a table and the verdicts of each record."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument("records", nargs="*", help="class scores of models, .npz files")
     parser.add_argument("--target", default="ground_truth", help="their array of labels")
     parser.add_argument(

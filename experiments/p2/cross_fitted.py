@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import head, line, number
 from experiments.p2 import phanns_scores
 from experiments.p2.figures.curves import grid, with_scores
@@ -190,7 +190,7 @@ def table(study: Study, crossed: Mapping[str, CrossFittedConfidence]) -> str:
 
 def main() -> None:
     """Print tables and verdicts of both row sets."""
-    parser: argparse.ArgumentParser = claims_parser(__doc__)
+    parser: argparse.ArgumentParser = study_parser(__doc__, keep=True)
     parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"))
     parser.add_argument("--draws", type=int, default=3, help="splits into halves")
     given = parser.parse_args()

@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, save_claims, verdicts
-from experiments.common.command import claims_parser
+from experiments.common.command import study_parser
 from experiments.common.markdown import head, line, number, signed
 from kdgraph.config import conf_dir
 from kdgraph.config.components import build
@@ -395,7 +395,7 @@ def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument("record", help="class scores of a model, a .npz file")
     parser.add_argument("--target", default="ground_truth", help="its array of labels")
     parser.add_argument(

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 
 
 def asked(
@@ -31,7 +31,7 @@ def asked(
     measure : seed → rows of numbers.
     claims : what all rows say.
     """
-    parser = claims_parser(about)
+    parser = study_parser(about, keep=True)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
     given = parser.parse_args()
     in_one_line(

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import ExtraTreesRegressor
 
 from experiments.common.claims import Claim
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -332,7 +332,7 @@ def figure_trees(found: Found) -> Figure:
 
 def main() -> None:
     """Print the tables and save the figures."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws"
     )

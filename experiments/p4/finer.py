@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from kdgraph.config import plan
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral
 from kdgraph.features import FeatureMap
@@ -184,7 +184,7 @@ def of_truth(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "outputs",
         type=Path,

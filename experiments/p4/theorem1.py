@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, t
 
 from experiments.common.claims import Claim
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
@@ -285,7 +285,7 @@ def _two(value: float) -> str:
 
 def main() -> None:
     """Print the table and save the figure."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places"
     )

@@ -1,16 +1,14 @@
-"""Figures of Torres et al. from finished runs, by ``python -m experiments.p5.figures outputs``:
-those of which there are runs.
+"""Figures of Torres et al. from finished runs: ``python -m experiments.p5.figures outputs``.
 
-``figure1`` and ``figure2``: the line on the parabola, its PIT values here and there, means and
-deviations (``paper/p5/table1``); ``figure3``: Rosenbrock's function, what is predicted of it, and
-misses over its plane (``table2``); ``figure4``: the simulation study, in boxes (``simulation`` and
-those built on it); ``figure5``: prices, two diamonds and what lies near them (``diamonds``). All
-but the fourth are of the first seed that was run.
+``figure1`` and ``figure2``: the line on the parabola, its PIT values in two places, means and
+deviations (``paper/p5/table1``); ``figure3``: Rosenbrock's function, predictions of it, and misses
+over its plane (``table2``); ``figure4``: the simulation study, in boxes (``simulation`` and those
+built on it); ``figure5``: prices, two diamonds and the rows near them (``diamonds``). All but the
+fourth are of the first seed that was run.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -45,19 +43,18 @@ from kdgraph.metrics import pit_histogram
 from kdgraph.runner.stages import split
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 LOCAL = "local, k = 1,000"
 PLACES_X = 4.0, 17.68
-"""Where Figure 1 looks closer; the second is the paper's highlighted point."""
+"""Centres of the neighbourhoods of Figure 1; the second is the paper's highlighted point."""
 POINT = 17.68, 2146.22
-"""x and y of that point; the row that is drawn is the nearest in standard units."""
+"""x and y of that point; the drawn row is the nearest in standard units."""
 PRICES = 4113.0, 18026.0
-"""Of the two diamonds that the paper highlights in Figure 5."""
+"""Prices of the two diamonds that the paper highlights in Figure 5."""
 NEAR = 1000
 """Test rows of a neighbourhood."""
 SHOWN = 2000
 """Rows in Figure 2."""
-OF_VALLEY = 3000
+SHOWN_OF_PLANE = 3000
 """Rows in Figure 3 (b to d)."""
 KINDS = {
     "network": "network",
@@ -70,16 +67,16 @@ PLACES = {"input": "input", "6": "layer 4", "8": "layer 5", "output": "output"}
 Drawn = Iterator[tuple[str, Figure]]
 
 
-def of_line(folder: Path) -> Drawn:
-    """Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows; Figure
-    2: means and standard deviations.
+def figures_1_and_2(folder: Path) -> Drawn:
+    """Yield Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows;
+    and Figure 2: means and standard deviations.
     """
     records = {
         record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))
     }
     if "local_pit_1000" not in records:
         return
-    X, y, truth, said = _asked(
+    X, y, truth, predicted = _predictions(
         {
             "linear": (records["local_pit_1000"], "parent"),
             LOCAL: (records["local_pit_1000"], "calibrated"),
@@ -87,7 +84,7 @@ def of_line(folder: Path) -> Drawn:
         folder,
     )
     near = [np.argsort(np.abs(X[:, 0] - x))[:NEAR] for x in PLACES_X]
-    line = said["linear"]
+    line = predicted["linear"]
     fit = Fit(X[:, 0], y, truth.mean(), line.mean(), float(np.sqrt(line.var()[0])))
     points = np.stack([X[:, 0] / np.std(X[:, 0]), y / np.std(y)], axis=1)
     highlighted = int(
@@ -98,18 +95,18 @@ def of_line(folder: Path) -> Drawn:
         "all": np.arange(len(y)),
         **{f"x near {x:g}": rows for x, rows in zip(PLACES_X, near, strict=True)},
     }
-    yield "figure1_pit", plot_local_pit_histograms(_histograms(y, said, cells))
+    yield "figure1_pit", plot_local_pit_histograms(_histograms(y, predicted, cells))
     if "global_pit" in records:
-        said = {
-            "linear": said["linear"],
-            "global": _asked({"global": (records["global_pit"], "calibrated")}, folder)[3][
+        predicted = {
+            "linear": predicted["linear"],
+            "global": _predictions({"global": (records["global_pit"], "calibrated")}, folder)[3][
                 "global"
             ],
-            **said,
+            **predicted,
         }
     moments = {
         name: RowMoments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var()))
-        for name, given in said.items()
+        for name, given in predicted.items()
     }
     yield (
         "figure2",
@@ -117,9 +114,9 @@ def of_line(folder: Path) -> Drawn:
     )
 
 
-def of_valley(folder: Path) -> Drawn:
-    """Figure 3: data, means and what 95 % intervals miss, of the weight scaling rule and
-    recalibrated by the rows within 0.5.
+def figure_3(folder: Path) -> Drawn:
+    """Yield Figure 3: data, means and misses of 95 % intervals, of the weight scaling rule and
+    after recalibration by the rows within 0.5.
     """
     records = [
         r for r in runs_of("paper/p5/table2", folder) if r["config"]["parent"]["dropout"] == 0.05
@@ -131,25 +128,27 @@ def of_valley(folder: Path) -> Drawn:
             and after["name"] == "local_pit"
             and after["radius"] is not None
         ):
-            X, y, truth, said = _asked(
+            X, y, truth, predicted = _predictions(
                 {"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder
             )
-            means = {name: given[:OF_VALLEY].mean() for name, given in said.items()}
-            plane = Plane(X[:OF_VALLEY], y[:OF_VALLEY], truth[:OF_VALLEY].mean(), means)
+            means = {name: given[:SHOWN_OF_PLANE].mean() for name, given in predicted.items()}
+            plane = Plane(
+                X[:SHOWN_OF_PLANE], y[:SHOWN_OF_PLANE], truth[:SHOWN_OF_PLANE].mean(), means
+            )
             yield (
                 "figure3_means",
                 valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean()),
             )
-            ends = {name: given.interval(0.95) for name, given in said.items()}
+            ends = {name: given.interval(0.95) for name, given in predicted.items()}
             missed = {
                 name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()
             }
             yield "figure3_misses", plot_interval_misses(X, missed, 0.95)
 
 
-def of_diamonds(folder: Path) -> Drawn:
-    """Figure 5: prices predicted and observed; two diamonds of the paper's prices before and after,
-    PIT values of the rows near them.
+def figure_5(folder: Path) -> Drawn:
+    """Yield Figure 5: prices predicted and observed; two diamonds of the paper's prices before and
+    after, and PIT values of the rows near them.
     """
     records = {
         record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))
@@ -157,15 +156,20 @@ def of_diamonds(folder: Path) -> Drawn:
     if "network_local_1000" not in records:
         return
     record = records["network_local_1000"]
-    X, y, _, said = _asked({"network": (record, "parent"), LOCAL: (record, "calibrated")}, folder)
+    X, y, _, predicted = _predictions(
+        {"network": (record, "parent"), LOCAL: (record, "calibrated")}, folder
+    )
     chosen = [int(np.argmin(np.abs(y - price))) for price in PRICES]
     panels = [
         make_predicted_row(
-            f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in said.items()}, y[i]
+            f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in predicted.items()}, y[i]
         )
         for i in chosen
     ]
-    yield "figure5_prices", predicted_against_observed(y, said["network"].mean(), chosen, "price")
+    yield (
+        "figure5_prices",
+        predicted_against_observed(y, predicted["network"].mean(), chosen, "price"),
+    )
     yield "figure5_densities", plot_predictive_densities(panels, "price")
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     near = {
@@ -173,15 +177,15 @@ def of_diamonds(folder: Path) -> Drawn:
     }
     yield (
         "figure5_pit",
-        plot_local_pit_histograms(_histograms(y, said, {"all": np.arange(len(y)), **near})),
+        plot_local_pit_histograms(_histograms(y, predicted, {"all": np.arange(len(y)), **near})),
     )
 
 
-def of_simulation(folder: Path) -> Drawn:
-    """Figure 4: MSE and coverage by size (a, c) of each network, by k (b, d), and seconds by size
-    (e, f).
+def figure_4(folder: Path) -> Drawn:
+    """Yield Figure 4: MSE and coverage by size (a, c) of each network, by k (b, d), and seconds by
+    size (e, f).
     """
-    frame = simulation.frame_of(simulation.read(folder))
+    frame = simulation.numbers_of(simulation.read(folder))
     frame = frame[(frame.eps == 0) & frame.network.isin(simulation.NETWORKS)]
     if frame.empty:
         return
@@ -209,13 +213,11 @@ def of_simulation(folder: Path) -> Drawn:
 
 
 IDEAL = {"MSE to y": 1.0, "coverage of 95 % intervals": simulation.LEVEL}
-"""What the truth has."""
+"""Values of the truth."""
 
 
 def _by_k(frame: pd.DataFrame) -> Drawn:
-    """At the largest size at which local recalibration was tried with several k, that there are
-    rows for.
-    """
+    """Yield the panel of the largest size with several k."""
     local = frame[
         (frame.kind == "local")
         & (frame.k.isin([100, 500, simulation.K]))
@@ -228,15 +230,15 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
     panels = {}
     for title, metric in (("MSE to y", "mse_y"), ("coverage", "coverage")):
         for network in simulation.NETWORKS:
-            of = frame[
+            rows = frame[
                 (frame["size"] == size) & (frame.network == network) & (frame.metric == metric)
             ]
-            alone = of[of.method == "network"].value.to_numpy(float)
+            alone = rows[rows.method == "network"].value.to_numpy(float)
             by_k = local[
                 (local["size"] == size) & (local.network == network) & (local.metric == metric)
             ].groupby(local.k.astype(int))
             panels[f"{title}, {network}"] = {
-                f"{k:,}": {"network": alone} | _apart(at_k, "method", PLACES)
+                f"{k:,}": {"network": alone} | _groups(at_k, "method", PLACES)
                 for k, at_k in by_k
                 if len(alone)
             }
@@ -245,24 +247,24 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
 
 
 def _by_size(frame: pd.DataFrame, metric: str) -> dict[str, dict[str, np.ndarray]]:
-    """Size → kind of method → Float[r]."""
+    """Return size → kind of method → Float[r]."""
     return {
-        _power(int(size)): _apart(rows, "kind", KINDS)
+        _power(int(size)): _groups(rows, "kind", KINDS)
         for size, rows in frame[frame.metric == metric].groupby("size")
     }
 
 
-def _apart(rows: pd.DataFrame, column: str, called: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """What a value of the column is called → Float[r], of those that are there."""
+def _groups(rows: pd.DataFrame, column: str, titles: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Return title → Float[r], of the values of the column that occur."""
     return {
         name: rows[rows[column] == key].value.to_numpy(float)
-        for key, name in called.items()
+        for key, name in titles.items()
         if key in set(rows[column])
     }
 
 
 def _power(size: int) -> str:
-    """10⁴ of 10,000."""
+    """Return 10⁴ for 10,000."""
     power = round(np.log10(size))
     return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if 10**power == size else f"{size:,}"
 
@@ -272,46 +274,46 @@ def _first_seed(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record["seed"] == min(seeds)]
 
 
-def _asked(
+def _predictions(
     models: Mapping[str, tuple[Record, str]], folder: Path
 ) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
-    """Test rows X, y and their true distributions (None of no simulation), and name → what is said
-    of them; of runs on the same rows.
+    """Return test rows X, y and their true distributions (None without a simulation), and name →
+    predicted distribution; of runs on the same rows.
     """
-    said, test = {}, None
+    predicted, test = {}, None
     for name, (record, of) in models.items():
         test = next(
             found for found in evaluation_of(record, folder).predictions if found.role == "test"
         )
-        said[name] = test.models[of]["distribution"]
+        predicted[name] = test.models[of]["distribution"]
     record = next(iter(models.values()))[0]
     rows = split(record["config"]["dataset"], record["seed"]).test
-    return rows.X, rows.y, None if test is None else test.truth, said
+    return rows.X, rows.y, None if test is None else test.truth, predicted
 
 
 def _histograms(
-    y: np.ndarray, said: Mapping[str, Any], cells: Mapping[str, np.ndarray]
+    y: np.ndarray, predicted: Mapping[str, Any], cells: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Cell → name → Int[20]."""
+    """Return cell → name → Int[20]."""
     return {
         cell: {
-            name: pit_histogram(y[rows], given[rows], bins=20)["count"]
-            for name, given in said.items()
+            name: pit_histogram(y[rows], each[rows], bins=20)["count"]
+            for name, each in predicted.items()
         }
         for cell, rows in cells.items()
     }
 
 
 FIGURES: dict[str, Callable[[Path], Drawn]] = {
-    "line": of_line,
-    "valley": of_valley,
-    "simulation": of_simulation,
-    "diamonds": of_diamonds,
+    "line": figures_1_and_2,
+    "valley": figure_3,
+    "simulation": figure_4,
+    "diamonds": figure_5,
 }
 
 
 def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[Path]:
-    """Draw what there are runs of below ``folder``."""
+    """Draw the figures that have runs below ``folder``."""
     return [
         path
         for name in only
@@ -322,21 +324,11 @@ def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[P
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument(
-        "--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="of these studies"
-    )
-    parser.add_argument(
-        "--to", type=Path, default=Path("outputs/p5_figures"), help="where the pictures go"
-    )
-    given = parser.parse_args()
-    for path in draw(given.outputs, given.to, given.only):
-        print(path)
+    parser = study_parser(__doc__, outputs=True)
+    parser.add_argument("--only", nargs="*", choices=list(FIGURES), default=list(FIGURES))
+    parser.add_argument("--to", type=Path, default=Path("outputs/p5_figures"))
+    options = parser.parse_args()
+    print(*draw(options.outputs, options.to, options.only), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What Section 4.3 of Torres et al. states beside its figure: the truth's error, and how the memory
-of prediction grows.
+"""Numbers of Section 4.3 of Torres et al. in the text: the truth's error, and how the memory of
+prediction grows.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from kdgraph.recalibration import LocalPit
 
 SAMPLES = 5
 ROWS = 500, 4000
-"""Test rows that memory is compared between."""
+"""Numbers of test rows between which memory is compared."""
 NEIGHBOURS = 100, 1000
 CALIBRATION_ROWS = 3000
 TEST_ROWS = 100_000
-"""Of the largest study but one of the paper's; a tenth of a million."""
+"""Test rows of the paper's largest study but one, a tenth of a million."""
 _BYTES = 8
 
 
 def section43() -> pd.DataFrame:
-    """In the terms of ``published.csv``, for each of five samples."""
+    """Return the numbers of five samples with the keys of ``published.csv``."""
     shared = {"item": "Section 4.3", "dataset": "tran20", "level": None, "variant": ""}
-    rows = [{**shared, "seed": seed, **row} for seed in range(SAMPLES) for row in _of_sample(seed)]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {**shared, "seed": seed, **row} for seed in range(SAMPLES) for row in _sample_numbers(seed)
+    )
 
 
-def _of_sample(seed: int) -> Iterable[dict[str, object]]:
+def _sample_numbers(seed: int) -> Iterable[dict[str, object]]:
     rng, problem = np.random.default_rng(seed), Tran20()
     X, y = problem.sample(TEST_ROWS, rng)
     yield {"method": "truth", "metric": "MSE", "value": mse_y(y, problem.distribution(X))}
-    model_of = _models(problem, rng)
-    few, many = ({n: kept(model_of[k], X[:n]) for n in ROWS} for k in NEIGHBOURS)
+    models = _models(problem, rng)
+    few, many = ({n: memory(models[k], X[:n]) for n in ROWS} for k in NEIGHBOURS)
     exponent = np.log(many[ROWS[1]] / many[ROWS[0]]) / np.log(ROWS[1] / ROWS[0])
     factor = (many[ROWS[1]] - few[ROWS[1]]) / (NEIGHBOURS[1] - NEIGHBOURS[0]) / ROWS[1]
     for metric, value in (
@@ -49,8 +50,9 @@ def _of_sample(seed: int) -> Iterable[dict[str, object]]:
 
 
 def _models(problem: Tran20, rng: np.random.Generator) -> dict[int, LocalPit]:
-    """By number of neighbours in the input; the line before them keeps nothing that grows with
-    both.
+    """Return models by number of neighbours in the input.
+
+    Their parent is a line, whose own memory does not grow with both numbers.
     """
     X, y = problem.sample(CALIBRATION_ROWS, rng)
     frozen = FrozenEstimator(GaussianLinear().fit(X, y))
@@ -59,11 +61,11 @@ def _models(problem: Tran20, rng: np.random.Generator) -> dict[int, LocalPit]:
     }
 
 
-def kept(model: LocalPit, X: np.ndarray) -> float:
-    """Numbers of 8 bytes that the predicted distributions of the rows keep."""
-    model.predict_dist(X[:10])  # what is compiled or imported at the first call is not theirs
+def memory(model: LocalPit, X: np.ndarray) -> float:
+    """Return how many numbers of 8 bytes the predicted distributions of the rows hold."""
+    model.predict_dist(X[:10])  # compiles and imports what the first call needs
     tracemalloc.start()
-    said = model.predict_dist(X)
+    predicted = model.predict_dist(X)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return size / _BYTES if len(said) else 0.0
+    return size / _BYTES if len(predicted) else 0.0

@@ -1,6 +1,4 @@
-"""What the other figures of Torres et al. show of data and predictions: panels of rows, means and
-densities, as wide as a page.
-"""
+"""Panels of rows, means and densities for the figures of Torres et al., as wide as a page."""
 
 from __future__ import annotations
 
@@ -30,20 +28,23 @@ _LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.52, 0.12, 0.38, 0.24, 0.62  # inches
 _HEIGHT = 1.75
 _DOT = 1.6  # points²
 _IN_SPACE = 500
-"""Rows on the surface: matplotlib draws them as shapes in SVG, whatever it is told."""
+"""Rows on the surface: matplotlib always draws them as shapes in SVG."""
 MARKS = ((VERMILLION, "D"), (BLUE, "^"))
 """Colour and marker of the highlighted rows, in their order."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a line says of the rows of a curve.
+    """A line and the rows of a curve.
 
     Attributes
     ----------
-    x, y : Float[n], the rows.
-    true, mean : Float[n], mean of the true distribution and of the line's.
-    sd : the line's deviation, one for all rows.
+    x, y : Float[n]
+        The rows.
+    true, mean : Float[n]
+        Mean of the true distribution and of the line's.
+    sd : float
+        Deviation of the line, one for all rows.
     """
 
     x: np.ndarray
@@ -54,14 +55,17 @@ class Fit:
 
 
 def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) -> Figure:
-    """Four panels: rows, the mean and what is predicted of one of them; both means; its density and
+    """Draw four panels: rows, the mean and the density of one of them; both means; its density and
     PIT value; two neighbourhoods.
 
     Parameters
     ----------
-    fit : of all rows.
-    chosen : positions of two rows; the density is that of the last.
-    near : Int[k], positions of the neighbours of each.
+    fit : Fit
+        Line of all rows.
+    chosen : sequence of int
+        Positions of two rows; the density is that of the last.
+    near : sequence of Int[k]
+        Positions of the neighbours of each.
 
     References
     ----------
@@ -115,7 +119,7 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
 
 
 def _density(axes: Axes, fit: Fit, row: int) -> None:
-    """The normal density of a row, filled up to its outcome, which is its PIT value."""
+    """Draw the normal density of a row, filled up to its outcome, which is its PIT value."""
     from scipy.stats import norm
 
     at = fit.mean[row] + fit.sd * np.linspace(-3.4, 3.4, 300)
@@ -139,36 +143,35 @@ def _density(axes: Axes, fit: Fit, row: int) -> None:
 
 @dataclass(frozen=True)
 class Plane:
-    """Rows over a plane, and what is predicted of them.
+    """Rows over a plane, and predicted means.
 
     Attributes
     ----------
-    X : Float[n, 2].
-    y, true : Float[n], outcomes and their true means.
-    said : name → Float[n], predicted means; the first is the parent.
+    X : Float[n, 2]
+    y, true : Float[n]
+        Outcomes and their true means.
+    predicted : mapping of str to Float[n]
+        Predicted means by name; the first is the parent.
     """
 
     X: np.ndarray
     y: np.ndarray
     true: np.ndarray
-    said: Mapping[str, np.ndarray]
+    predicted: Mapping[str, np.ndarray]
 
 
 def valley_panels(plane: Plane, mean_of: Any) -> Figure:
-    """Four panels: the surface and rows on it; outcomes against means; the parent's means over the
-    plane; errors against x₂, twice.
+    """Draw four panels: the surface and rows on it; outcomes against means; the parent's means over
+    the plane; errors against x₂, twice.
 
-    Parameters
-    ----------
-    plane : of the test rows.
-    mean_of : Float[m, 2] → Float[m], the true mean.
+    ``mean_of`` returns the true mean Float[m] of Float[m, 2].
 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 3 (a to d); the
     last panel shows predictions less the true means, where the paper's shows predictions.
     """
-    parent = next(iter(plane.said))
+    parent = next(iter(plane.predicted))
     with style_context():
         figure = new_figure(FULL_WIDTH, 2 * (_HEIGHT + _BOTTOM + _TOP))
         width = (FULL_WIDTH - _LEFT - _RIGHT - _GAP) / 2
@@ -191,7 +194,7 @@ def valley_panels(plane: Plane, mean_of: Any) -> Figure:
         scatter.set(xlabel="true mean", ylabel="outcome")
         _titled(scatter, "b", "outcomes against means")
         over = add_axes(figure, _LEFT, lower, width, _HEIGHT)
-        _over_plane(figure, over, plane.X, plane.said[parent])
+        _over_plane(figure, over, plane.X, plane.predicted[parent])
         _titled(over, "c", f"means that the {parent} predicts")
         errors = add_axes(figure, right, lower, width, _HEIGHT)
         _errors(errors, plane)
@@ -234,12 +237,14 @@ def _over_plane(figure: Figure, axes: Axes, X: np.ndarray, values: np.ndarray) -
 
 
 def _errors(axes: Axes, plane: Plane) -> None:
-    """Differences of each row from the true mean, those after recalibration on top."""
+    """Draw differences of each row from the true mean, those after recalibration on top."""
     at = plane.X[:, 1]
-    for (name, said), color in zip(plane.said.items(), (PARENT_STYLE.color, BLUE), strict=True):
+    for (name, predicted), color in zip(
+        plane.predicted.items(), (PARENT_STYLE.color, BLUE), strict=True
+    ):
         axes.scatter(
             at,
-            said - plane.true,
+            predicted - plane.true,
             s=_DOT,
             color=color,
             linewidths=0,
@@ -255,13 +260,7 @@ def _errors(axes: Axes, plane: Plane) -> None:
 def predicted_against_observed(
     y: np.ndarray, mean: np.ndarray, chosen: Sequence[int], outcome: str
 ) -> Figure:
-    """Each row's outcome against what is predicted, with some of them highlighted.
-
-    Parameters
-    ----------
-    y, mean : Float[n].
-    chosen : positions of up to two rows.
-    outcome : what y is called.
+    """Draw each row's outcome against its predicted mean, with up to two chosen rows highlighted.
 
     References
     ----------

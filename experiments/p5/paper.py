@@ -1,4 +1,4 @@
-"""Torres et al.: which of its numbers are made again by which runs."""
+"""Studies that make the numbers of Torres et al."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALL = (
 
 
 def _nominal(points: float) -> Callable[[Mapping[str, object]], float]:
-    """The level of a row's interval, which coverage should be."""
+    """Return the ideal coverage of a row, the level of its interval."""
     return lambda row: points * float(str(row["level"]))
 
 

@@ -1,54 +1,54 @@
-"""Numbers of runs of Torres et al. by row of a table, what the true distribution has in their
-place, and differences seed by seed.
+"""Numbers of runs of Torres et al. by method and seed, those of the true distributions, and cells of
+tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from experiments.common.markdown import number, spread
-from experiments.common.published import cell, read_published
+from experiments.common.published import printed
 from experiments.common.runs import Record
 from experiments.common.splits import half_width
 from kdgraph.metrics import coverage, crps, mse_y, smis
 from kdgraph.results.comparison.significance import wilcoxon
 from kdgraph.runner.stages import split
 
+PAPER = Path(__file__).parent
 TRUTH = "truth"
-"""The row of the true distribution."""
+"""Method of the true distribution."""
+COLUMNS = ["method", "seed", "dropout", "metric", "value"]
+Setting = Callable[[Record], float | None]
+"""Record → value of a setting, None if the record does not have it."""
 
 
 class Shown(NamedTuple):
-    """A metric as a paper's table has it: its name, the level of its interval, and the factor of
-    its unit.
-    """
+    """A metric in a table of the paper: name, level of the interval, and factor of the unit."""
 
     metric: str
     level: float | None = None
     factor: float = 1.0
 
 
-def frame_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each number on test rows: ``method, seed, dropout, metric, value``; a parent's once
-    for each seed.
+def numbers_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.DataFrame:
+    """Return the numbers on test rows, :data:`COLUMNS`; those of a parent once for each seed.
 
     Parameters
     ----------
-    records : of a sweep.
-    parents : name of a parent → the method that has nothing after it. Runs behind another are left
-        out.
+    records : iterable of Record
+        Records of a sweep.
+    parents : mapping
+        Name of a parent → method of the parent itself. Runs with another parent are left out.
     """
-    return pd.DataFrame(
-        _entries(records, parents), columns=["method", "seed", "dropout", "metric", "value"]
-    )
+    return pd.DataFrame(_entries(records, parents), columns=COLUMNS)
 
 
-def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterator[tuple]:
     known = set()
     for record in records:
         if record["parent"] not in parents:
@@ -59,41 +59,32 @@ def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterable[
             key = name, record["seed"], dropout, entry["metric"]
             if entry["on"] == "test" and entry["value"] is not None and key not in known:
                 known.add(key)
-                yield dict(
-                    zip(
-                        ("method", "seed", "dropout", "metric", "value"),
-                        (*key, entry["value"]),
-                        strict=True,
-                    )
-                )
+                yield *key, entry["value"]
 
 
-def of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.DataFrame:
-    """As :func:`frame_of`, of the true distributions on the same test rows, which are drawn
-    again.
-    """
-    found = []
+def numbers_of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.DataFrame:
+    """Return :func:`numbers_of` the true distributions on the same test rows, drawn again."""
+    rows = []
     for seed, record in {record["seed"]: record for record in records}.items():
         splits = split(record["config"]["dataset"], seed)
         test, scale = splits.test, float(np.abs(splits.calibration.y).mean())
-        said = test.distribution(test.X) if test.distribution is not None else None
-        if said is None:
+        if test.distribution is None:
             continue
+        truth = test.distribution(test.X)
         values = {
-            "mse_y": mse_y(test.y, said),
-            "coverage": coverage(test.y, said),
-            "smis": smis(test.y, said, scale),
+            "mse_y": mse_y(test.y, truth),
+            "coverage": coverage(test.y, truth),
+            "smis": smis(test.y, truth, scale),
+            "crps": crps(test.y, truth),
+            "mse_mean": 0.0,
+            "kl": 0.0,
         }
-        values |= {"crps": crps(test.y, said), "mse_mean": 0.0, "kl": 0.0}
-        found += [
-            {"method": TRUTH, "seed": seed, "dropout": dropout, "metric": name, "value": float(v)}
-            for name, v in values.items()
-        ]
-    return pd.DataFrame(found, columns=["method", "seed", "dropout", "metric", "value"])
+        rows += [(TRUTH, seed, dropout, name, float(value)) for name, value in values.items()]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def of(frame: pd.DataFrame, method: str, metric: str) -> pd.Series:
-    """Values by seed."""
+def by_seed(frame: pd.DataFrame, method: str, metric: str) -> pd.Series:
+    """Return the values of a method by seed."""
     return frame[(frame.method == method) & (frame.metric == metric)].set_index("seed").value
 
 
@@ -104,32 +95,30 @@ def in_published_terms(
     methods: Mapping[str, tuple[str | None, str]],
     metrics: Mapping[str, Shown],
 ) -> pd.DataFrame:
-    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, level, seed,
-    variant, value``.
+    """Return numbers with the keys of ``published.csv``: ``item, dataset, metric, method, level,
+    seed, variant, value``.
 
     Parameters
     ----------
-    frame : of :func:`frame_of`.
-    item, dataset : the table, and what it is of.
-    methods : method → its row in the paper, and the title of a variant of ours that stands in that
-    row; no row: left out.
-    metrics : metric → the paper's, the level of its interval, and what it is multiplied with.
+    frame : DataFrame
+        As :func:`numbers_of` returns it.
+    item, dataset : str
+        Table of the paper, and its data set.
+    methods : mapping
+        Method → its row in the paper, None to leave it out, and the title of the variant there.
+    metrics : mapping
+        Metric → its form in the table.
     """
+    shared = {"item": item, "dataset": dataset}
     rows = [
-        {
-            "item": item,
-            "dataset": dataset,
-            "metric": shown.metric,
-            "method": methods[method][0],
-            "level": shown.level,
-            "seed": seed,
-        }
-        | {"variant": methods[method][1], "value": shown.factor * value}
+        {**shared, "metric": shown.metric, "method": row, "level": shown.level}
+        | {"seed": seed, "variant": variant, "value": shown.factor * value}
         for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(
             index=False
         )
-        if (shown := metrics.get(metric)) is not None
-        and methods.get(method, (None, ""))[0] is not None
+        for shown in [metrics.get(metric)]
+        for row, variant in [methods.get(method, (None, ""))]
+        if shown is not None and row is not None
     ]
     return pd.DataFrame(rows)
 
@@ -138,16 +127,18 @@ def settings_of(
     records: Iterable[Record],
     item: str,
     dataset: str,
-    settings: Mapping[tuple[str, str], Callable[[Record], float | None]],
+    settings: Mapping[tuple[str, str | None], Setting],
 ) -> pd.DataFrame:
-    """How runs were done, beside the settings that the paper prints: as
-    :func:`in_published_terms`, a row for each setting and seed.
+    """Return the settings of runs as :func:`in_published_terms`, a row for each setting and seed.
 
     Parameters
     ----------
-    records : of a sweep; those of one seed have the same settings.
-    item, dataset : the section, and what it is of.
-    settings : metric and method as published → a record's value; None where the record has none.
+    records : iterable of Record
+        Records of a sweep, of which those of one seed have the same settings.
+    item, dataset : str
+        Section of the paper, and its data set.
+    settings : mapping
+        Published metric and method → setting, besides :data:`ROLES`.
     """
     rows = [
         {"item": item, "dataset": dataset, "metric": metric, "method": method, "level": np.nan}
@@ -171,29 +162,29 @@ def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(known, ignore_index=True).reindex(columns=columns)
 
 
-def _share(role: str) -> Callable[[Record], float | None]:
-    return lambda record: 100 * record["dataset"][role] / _n_rows(record)
-
-
 def _n_rows(record: Record) -> float:
     return sum(record["dataset"][role] for role in ("n_train", "n_calibration", "n_test"))
 
 
-ROLES: dict[tuple[str, str | None], Callable[[Record], float | None]] = {
+def _percentage(role: str) -> Setting:
+    return lambda record: 100 * record["dataset"][role] / _n_rows(record)
+
+
+ROLES: dict[tuple[str, str | None], Setting] = {
     ("rows", None): _n_rows,
-    ("training rows (%)", None): _share("n_train"),
-    ("validation rows (%)", None): _share("n_calibration"),
-    ("test rows (%)", None): _share("n_test"),
+    ("training rows (%)", None): _percentage("n_train"),
+    ("validation rows (%)", None): _percentage("n_calibration"),
+    ("test rows (%)", None): _percentage("n_test"),
 }
-"""Setting → a record's value, of every data set."""
+"""Settings that every data set has."""
 
 
-def of_parent(name: str, key: str, position: int | None = None) -> Callable[[Record], float | None]:
-    """Return a record's value of a parameter of a parent, of a list at a position; None if the
-    record is of another parent.
+def parent_setting(name: str, key: str, position: int | None = None) -> Setting:
+    """Return the setting of a parameter of a parent, or of a position of it; the number of values
+    of a list without a position.
     """
 
-    def value(record: Record) -> float | None:
+    def setting(record: Record) -> float | None:
         parent = record["config"]["parent"]
         if record["parent"] != name or key not in parent:
             return None
@@ -201,58 +192,47 @@ def of_parent(name: str, key: str, position: int | None = None) -> Callable[[Rec
             return float(len(parent[key]) if isinstance(parent[key], list) else parent[key])
         return float(parent[key][position])
 
-    return value
+    return setting
 
 
-def of_recalibrator(method: str, key: str) -> Callable[[Record], float | None]:
-    """Return a record's value of a parameter of its recalibrator; None if it is of another
-    method.
-    """
-
-    def value(record: Record) -> float | None:
-        is_asked = record["method"] == method
-        return float(record["config"]["recalibrator"][key]) if is_asked else None
-
-    return value
+def recalibrator_setting(method: str, key: str) -> Setting:
+    """Return the setting of a parameter of the recalibrator of a method."""
+    return lambda record: (
+        float(record["config"]["recalibrator"][key]) if record["method"] == method else None
+    )
 
 
-def found(frame: pd.DataFrame, method: str, metric: str, digits: int, factor: float = 1.0) -> str:
-    """Mean ± standard deviation over seeds, for a cell."""
-    return spread(of(frame, method, metric), factor, digits)
+def measured_cell(
+    frame: pd.DataFrame, method: str, metric: str, digits: int, factor: float = 1.0
+) -> str:
+    """Return mean ± standard deviation over seeds."""
+    return spread(by_seed(frame, method, metric), factor, digits)
 
 
-def said(
+def published_cell(
     item: str, method: str | None, metric: str, digits: int, level: float | None = None
 ) -> str:
-    """What the paper printed, for a cell; a dash where it has no such row."""
-    numbers = read_published(Path(__file__).parent)
-    chosen = numbers[
-        (numbers.item == item) & (numbers.method == method) & (numbers.metric == metric)
-    ]
-    return cell(chosen if level is None else chosen[chosen.level == level], digits)
+    """Return the published number of a table, or a dash if the paper has no such row."""
+    keys = {"item": item, "method": method, "metric": metric}
+    return printed(PAPER, digits, **keys, **({} if level is None else {"level": level}))
 
 
-def against(
+def relative_difference(
     frame: pd.DataFrame, method: str, other: str, metric: str, share: float | None = None
 ) -> list[str]:
-    """Relative difference in percent, seed by seed, for cells: mean, 95 % interval, in how many
-    seeds lower, and Wilcoxon's p.
+    """Return cells of the difference in percent, seed by seed: mean, 95 % interval, number of lower
+    seeds, and Wilcoxon's p.
 
-    ``share``: test rows for each row that is fitted on, where seeds divide the same rows; then the
-    interval is that of other rows.
+    With ``share``, test rows per fitted row, the interval is that of splits of the same rows.
     """
-    relative = 100 * (of(frame, method, metric) / of(frame, other, metric) - 1).dropna()
+    relative = 100 * (by_seed(frame, method, metric) / by_seed(frame, other, metric) - 1).dropna()
     if relative.empty:
         return ["–"] * 4
     mean, half = float(relative.mean()), half_width(relative, share or 0.0)
     interval = "–" if np.isnan(half) else f"{_signed(mean - half)} to {_signed(mean + half)}"
     p = wilcoxon(relative.to_numpy()) if relative.any() else 1.0
-    return [
-        f"{_signed(mean)} %",
-        interval,
-        f"{int((relative < 0).sum())} of {len(relative)}",
-        f"{p:.2g}",
-    ]
+    lower = f"{int((relative < 0).sum())} of {len(relative)}"
+    return [f"{_signed(mean)} %", interval, lower, f"{p:.2g}"]
 
 
 def _signed(value: float) -> str:
@@ -260,14 +240,10 @@ def _signed(value: float) -> str:
 
 
 def chosen_k(records: Iterable[Record], methods: Sequence[str]) -> str:
-    """Numbers of neighbours that calibration rows chose, a sentence; empty where none did."""
-    parts = []
+    """Return a sentence on the numbers of neighbours that calibration rows chose, or ""."""
+    records, parts = list(records), []
     for method in methods:
-        ks = [
-            record["learnt"]["recalibrator"]["k"]
-            for record in records
-            if record["method"] == method
-        ]
+        ks = [r["learnt"]["recalibrator"]["k"] for r in records if r["method"] == method]
         if ks:
             parts.append(f"`{method}` {int(np.median(ks)):,} ({min(ks):,} to {max(ks):,})")
     return f"Chosen k, median and range over seeds: {', '.join(parts)}." if parts else ""

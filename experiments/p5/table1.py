@@ -1,37 +1,39 @@
-"""A straight line on a parabola, beside Table 1 of Torres et al.: what ``kdg run
-experiment=paper/p5/table1`` prints at its end.
+"""A straight line on a parabola, beside Table 1 of Torres et al.: the tables after
+``kdg run experiment=paper/p5/table1``.
 
-``python -m experiments.p5.table1 outputs`` prints it again, from any subset of the runs.
+``python -m experiments.p5.table1 outputs`` prints them again, from any subset of the runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted_noun, head, line, number
+from experiments.common.markdown import blocks, counted_noun, listed, number
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
     TRUTH,
     Shown,
+    by_seed,
     chosen_k,
-    found,
-    frame_of,
     in_published_terms,
     joined,
-    of,
-    of_recalibrator,
-    of_truth,
-    said,
+    measured_cell,
+    numbers_of,
+    numbers_of_truth,
+    published_cell,
+    recalibrator_setting,
     settings_of,
 )
 
 EXPERIMENT = "paper/p5/table1"
+PARENTS = {"linear": "linear"}
 ROWS = {
     "linear": ("linear", "linear"),
     "global_pit": ("global", "global_pit"),
@@ -43,7 +45,7 @@ ROWS = {
     "local_linear_pit": ("local-linear, k chosen (ours)", None),
     TRUTH: ("*true distribution*", None),
 }
-"""Method → what it is called, and its row in the paper's table."""
+"""Method → its title, and its row in the paper's table."""
 HISTOGRAMS = "histograms of 1,000 draws"
 """Title of the second divergence, which is symmetric."""
 LOCAL, LINEAR = "local_pit_1000", "local_linear_pit"
@@ -58,161 +60,129 @@ EXACT = {
     (LOCAL, "coverage"): (0.9520, 0.0024),
     (LOCAL, "smis"): (2.032, 0.031),
 }
-"""Means and standard deviations over 20 other samples, by lines of NumPy that have nothing of this
-package.
-"""
+"""Means and standard deviations over 20 other samples, computed with NumPy alone."""
 _SEEDS_OF_EXACT = 20
 BEST = ("local_best",)
-"""The sentence of ``claims.csv`` that most of the table is about."""
-NOTE = """Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from the prediction in 30 bins of its mass;
-*histograms*: of 1,000 draws of each, symmetric, which is about .05 of the truth against itself. *CRPS* is what it is above that of the
-true distribution on the same rows, *gap* the largest of 20 cells between coverage and 95 %."""
+NOTE = (
+    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from the"
+    " prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric, which is"
+    " about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue distribution"
+    " on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
+)
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Table 1, published and found, and what is claimed of it, of the records of a sweep;
-    markdown.
-    """
-    frame = frame_of(records, {"linear": "linear"})
+    """Return Table 1, published and measured, and the verdicts, of the records of a sweep."""
+    frame = numbers_of(records, PARENTS)
     if frame.empty:
         return "no run of the line on the parabola is there"
-    frame = above_truth(pd.concat([frame, of_truth(records)]))
+    frame = with_excess_crps(pd.concat([frame, numbers_of_truth(records)]))
     rows = counted_noun({record["dataset"]["n_train"] for record in records}, "training row")
-    parts = [
-        f"## Torres et al., Table 1: {counted_noun([frame.seed.nunique()], 'seed')}, {rows}",
-        table(frame),
-        NOTE,
-    ]
-    return "\n\n".join(
-        part
-        for part in [*parts, chosen_k(records, ["local_pit", LINEAR]), verdicts(claims(frame))]
-        if part
+    seeds = counted_noun([frame.seed.nunique()], "seed")
+    return blocks(
+        [
+            f"## Torres et al., Table 1: {seeds}, {rows}",
+            table(frame),
+            NOTE,
+            chosen_k(records, ["local_pit", LINEAR]),
+            verdicts(claims(frame)),
+        ]
     )
 
 
-def above_truth(frame: pd.DataFrame) -> pd.DataFrame:
-    """With ``crps_above``, the CRPS less that of the true distribution in the same seed."""
-    known = of(frame, TRUTH, "crps")
-    more = frame[frame.metric == "crps"]
-    return pd.concat(
-        [frame, more.assign(metric="crps_above", value=more.value - more.seed.map(known))],
-        ignore_index=True,
-    )
+def with_excess_crps(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with ``crps_above``, the CRPS less that of the truth in the same seed."""
+    truth = by_seed(frame, TRUTH, "crps")
+    crps = frame[frame.metric == "crps"]
+    excess = crps.assign(metric="crps_above", value=crps.value - crps.seed.map(truth))
+    return pd.concat([frame, excess], ignore_index=True)
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Table 1, ours beside what was published."""
-    titles = [
-        "model",
-        "MSE",
-        "published",
-        "coverage (%)",
-        "published",
-        "sMIS",
-        "published",
-        "KL",
-        "histograms",
-        "published",
-        "CRPS",
-        "gap",
-    ]
-    lines = head(titles)
-    for method in (name for name in ROWS if name in set(frame.method)):
-        called, row = ROWS[method]
-        cells = [called, found(frame, method, "mse_mean", 1), said("Table 1", row, "MSE", 1)]
-        cells += [found(frame, method, "coverage", 2, 100), said("Table 1", row, "coverage (%)", 2)]
-        cells += [found(frame, method, "smis", 3), said("Table 1", row, "sMIS", 3)]
-        cells += [
-            found(frame, method, "kl", 3),
-            found(frame, method, "kl_hist30_sym", 3),
-            said("Table 1", row, "KL divergence", 3),
-        ]
-        lines.append(
-            line(
-                [
-                    *cells,
-                    found(frame, method, "crps_above", 2),
-                    found(frame, method, "worst_cell_gap", 3),
-                ]
-            )
-        )
-    return "\n".join(lines)
+    """Return Table 1, measured beside published."""
+    columns = ["model", "MSE", "published", "coverage (%)", "published", "sMIS", "published"]
+    columns += ["KL", "histograms", "published", "CRPS", "gap"]
+    return markdown.table(
+        columns,
+        (
+            [
+                title,
+                measured_cell(frame, method, "mse_mean", 1),
+                published_cell("Table 1", row, "MSE", 1),
+                measured_cell(frame, method, "coverage", 2, 100),
+                published_cell("Table 1", row, "coverage (%)", 2),
+                measured_cell(frame, method, "smis", 3),
+                published_cell("Table 1", row, "sMIS", 3),
+                measured_cell(frame, method, "kl", 3),
+                measured_cell(frame, method, "kl_hist30_sym", 3),
+                published_cell("Table 1", row, "KL divergence", 3),
+                measured_cell(frame, method, "crps_above", 2),
+                measured_cell(frame, method, "worst_cell_gap", 3),
+            ]
+            for method, (title, row) in ROWS.items()
+            if method in set(frame.method)
+        ),
+    )
 
 
-def claims(frame: pd.DataFrame) -> Iterable[Claim]:
-    """What the paper says of the table, whether another computation agrees, and what local-linear
-    recalibration adds.
+def claims(frame: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the paper's claims on the table, the agreement with another computation, and the gain
+    of local-linear recalibration.
     """
     have = set(frame.method)
     if {"linear", "global_pit", LOCAL} <= have:
-        yield from _of_the_paper(frame)
+        yield from _claims_of_paper(frame)
     for (method, metric), (mean, deviation) in EXACT.items():
-        if method in have and len(values := of(frame, method, metric)) > 1:
-            yield _agrees(method, metric, values, mean, deviation)
+        if method in have and len(values := by_seed(frame, method, metric)) > 1:
+            yield _agreement(method, metric, values, mean, deviation)
     if LINEAR in have:
-        mse, above = of(frame, LINEAR, "mse_mean"), of(frame, LINEAR, "crps_above")
-        yield Claim(
-            "local-linear, k chosen on calibration rows: MSE at most 160 (ours)",
-            bool(mse.mean() <= 160),
-            f"{mse.mean():.0f}",
-        )
-        yield Claim(
-            "and CRPS at most .3 above the true distribution's (ours)",
-            bool(above.mean() <= 0.3),
-            number(float(above.mean()), 2),
-        )
+        mse, excess = (by_seed(frame, LINEAR, m).mean() for m in ("mse_mean", "crps_above"))
+        text = "local-linear, k chosen on calibration rows: MSE at most 160 (ours)"
+        yield Claim(text, bool(mse <= 160), f"{mse:.0f}")
+        text = "and CRPS at most .3 above the true distribution's (ours)"
+        yield Claim(text, bool(excess <= 0.3), number(float(excess), 2))
 
 
-def _of_the_paper(frame: pd.DataFrame) -> Iterable[Claim]:
-    for metric, called in (("mse_mean", "MSE"), ("kl", "KL"), ("smis", "sMIS")):
-        best = pd.concat(
-            [of(frame, "linear", metric), of(frame, "global_pit", metric)], axis=1
-        ).min(axis=1) - of(frame, LOCAL, metric)
-        lower, n = int((best > 0).sum()), len(best)
-        yield Claim(
-            f"local recalibration is best in {called} (after Table 1), in every seed",
-            lower == n,
-            f"In {lower} of {n} seeds",
-            BEST,
-        )
-    change = 100 * (of(frame, "global_pit", "mse_mean") / of(frame, "linear", "mse_mean") - 1)
-    text = (
-        "global recalibration offers no significant improvement of the mean (Figure 2): its MSE is"
-        " within 1 % of the line's"
-    )
+def _claims_of_paper(frame: pd.DataFrame) -> Iterator[Claim]:
+    for metric, title in (("mse_mean", "MSE"), ("kl", "KL"), ("smis", "sMIS")):
+        others = [by_seed(frame, name, metric) for name in ("linear", "global_pit")]
+        margin = pd.concat(others, axis=1).min(axis=1) - by_seed(frame, LOCAL, metric)
+        lower, n = int((margin > 0).sum()), len(margin)
+        text = f"local recalibration is best in {title} (after Table 1), in every seed"
+        yield Claim(text, lower == n, f"In {lower} of {n} seeds", BEST)
+    mse = [by_seed(frame, name, "mse_mean") for name in ("global_pit", "linear")]
+    change = 100 * (mse[0] / mse[1] - 1)
     yield Claim(
-        text,
+        "global recalibration offers no significant improvement of the mean (Figure 2): its MSE is"
+        " within 1 % of the line's",
         bool(change.abs().max() < 1),
         f"{change.min():+.2f} to {change.max():+.2f} %",
         ("global_no_better",),
     )
-    share = {method: of(frame, method, "coverage").mean() for method in ("global_pit", LOCAL)}
-    close = max(abs(value - 0.95) for value in share.values())
-    told = ", ".join(f"{ROWS[method][0]} {100 * value:.2f} %" for method, value in share.items())
+    covered = {name: by_seed(frame, name, "coverage").mean() for name in ("global_pit", LOCAL)}
     yield Claim(
         "recalibrated coverage is within half a point of 95 % (Table 1: .35 and .04)",
-        close < 0.005,
-        told,
+        max(abs(value - 0.95) for value in covered.values()) < 0.005,
+        ", ".join(f"{ROWS[name][0]} {100 * value:.2f} %" for name, value in covered.items()),
         BEST,
     )
 
 
-def _agrees(method: str, metric: str, values: pd.Series, mean: float, deviation: float) -> Claim:
+def _agreement(method: str, metric: str, values: pd.Series, mean: float, deviation: float) -> Claim:
     error = np.sqrt(values.var(ddof=1) / len(values) + deviation**2 / _SEEDS_OF_EXACT)
     z = (float(values.mean()) - mean) / error
     digits = {"mse_mean": 0, "coverage": 4, "smis": 3}[metric]
-    text = f"{metric} of {ROWS[method][0]} is that of another computation, within 3 standard errors"
     return Claim(
-        text,
+        f"{metric} of {ROWS[method][0]} is that of another computation, within 3 standard errors",
         bool(abs(z) <= 3),
         f"{values.mean():.{digits}f} and {mean:.{digits}f}, {z:+.1f} standard errors apart",
     )
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them."""
+    """Return the numbers and settings of its runs with the keys of ``published.csv``."""
     records = read(folder)
-    frame = frame_of(records, {"linear": "linear"})
+    frame = numbers_of(records, PARENTS)
     rows = {method: (row, "") for method, (_, row) in ROWS.items()}
     rows |= {
         "global_pit_draws": ("global_pit", "1,000 draws"),
@@ -226,42 +196,34 @@ def measured(folder: Path) -> pd.DataFrame:
         "coverage": Shown("coverage (%)", 0.95, 100),
         "smis": Shown("sMIS", 0.95),
     }
-    histograms = {
-        method: (row, ", ".join(filter(None, [variant, HISTOGRAMS])))
-        for method, (row, variant) in rows.items()
-    }
-    neighbours = {("neighbours", "local_pit"): of_recalibrator(LOCAL, "k")}
-    parts = [
-        settings_of(records, "Section 4.1", "heteroscedastic", neighbours),
-        in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown),
-        in_published_terms(
-            frame,
-            "Table 1",
-            "heteroscedastic",
-            histograms,
-            {"kl_hist30_sym": Shown("KL divergence")},
-        ),
-    ]
-    return joined(parts)
+    histograms = {name: (row, listed(variant, HISTOGRAMS)) for name, (row, variant) in rows.items()}
+    divergence = {"kl_hist30_sym": Shown("KL divergence")}
+    neighbours = {("neighbours", "local_pit"): recalibrator_setting(LOCAL, "k")}
+    return joined(
+        [
+            settings_of(records, "Section 4.1", "heteroscedastic", neighbours),
+            in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown),
+            in_published_terms(frame, "Table 1", "heteroscedastic", histograms, divergence),
+        ]
+    )
 
 
 def measured_in_section2(folder: Path) -> pd.DataFrame:
-    """The coverage after global recalibration, of which that section speaks; Table 2 has no row
-    that is recalibrated so.
+    """Return the coverage after global recalibration, the subject of Section 2.
+
+    Table 2 has no row with global recalibration.
     """
-    frame = frame_of(read(folder), {"linear": "linear"})
-    shown = {"coverage": Shown("coverage (%)", 0.95, 100)}
     return in_published_terms(
-        frame,
+        numbers_of(read(folder), PARENTS),
         "Section 2",
         "heteroscedastic and rosenbrock",
         {"global_pit": ("global_pit", "")},
-        shown,
+        {"coverage": Shown("coverage (%)", 0.95, 100)},
     )
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
+    """Return the records of its runs below a folder."""
     return runs_of(EXPERIMENT, folder)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
@@ -122,7 +122,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the claims of the runs below a folder, and keep them if asked to."""
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.claims import save_claims, verdicts
-from experiments.common.command import claims_parser
+from experiments.common.command import study_parser
 from experiments.common.pictures import save_picture
 from experiments.p2 import phanns_scores
 from experiments.p2.figures import bars, curves, densities, joint, schematics
@@ -125,7 +125,7 @@ def _missing(study: Study, name: str) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.common.claims import Claim, save_claims, verdicts
-from experiments.common.command import claims_parser, in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
@@ -160,7 +160,7 @@ def _told(lines: Iterator[str], n: int, what: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = claims_parser(__doc__)
+    parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.p5.conformal import METHODS, expected_score, held, places, repeats, table
+from experiments.p5.conformal import METHODS, coverage, expected_score, places, repeats, table
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.metrics.regression.scores import interval_scores
 
@@ -23,13 +23,13 @@ def test_the_expected_score_is_the_mean_over_outcomes():
     error = drawn.std(axis=1) / 200
     assert (np.abs(drawn.mean(axis=1) - expected_score(truth, low, high, 0.9)) < 5 * error).all()
     inside = (y >= low[:, None]) & (y <= high[:, None])
-    np.testing.assert_allclose(held(truth, low, high), inside.mean(axis=1), atol=5 * 0.5 / 200)
+    np.testing.assert_allclose(coverage(truth, low, high), inside.mean(axis=1), atol=5 * 0.5 / 200)
 
 
 def test_the_whole_line_holds_everything_at_any_price():
     problem = Heteroscedastic()
     truth, ends = problem.distribution(places(problem, 2)), np.full(2, np.inf)
-    assert held(truth, -ends, ends).tolist() == [1, 1] and expected_score(
+    assert coverage(truth, -ends, ends).tolist() == [1, 1] and expected_score(
         truth, -ends, ends, 0.9
     ).tolist() == [np.inf, np.inf]
 

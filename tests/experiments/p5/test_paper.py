@@ -61,7 +61,7 @@ def test_table_2_is_of_one_network(monkeypatch, tmp_path) -> None:
 
 
 def test_the_highlighted_point_of_a_given_line() -> None:
-    said = line.of_point(Normal(np.array([1484.01]), np.array([384.41])))
+    said = line.point_numbers(Normal(np.array([1484.01]), np.array([384.41])))
     assert said == pytest.approx({"mean": 1484.01, "SD": 384.41, "PIT value": 0.9575}, abs=5e-5)
 
 
@@ -126,7 +126,7 @@ def test_memory_is_that_of_what_is_near(monkeypatch) -> None:
     assert 0.5 < found["factor of k in the memory of prediction"] < 2
     models = memory._models(Tran20(), np.random.default_rng(0))
     X = np.zeros((200, 20))
-    assert memory.kept(models[100], X) > 1.3 * memory.kept(models[50], X)
+    assert memory.memory(models[100], X) > 1.3 * memory.memory(models[50], X)
 
 
 def test_every_result_has_a_study_or_a_word_why() -> None:

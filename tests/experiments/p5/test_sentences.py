@@ -14,7 +14,7 @@ import pytest
 from experiments.common.claims import Claim
 from experiments.p5 import bias, cost, low_x2, two_diamonds
 from experiments.p5 import claims as p5
-from experiments.p5 import simulation as of_simulation
+from experiments.p5 import simulation as simulation_study
 from experiments.p5.records import TRUTH
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from tests.experiments.sentences import SEEDS, all_are, by_seed, held, jitter
@@ -27,7 +27,7 @@ def test_the_line_of_torres_et_al() -> None:
         metrics = ("mse_mean", "smis", "coverage", "worst_cell_gap")
         both = {
             "linear": (14000.0, 2.7, 0.93, 0.2),
-            p5.of_table1.LOCAL: local,
+            p5.table1_study.LOCAL: local,
             "global_pit": (14000.0, 2.7, 0.949, gap),
         }
         return by_seed(
@@ -45,8 +45,8 @@ def test_the_line_of_torres_et_al() -> None:
         "local_mean_variance",
         "global_not_local",
     }
-    assert all_are(p5.of_line(line((200, 2.0, 0.949, 0.03), 0.15)), True) == sentences
-    assert all_are(p5.of_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
+    assert all_are(p5.claims_on_line(line((200, 2.0, 0.949, 0.03), 0.15)), True) == sentences
+    assert all_are(p5.claims_on_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
 
 
 def test_neighbours_and_bias_of_torres_et_al() -> None:
@@ -64,11 +64,11 @@ def test_neighbours_and_bias_of_torres_et_al() -> None:
         return {k: frame.assign(mse=frame.bias + frame.variance) for k, frame in found.items()}
 
     low, high = {250: 1.0, 500: 2.0, 1000: 8.0}, {250: 9.0, 500: 2.0, 1000: 1.0}
-    assert all_are(bias.of_k(parts(low, high)), True) == {"small_k"}
-    assert all_are(bias.of_k(parts(high, low)), False, {"small_k": {True, False}}) == {
+    assert all_are(bias.claims_on_k(parts(low, high)), True) == {"small_k"}
+    assert all_are(bias.claims_on_k(parts(high, low)), False, {"small_k": {True, False}}) == {
         "small_k"
     }  # the sum is least in between as before
-    assert [one.holds for one in bias.of_k(parts(low, low))][-1] is False
+    assert [one.holds for one in bias.claims_on_k(parts(low, low))][-1] is False
 
 
 def test_squared_bias_and_variance_are_told_apart() -> None:
@@ -100,9 +100,12 @@ def test_two_biases_of_torres_et_al() -> None:
         ]
         return pd.DataFrame(rows)
 
-    assert all_are(bias.of_cells(cells(0.05, 0.12, (0.5, 2.0))), True) == {"two_biases"}
-    assert all_are(bias.of_cells(cells(0.05, 0.06, (2.0, 2.0))), False) == {"two_biases"}
-    assert [one.holds for one in bias.of_cells(cells(1 / 12, 1 / 12, (1.0, 1.0)))] == [False, False]
+    assert all_are(bias.claims_on_cells(cells(0.05, 0.12, (0.5, 2.0))), True) == {"two_biases"}
+    assert all_are(bias.claims_on_cells(cells(0.05, 0.06, (2.0, 2.0))), False) == {"two_biases"}
+    assert [one.holds for one in bias.claims_on_cells(cells(1 / 12, 1 / 12, (1.0, 1.0)))] == [
+        False,
+        False,
+    ]
 
 
 def test_the_networks_of_torres_et_al() -> None:
@@ -114,7 +117,7 @@ def test_the_networks_of_torres_et_al() -> None:
             for name, values in rows.items()
             for metric, value in zip(metrics, values, strict=True)
         }
-        return list(p5.of_networks(by_seed(numbers)))
+        return list(p5.claims_on_networks(by_seed(numbers)))
 
     after = (110, 10, 0.50, 0.948, 0.03)
     truth = {TRUTH: (100.0, 0.0, 0.49, 0.95, 0.01)}
@@ -258,16 +261,16 @@ def test_seconds_are_measured_of_every_setting_by_turns(monkeypatch) -> None:
 
 def simulated(
     change: Callable[[str, float, float], float],
-    sizes: tuple[int, ...] = of_simulation.SIZES,
+    sizes: tuple[int, ...] = simulation_study.SIZES,
     coverage: Callable[[str, float, int], float] = lambda method, k, size: 0.95,
 ) -> pd.DataFrame:
     """Numbers of the simulation study whose MSE is a function of method, k and eps."""
     rows = []
     settings = [("network", np.nan, 0.0)]
-    settings += [(place, k, 0.0) for place in of_simulation.LOCAL for k in (100.0, 500.0, 1000.0)]
-    settings += [(place, 1000.0, 0.5) for place in of_simulation.LOCAL]
+    settings += [(place, k, 0.0) for place in simulation_study.LOCAL for k in (100.0, 500.0, 1000.0)]
+    settings += [(place, 1000.0, 0.5) for place in simulation_study.LOCAL]
     for size in sizes:
-        for network in of_simulation.NETWORKS:
+        for network in simulation_study.NETWORKS:
             for method, k, eps in settings:
                 for seed in SEEDS:
                     shared = {"size": size, "network": network, "method": method, "k": k}
@@ -287,30 +290,30 @@ def test_the_simulation_of_torres_et_al() -> None:
     falls = {100.0: 3.0, 500.0: 2.0, 1000.0: 1.5}
     good = simulated(lambda method, k, eps: falls.get(k, 5.0) + 0.01 * (method == "output"))
     sentences = {"more_neighbours", "layer_no_influence", "layer_richer", "consistently"}
-    assert all_are(p5.of_sizes(good), True) == sentences
+    assert all_are(p5.claims_by_size(good), True) == sentences
     bad = simulated(
         lambda method, k, eps: (
             1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output") + 2 * eps
         )
     )
-    assert all_are(p5.of_sizes(bad), False, {"consistently": {True}}) == sentences
+    assert all_are(p5.claims_by_size(bad), False, {"consistently": {True}}) == sentences
 
 
 def test_layers_are_not_judged_without_the_largest_size() -> None:
-    few = simulated(lambda method, k, eps: 2.0, of_simulation.SIZES[:2])
-    assert "layer_no_influence" not in held(p5.of_sizes(few))
-    assert not [one for one in of_simulation.claims(few) if "reliable_by_size" in one.sentences]
+    few = simulated(lambda method, k, eps: 2.0, simulation_study.SIZES[:2])
+    assert "layer_no_influence" not in held(p5.claims_by_size(few))
+    assert not [one for one in simulation_study.claims(few) if "reliable_by_size" in one.sentences]
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.949, True), (0.92, False)])
 def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool) -> None:
     def coverage(method: str, k: float, size: int) -> float:
-        value = (0.90, 0.93, 0.94)[of_simulation.SIZES.index(size)]
+        value = (0.90, 0.93, 0.94)[simulation_study.SIZES.index(size)]
         return last if method == "input" and size == 100_000 else value
 
     frame = simulated(lambda method, k, eps: 2.0, coverage=coverage)
     texts = {
-        one.text: one.holds for one in of_simulation.claims(frame) if one.sentences[0] == RELIABLE
+        one.text: one.holds for one in simulation_study.claims(frame) if one.sentences[0] == RELIABLE
     }
     assert texts[next(text for text in texts if "for each network and method" in text)] is holds
     assert texts[next(text for text in texts if "on average over methods" in text)] is True
@@ -319,18 +322,18 @@ def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool
 def test_a_smaller_deviation_is_told_from_chance() -> None:
     rng = np.random.default_rng(0)
     wide = pd.Series(rng.normal(size=40))
-    assert of_simulation.smaller_deviation(0.3 * wide + 0.1 * rng.normal(size=40), wide) < 0.001
-    assert of_simulation.smaller_deviation(wide + 0.01 * rng.normal(size=40), wide) > 0.05
-    assert of_simulation.smaller_deviation(wide, 0.3 * wide + 0.1 * rng.normal(size=40)) > 0.99
+    assert simulation_study.smaller_deviation(0.3 * wide + 0.1 * rng.normal(size=40), wide) < 0.001
+    assert simulation_study.smaller_deviation(wide + 0.01 * rng.normal(size=40), wide) > 0.05
+    assert simulation_study.smaller_deviation(wide, 0.3 * wide + 0.1 * rng.normal(size=40)) > 0.99
 
 
 def test_one_lucky_layer_of_many_is_not_richer() -> None:
     """A p-value that is small by itself is not small among twenty cases."""
     rng = np.random.default_rng(0)
     noise = {f"case {i}": pd.Series(rng.normal(size=5)) for i in range(20)}
-    (claim,) = p5._is_richer(noise)
+    (claim,) = p5._claim_on_richer_layers(noise)
     assert not claim.holds and claim.sentences == ("layer_richer",)
     clear = noise | {"clear": pd.Series([1.0, 1.001, 0.999, 1.002, 0.998])}
-    (claim,) = p5._is_richer(clear)
+    (claim,) = p5._claim_on_richer_layers(clear)
     assert claim.holds and "clear" in claim.measured
-    assert not list(p5._is_richer({"equal": pd.Series([0.0, 0.0])}))
+    assert not list(p5._claim_on_richer_layers({"equal": pd.Series([0.0, 0.0])}))

@@ -21,7 +21,7 @@ from experiments.p5.simulation import (
     by_size,
     claims,
     compare_with_published,
-    frame_of,
+    numbers_of,
 )
 from kdgraph.config import conf_dir, plan
 from kdgraph.config.yaml_files import option_files, read_text
@@ -128,7 +128,7 @@ def row_of(table: str, start: str) -> list[str]:
 
 
 def test_numbers_are_of_test_rows_after_recalibration():
-    frame = frame_of([record(1000, "small", "6", 2, 30.0), record(1000, "small", "6", 2, 30.0)])
+    frame = numbers_of([record(1000, "small", "6", 2, 30.0), record(1000, "small", "6", 2, 30.0)])
     found = frame.set_index("metric").value.to_dict()
     assert found == {
         "training": 3.0,
@@ -138,7 +138,7 @@ def test_numbers_are_of_test_rows_after_recalibration():
         "crps_excess": 3.0,
     }
     assert frame.iloc[0][["size", "network", "method", "k"]].tolist() == [1000, "small", "6", 1000]
-    assert set(frame_of([knn(10_000, 0, 400.0, 100)])[["size", "network", "k"]].iloc[0]) == {
+    assert set(numbers_of([knn(10_000, 0, 400.0, 100)])[["size", "network", "k"]].iloc[0]) == {
         10_000,
         "knn",
         100,
@@ -146,7 +146,7 @@ def test_numbers_are_of_test_rows_after_recalibration():
 
 
 def test_a_table_has_medians_and_ends_by_size():
-    frame = frame_of(study())
+    frame = numbers_of(study())
     table = by_size(
         frame[(frame.eps == 0) & ((frame.k == 1000) | frame.k.isna())], "MSE", "mse_y", 2
     )
@@ -162,37 +162,37 @@ def test_a_table_has_medians_and_ends_by_size():
 
 
 def test_neighbours_that_are_more_than_rows_have_no_cell():
-    table = by_k(frame_of(study()))
+    table = by_k(numbers_of(study()))
     assert row_of(table, "1,000 rows, small, local")[1:] == ["–", "–"]
     assert row_of(table, "10,000 rows, big, local")[0].startswith("2.71 [2.70, 2.72]; ")
     assert (
         row_of(table, "10,000 rows, k-NN regression")[1] == "–"
-        and by_k(frame_of(study()).query("k == 100")) == ""
+        and by_k(numbers_of(study()).query("k == 100")) == ""
     )
 
 
 def test_approximate_searches_are_compared_run_by_run():
-    table = by_eps(frame_of(study(lambda *at: 10.0 * (1 + at[-1] / 100))))
+    table = by_eps(numbers_of(study(lambda *at: 10.0 * (1 + at[-1] / 100))))
     assert row_of(table, "10,000 rows") == [
         f"MSE at most {worst} % apart, .50 of the seconds" for worst in (".50", "1.00")
     ]
     only = [each for each in study() if each["config"]["recalibrator"].get("eps")]
-    assert row_of(by_eps(frame_of(only)), "10,000 rows") == [
+    assert row_of(by_eps(numbers_of(only)), "10,000 rows") == [
         "–",
         "–",
     ]  # nothing exact to compare with
 
 
 def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
-    good = list(claims(frame_of(study())))
+    good = list(claims(numbers_of(study())))
     assert {claim.holds for claim in good} == {True} and len(good) == 21
-    worse = frame_of(
+    worse = numbers_of(
         study(lambda size, network, method, k, eps: 9.0 + (method in simulation.LOCAL))
     )
     failed = [claim.text for claim in claims(worse) if not claim.holds]
     assert len(failed) == 12 and all("MSE" in text or "CRPS" in text for text in failed)
-    assert not list(claims(frame_of([record(1000, "small", "input", 0, 30.0)])))
-    assert not list(claims(frame_of([knn(1000, 0, 400.0, 100)])))
+    assert not list(claims(numbers_of([record(1000, "small", "input", 0, 30.0)])))
+    assert not list(claims(numbers_of([knn(1000, 0, 400.0, 100)])))
 
 
 def test_what_is_printed_at_the_end():
@@ -206,7 +206,7 @@ def test_what_is_printed_at_the_end():
 
 def test_boxes_hold_every_run(monkeypatch):
     monkeypatch.setattr(simulation, "read", lambda folder: study())
-    drawn = dict(figures.of_simulation(conf_dir()))
+    drawn = dict(figures.figure_4(conf_dir()))
     assert list(drawn) == ["figure4_small", "figure4_big", "figure4_seconds", "figure4_k"]
     assert [axes.get_title() for axes in drawn["figure4_k"].axes] == [
         "MSE to y, small",
@@ -226,7 +226,7 @@ def test_boxes_hold_every_run(monkeypatch):
         "10⁵",
     ]
     monkeypatch.setattr(simulation, "read", lambda folder: [])
-    assert not list(figures.of_simulation(conf_dir()))
+    assert not list(figures.figure_4(conf_dir()))
 
 
 def test_layers_are_those_that_the_methods_name():
@@ -268,7 +268,9 @@ def test_figures_of_runs(tmp_path, monkeypatch):
         f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")
     ]
     line, one, two, means, three = (
-        figure for part in (figures.of_line, figures.of_valley) for _, figure in part(tmp_path)
+        figure
+        for part in (figures.figures_1_and_2, figures.figure_3)
+        for _, figure in part(tmp_path)
     )
     assert [axes.get_title(loc="left")[0] for axes in line.axes] == ["a", "b", "c", "e"] and len(
         means.axes

@@ -17,7 +17,14 @@ from experiments.common.published import read_published
 from experiments.common.runs import expected
 from experiments.p5 import diamonds, table1, table2
 from experiments.p5.paper import PAPER
-from experiments.p5.records import TRUTH, against, chosen_k, frame_of, of, of_truth
+from experiments.p5.records import (
+    TRUTH,
+    by_seed,
+    chosen_k,
+    numbers_of,
+    numbers_of_truth,
+    relative_difference,
+)
 from experiments.reproduction.verdicts import cells_of as cells_of_paper
 from kdgraph.config import conf_dir
 from kdgraph.config.yaml_files import read_text
@@ -106,7 +113,7 @@ def lines(mse: float, gain: float = 0.0) -> list[dict]:
 
 
 def test_numbers_are_there_once_and_of_test_rows():
-    frame = frame_of(
+    frame = numbers_of(
         [*lines(250), record("forest", "forest", "forest", 0, ["crps"], lambda *_: 1.0)],
         {"linear": "linear"},
     )
@@ -126,7 +133,7 @@ def test_the_truths_row_is_of_the_same_rows(dataset):
     made = [
         record("p", "p", "m", seed, [], lambda *_: 0.0, {"dataset": config}) for seed in (3, 3, 4)
     ]
-    frame = of_truth(made)
+    frame = numbers_of_truth(made)
     assert sorted(frame.seed.unique()) == [3, 4] and len(frame) == len(
         frame.drop_duplicates(["seed", "metric"])
     )
@@ -146,11 +153,11 @@ def test_the_truths_row_is_of_the_same_rows(dataset):
     score = high - low + 40 * (np.maximum(low - y, 0) + np.maximum(y - high, 0))
     known["smis"] = score.mean() / np.abs(splits.calibration.y).mean()
     for metric, value in known.items():
-        assert of(frame, TRUTH, metric)[3] == pytest.approx(value, rel=1e-9)
+        assert by_seed(frame, TRUTH, metric)[3] == pytest.approx(value, rel=1e-9)
     draws = law.rvs(size=(20_000, 200), random_state=0)
     each = np.abs(draws - y) - np.abs(draws - draws[::-1]) / 2
     error = np.sqrt(each.var(axis=0).sum() / 10_000) / 200
-    assert of(frame, TRUTH, "crps")[3] == pytest.approx(each.mean(), abs=5 * error)
+    assert by_seed(frame, TRUTH, "crps")[3] == pytest.approx(each.mean(), abs=5 * error)
 
 
 def test_table_1_stands_beside_what_was_published():
@@ -427,7 +434,7 @@ def test_relative_differences_are_tested_seed_by_seed():
         ]
     )
     relative = 100 * (a / b - 1)
-    mean, interval, lower, p = against(frame, "a", "b", "rmse", share=0.5)
+    mean, interval, lower, p = relative_difference(frame, "a", "b", "rmse", share=0.5)
     half = stats.t.ppf(0.975, 7) * relative.std(ddof=1) * np.sqrt(1 / 8 + 0.5)
     low, high = (float(part.replace("−", "-")) for part in interval.split(" to "))
     assert float(mean.removesuffix(" %").replace("−", "-")) == pytest.approx(
@@ -437,7 +444,10 @@ def test_relative_differences_are_tested_seed_by_seed():
     assert lower == f"{(relative < 0).sum()} of 8" and float(p) == pytest.approx(
         stats.wilcoxon(relative).pvalue, rel=0.05
     )
-    assert against(frame, "a", "none of them", "rmse") == ["–"] * 4 and chosen_k([], ["a"]) == ""
+    assert (
+        relative_difference(frame, "a", "none of them", "rmse") == ["–"] * 4
+        and chosen_k([], ["a"]) == ""
+    )
 
 
 @pytest.mark.parametrize(
