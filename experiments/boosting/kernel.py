@@ -164,14 +164,14 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
         )
         parent = clipped_nll(test.vote, test.rows) / len(test.rows)
         for weighting, weights in weightings(model, train, n_classes).items():
-            found = losses(train, calibration, test, weights, n_classes)
+            result = losses(train, calibration, test, weights, n_classes)
             yield {
                 "model": name,
                 "weights": weighting,
                 "table": table,
                 "seed": seed,
                 "parent": parent,
-                **found,
+                **result,
             }
 
 

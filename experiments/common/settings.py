@@ -74,15 +74,15 @@ def differing_settings(
     )
     values = [dict(_settings(config)) for config in chosen]
     groups: dict[Hashable, list[Mapping[str, str]]] = defaultdict(list)
-    for mine, group in zip(values, alike, strict=True):
-        groups[group].append(mine)
+    for own, group in zip(values, alike, strict=True):
+        groups[group].append(own)
     return [
         ", ".join(
             f"{key}={value}"
-            for key, value in mine.items()
+            for key, value in own.items()
             if any(other.get(key) != value for other in groups[group])
         )
-        for mine, group in zip(values, alike, strict=True)
+        for own, group in zip(values, alike, strict=True)
     ]
 
 

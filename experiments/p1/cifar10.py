@@ -89,7 +89,7 @@ def _table(records: Sequence[Record]) -> str:
         ["parent", "preprocess"],
     )
     frame = pd.DataFrame(
-        row for found in zip(records, of_method, of_parent, strict=True) for row in _rows(*found)
+        row for result in zip(records, of_method, of_parent, strict=True) for row in _rows(*result)
     )
     frame = frame.drop_duplicates(
         ["of", "method", "seed", "column"]

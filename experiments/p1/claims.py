@@ -112,7 +112,7 @@ def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Cl
 
 def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
-        told = ", ".join(
+        details = ", ".join(
             f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}"
             for n, row in medians.iterrows()
         )
@@ -122,7 +122,7 @@ def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]
         yield Claim(
             text,
             bool((medians.geodesic < medians.parent).all()),
-            f"{told}; {sizes}",
+            f"{details}; {sizes}",
             ("fig1_hellinger",),
         )
 
@@ -136,7 +136,7 @@ def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> It
             measure: float((each.geodesic - each.euclidean).max())
             for measure, each in there.items()
         }
-        told = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
+        details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
         text = (
             f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
             " distances at each number of rows"
@@ -144,7 +144,7 @@ def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> It
         yield Claim(
             text,
             all(value < 0 for value in worst.values()),
-            f"largest difference: {told}; {sizes}",
+            f"largest difference: {details}; {sizes}",
             ("fig1_geodesic",),
         )
 
@@ -158,7 +158,7 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
         seeds = counted_noun([far.seed.nunique()], "seed")
-        found = (
+        evidence = (
             f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of"
             f" {seeds}, 1,000 rows"
         )
@@ -166,7 +166,7 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
             f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius"
             f" {curve.index[-1]:g}, and stays"
         )
-        yield Claim(text, bool(np.isfinite(first)), found, ("fig1_prior", "intro"))
+        yield Claim(text, bool(np.isfinite(first)), evidence, ("fig1_prior", "intro"))
 
 
 def trunk(folder: Path) -> Iterator[Claim]:
@@ -231,20 +231,20 @@ def many_tables(folder: Path) -> Iterator[Claim]:
         with_complete_seeds(at_largest(numbers[version])) for version in (GEODESIC, FAR_ROWS)
     )
     for parent in parents_of(near):
-        found = tables(near, parent)
-        if found.datasets and kernel_method(found) in found.methods:
-            yield from in_distribution_of_tables(found)
+        result = tables(near, parent)
+        if result.datasets and kernel_method(result) in result.methods:
+            yield from in_distribution_of_tables(result)
     for parent in parents_of(far):
-        found = tables(far, parent)
-        if found.datasets and kernel_method(found) in found.methods:
-            yield from far_rows_of_tables(found)
+        result = tables(far, parent)
+        if result.datasets and kernel_method(result) in result.methods:
+            yield from far_rows_of_tables(result)
 
 
-def in_distribution_of_tables(found: Tables) -> Iterator[Claim]:
+def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     """Yield the claims on one parent, the paper's method and both calibrators in distribution."""
-    ours, n = kernel_method(found), len(found.datasets)
-    parent = label("parent", found.parent)
-    error, ece = (found.column(name).round(DECIMALS) for name in ("error", "ece_by_edges"))
+    ours, n = kernel_method(result), len(result.datasets)
+    parent = label("parent", result.parent)
+    error, ece = (result.column(name).round(DECIMALS) for name in ("error", "ece_by_edges"))
     no_higher = int((error[ours] <= error.parent).sum())
     gain = _median_gain(error, ours)
     # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
@@ -261,7 +261,7 @@ def in_distribution_of_tables(found: Tables) -> Iterator[Claim]:
         f"{label(ours)} has a lower ECE than the {parent}",
         ("abstract", "forest_uncalibrated"),
     )
-    for other in (name for name in ID if name in found.methods):
+    for other in (name for name in ID if name in result.methods):
         yield _on_most(ece, other, f"{other} has a lower ECE than the {parent}", ("id_methods_id",))
         higher = int((error[other] > error.parent).sum())
         text = f"{other} has a higher error than the {parent} on more than half of the tables"
@@ -275,11 +275,11 @@ def in_distribution_of_tables(found: Tables) -> Iterator[Claim]:
         yield Claim(text, abs(gap) < 0.1, f"{signed(gap)}, {n} tables", ("fig2_ece",))
 
 
-def far_rows_of_tables(found: Tables) -> Iterator[Claim]:
+def far_rows_of_tables(result: Tables) -> Iterator[Claim]:
     """Yield the claims on one parent, the paper's method and both calibrators far away."""
-    ours, n = kernel_method(found), len(found.datasets)
-    parent = label("parent", found.parent)
-    oce = found.column(f"oce@{FAR:g}").round(DECIMALS)
+    ours, n = kernel_method(result), len(result.datasets)
+    parent = label("parent", result.parent)
+    oce = result.column(f"oce@{FAR:g}").round(DECIMALS)
     yield _on_most(
         oce,
         ours,
@@ -292,9 +292,9 @@ def far_rows_of_tables(found: Tables) -> Iterator[Claim]:
         f"the median OCE of the {parent} at radius {FAR:g} is above .1",
         median_oce > 0.1,
         f"{number(median_oce)}, {n} tables",
-        ("forest_uncalibrated",) if found.parent == "random_forest" else (),
+        ("forest_uncalibrated",) if result.parent == "random_forest" else (),
     )
-    for other in (name for name in ID if name in found.methods):
+    for other in (name for name in ID if name in result.methods):
         text = (
             f"the median OCE of {other} at radius {FAR:g} is above that of {label(ours)}, and"
             f" within .1 of the {parent}'s or above"
@@ -382,12 +382,12 @@ def sizes(folder: Path) -> Iterator[Claim]:
     yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
     if (path := computed_path(folder, "p1_section6")).exists():
         exponents = pd.read_csv(path).value
-        found = (
+        evidence = (
             f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)},"
             f" {counted_noun([len(exponents)], 'seed')}"
         )
         text = "from 1,000 to 8,000 rows the time to train KDF grows with an exponent of at most 2"
-        yield Claim(text, bool(exponents.max() <= 2), found, ("complexity",))
+        yield Claim(text, bool(exponents.max() <= 2), evidence, ("complexity",))
 
 
 def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
@@ -397,11 +397,11 @@ def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
         for record in records
     ]
     if share:
-        found = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"
+        evidence = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"
         yield Claim(
             "no fit of KDN has more Gaussians than training rows",
             max(share) <= 1,
-            found,
+            evidence,
             ("upper_bound",),
         )
 
@@ -424,11 +424,11 @@ def propositions(folder: Path) -> Iterator[Claim]:
         "not negative": bool((distance >= 0).all()),
         "no detour is shorter": bool((distance <= detour + 1e-12).all()),
     }
-    found = ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items())
+    evidence = ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items())
     yield Claim(
         f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)",
         all(axioms.values()),
-        found,
+        evidence,
         ("proposition_1",),
     )
     rays = np.random.default_rng(2).normal(size=(100, 2))

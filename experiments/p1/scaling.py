@@ -62,16 +62,16 @@ def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
             for method, (kind, parent) in parents.items():
                 frozen = FrozenEstimator(parent.fit(*rows))
                 fits = {
-                    kept: _fit(kind(frozen, max_polytopes=kept, random_state=seed), rows, held)
-                    for kept in (None, SHARE)
+                    stored: _fit(kind(frozen, max_polytopes=stored, random_state=seed), rows, held)
+                    for stored in (None, SHARE)
                 }
-                for kept, (model, seconds) in timed(fits, test[0]).items():
+                for stored, (model, seconds) in timed(fits, test[0]).items():
                     proba = model.predict_proba(test[0])
                     shared = {
                         "method": method,
                         "simulation": simulation.name,
                         "seed": seed,
-                        "kept": "tenth" if kept else "all",
+                        "kept": "tenth" if stored else "all",
                     }
                     yield {
                         **shared,
@@ -160,9 +160,9 @@ def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
                 f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
                 of,
             )
-        for what, called in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
+        for what, title in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
             text = (
-                f"{method}, six simulations: seconds of {called} with a tenth of the polytopes are"
+                f"{method}, six simulations: seconds of {title} with a tenth of the polytopes are"
                 " below those with all"
             )
             yield from below(text, means[what].tenth, means[what]["all"], of)
@@ -173,14 +173,14 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
     grow; paired by seed.
     """
     of = ("encoder_scales",)
-    for what, called in (
+    for what, title in (
         ("fit", "fitting KDN behind a trained LeNet-5"),
         ("predict", "predicting 1,000 images"),
     ):
         wide = frame.pivot(index="seed", columns=["place", "rows"], values=what)
         for n in frame.rows.unique():
             text = (
-                f"{n:,} images: seconds of {called} are lower on what enters the dense layers than"
+                f"{n:,} images: seconds of {title} are lower on what enters the dense layers than"
                 " on pixels and all layers"
             )
             yield from below(text, wide["embedding"][n], wide["pixels"][n], of)
@@ -190,7 +190,7 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
             for place in ("embedding", "pixels")
         }
         text = (
-            f"seconds of {called} grow with a lower exponent of the number of images on what enters"
+            f"seconds of {title} grow with a lower exponent of the number of images on what enters"
             " the dense layers than on pixels"
         )
         yield from below(text, grown["embedding"], grown["pixels"], of)
@@ -199,16 +199,16 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
     parser = study_parser(__doc__, keep=True)
-    given = parser.parse_args()
-    told = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
-    print_claims(told, given.keep, "p1_scaling")
+    options = parser.parse_args()
+    details = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
+    print_claims(details, options.keep, "p1_scaling")
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """All of them, each said on stderr as it is there: the whole takes minutes."""
-    found = []
+    result = []
     for row in rows:
-        found.append(row)
+        result.append(row)
         print(
             ", ".join(
                 f"{key} {value:.4g}" if isinstance(value, float) else str(value)
@@ -216,7 +216,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             ),
             file=sys.stderr,
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 if __name__ == "__main__":

@@ -96,28 +96,28 @@ def study(record: Record, seeds: int) -> pd.DataFrame:
         its confidence that reflecting makes; curves, classes: how many classes have a bandwidth
         that keeps the rule, of those with right and wrong rows in the half that was fitted.
     """
-    found = []
+    result = []
     for seed in range(seeds):
         held, use = train_test_split(
             np.arange(len(record.y)), test_size=0.5, stratify=record.y, random_state=seed
         )
-        found += [{"seed": seed, **row} for row in _half(record, held, use)]
-    return pd.DataFrame(found)
+        result += [{"seed": seed, **row} for row in _half(record, held, use)]
+    return pd.DataFrame(result)
 
 
-def claims(name: str, found: pd.DataFrame) -> Iterator[Claim]:
+def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
     """What is asked of one record, of what :func:`study` found."""
-    nll = found.pivot(index="seed", columns="method", values="nll")
-    rule = found[found.method == RULE]
-    kept = f"{int(rule.curves.sum())} of {int(rule.classes.sum())} classes of {len(rule)} splits"
+    nll = result.pivot(index="seed", columns="method", values="nll")
+    rule = result[result.method == RULE]
+    stored = f"{int(rule.curves.sum())} of {int(rule.classes.sum())} classes of {len(rule)} splits"
     text = (
         f"{name}: each class with right and wrong calibration rows has a {RULE} with no more turns"
         " than it allows (weak: it is chosen so)"
     )
-    yield Claim(text, bool((rule.curves == rule.classes).all()), kept, ("bulletproof_bandwidth",))
+    yield Claim(text, bool((rule.curves == rule.classes).all()), stored, ("bulletproof_bandwidth",))
     text = f"{name}: held-out binary NLL of KDE({RULE}) is below that of {PRECISION}"
     yield from in_every_seed(text, nll[PRECISION] - nll[RULE], ("bulletproof_bandwidth",))
-    yield from _boundary(name, nll, found)
+    yield from _boundary(name, nll, result)
     if ALL_ROWS in nll:
         text = (
             f"{name}: held-out binary NLL of KDE({RULE}) of rows that are predicted as the class is"
@@ -126,7 +126,7 @@ def claims(name: str, found: pd.DataFrame) -> Iterator[Claim]:
         yield from below(text, nll[RULE], nll[ALL_ROWS], ("only_positives",), share=SHARE)
 
 
-def _boundary(name: str, nll: pd.DataFrame, found: pd.DataFrame) -> Iterator[Claim]:
+def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Claim]:
     """That mirrored kernels change next to nothing: neither the loss, nor what is said of most
     rows.
     """
@@ -142,30 +142,30 @@ def _boundary(name: str, nll: pd.DataFrame, found: pd.DataFrame) -> Iterator[Cla
         f" {IGNORED_NLL:.0%}, at bandwidths "
     )
     text += f"{', '.join(at)}: the 95 % interval of the mean change is between the two"
-    said = ", ".join(f"{means[one]:+.2%} ± {halves[one]:.2%} ({one})" for one in at)
-    yield Claim(text, bool(ends < IGNORED_NLL), f"{said}; {len(nll)} splits", ("boundary",))
-    reflected = found[found.method.str.endswith(REFLECTED)]
+    predicted = ", ".join(f"{means[one]:+.2%} ± {halves[one]:.2%} ({one})" for one in at)
+    yield Claim(text, bool(ends < IGNORED_NLL), f"{predicted}; {len(nll)} splits", ("boundary",))
+    reflected = result[result.method.str.endswith(REFLECTED)]
     moved = reflected.groupby("method", sort=False)[["moved", "most"]].max()
     text = (
         f"{name}: with kernels reflected at 0 and 1 the confidence of held-out rows changes by less"
         f" than {IGNORED_CONFIDENCE:g}"
     )
     text += " in the mean, in every split, at the same bandwidths"
-    said = ", ".join(f"{moved.moved[f'{one} {REFLECTED}']:.4f} ({one})" for one in at)
-    most = f"at most {said}; of a single row {moved.most.max():.3f}"
+    predicted = ", ".join(f"{moved.moved[f'{one} {REFLECTED}']:.4f} ({one})" for one in at)
+    most = f"at most {predicted}; of a single row {moved.most.max():.3f}"
     yield Claim(text, bool((reflected.moved < IGNORED_CONFIDENCE).all()), most, ("boundary",))
 
 
-def table(found: pd.DataFrame) -> str:
+def table(result: pd.DataFrame) -> str:
     """A row for each fit: mean ± standard deviation over splits."""
     lines = head(["fit", "binary NLL", "mean change of the confidence", "largest"])
-    for method, of in found.groupby("method", sort=False):
+    for method, of in result.groupby("method", sort=False):
         changes = [
             spread(of[name].dropna(), digits=4) if of[name].notna().any() else "–"
             for name in ("moved", "most")
         ]
         lines.append(line([str(method), spread(of.nll, digits=4), *changes]))
-    some = found[found.method == RULE]
+    some = result[result.method == RULE]
     widths = f"{number(float(some.bandwidth.median()), 4)} in the median of classes and splits"
     return "\n".join([*lines, "", f"{RULE}: {widths}."])
 
@@ -202,11 +202,13 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         model = KernelDensityConfidence(parent, bandwidth=bandwidth)
         plain = said(model)
         curves = [model.curves_[k] for k in right & wrong]
-        kept = [curve for curve in curves if curve and curve["sign_changes"] <= SIGN_CHANGES[RULE]]
+        stored = [
+            curve for curve in curves if curve and curve["sign_changes"] <= SIGN_CHANGES[RULE]
+        ]
         learnt = {
-            "curves": len(kept),
+            "curves": len(stored),
             "classes": len(curves),
-            "bandwidth": np.median([curve["bandwidth"] for curve in kept] or [np.nan]),
+            "bandwidth": np.median([curve["bandwidth"] for curve in stored] or [np.nan]),
         }
         yield {
             "method": str(bandwidth),
@@ -223,13 +225,13 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         }
 
 
-def _records(given: argparse.Namespace) -> Iterable[Record]:
-    yield from (of_forest(name) for name in given.forests)
-    for path in given.records:
-        rows = ScoreFile(path, target=given.target).load()
+def _records(options: argparse.Namespace) -> Iterable[Record]:
+    yield from (of_forest(name) for name in options.forests)
+    for path in options.records:
+        rows = ScoreFile(path, target=options.target).load()
         yield Record(rows.name, rows.X, rows.y)
-    if given.phanns is not None:
-        rows = ScoreFile(given.phanns).load()
+    if options.phanns is not None:
+        rows = ScoreFile(options.phanns).load()
         yield Record("PhANNs", rows.X, rows.y, knows_others=False)
 
 
@@ -249,17 +251,17 @@ def main() -> None:
         "--phanns", metavar="FILE", help="what python -m experiments.p2.phanns writes"
     )
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
-    given = parser.parse_args()
-    told: list[Claim] = []
-    for record in _records(given):
-        found = study(record, given.seeds)
+    options = parser.parse_args()
+    details: list[Claim] = []
+    for record in _records(options):
+        result = study(record, options.seeds)
         print(
-            f"## {record.name}: {len(record.y):,} rows, half of them calibrate; {given.seeds}"
-            f" halves\n\n{table(found)}\n",
+            f"## {record.name}: {len(record.y):,} rows, half of them calibrate; {options.seeds}"
+            f" halves\n\n{table(result)}\n",
             flush=True,
         )
-        told += claims(record.name, found)
-    print_claims(told, given.keep, "p2_bandwidths")
+        details += claims(record.name, result)
+    print_claims(details, options.keep, "p2_bandwidths")
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ def scores(counts: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Read the counts, write the scores."""
     source, target = sys.argv[1:]
-    with np.load(source) as found:
+    with np.load(source) as result:
         predictions, labels = (
-            scores(found["counts"].astype(np.int64)),
-            found["labels"].astype(np.int64),
+            scores(result["counts"].astype(np.int64)),
+            result["labels"].astype(np.int64),
         )
     np.savez_compressed(target, predictions=predictions, ground_truth=labels)
     sys.stdout.write(

@@ -91,8 +91,8 @@ def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -
         means = nll.mean().sort_values()
         rank = list(means.index).index("histogram") + 1
         text = f"{name}: the histogram's mean binary NLL is among the lower half of all methods'"
-        found = (
+        evidence = (
             f"{number(float(means['histogram']), 4)}, number {rank} of {len(means)}; {len(nll)}"
             " splits"
         )
-        yield Claim(text, 2 * rank <= len(means), found, ("histograms_among_lowest",))
+        yield Claim(text, 2 * rank <= len(means), evidence, ("histograms_among_lowest",))

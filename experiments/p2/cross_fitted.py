@@ -64,22 +64,22 @@ def losses(study: Study, draws: int) -> pd.DataFrame:
         the first of these.
     """
     kinds = 2 * study.top_label.predicted + study.correct
-    found = []
+    result = []
     for draw in range(draws):
         halves = train_test_split(
             np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=draw
         )
         for fit, judge in (halves, halves[::-1]):
             for method, row in _fits(study, fit, judge).items():
-                found.append({"draw": draw, "method": method, "n": len(fit), **row})
-    frame = pd.DataFrame(found)
+                result.append({"draw": draw, "method": method, "n": len(fit), **row})
+    frame = pd.DataFrame(result)
     return frame.groupby(["method", "draw"], sort=False, as_index=False).mean(numeric_only=True)
 
 
 def _fits(study: Study, fit: np.ndarray, judge: np.ndarray) -> dict[str, dict[str, float]]:
     X, y = study.X[fit], study.y[fit]
     known = {"X_calibration": X, "y_calibration": y}
-    found = {}
+    result = {}
     for method, model in study.models.items():
         if "calibrator" not in model.post_hoc:
             continue
@@ -88,12 +88,12 @@ def _fits(study: Study, fit: np.ndarray, judge: np.ndarray) -> dict[str, dict[st
         with warnings.catch_warnings(action="ignore"):
             plain = clone(calibrator).fit(X, y, **known)
             crossed = cross_fit(model.parent, calibrator).fit(X, y, **known)
-        found[method] = {
+        result[method] = {
             "in_sample": _nll(plain, X, y),
             "cross_fitted": crossed.nll_,
             "new": _nll(plain, study.X[judge], study.y[judge]),
         }
-    return found
+    return result
 
 
 def cross_fit(parent: Any, calibrator: Any) -> CrossFittedConfidence:
@@ -112,14 +112,14 @@ def _nll(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 def of_all(study: Study) -> dict[str, CrossFittedConfidence]:
     """Return the cross-fitted version of each calibrator of the runs, fitted to all rows."""
-    found = {}
+    result = {}
     for method, model in study.models.items():
         if "calibrator" in model.post_hoc:
             with warnings.catch_warnings(action="ignore"):
-                found[method] = cross_fit(model.parent, model.post_hoc["calibrator"]).fit(
+                result[method] = cross_fit(model.parent, model.post_hoc["calibrator"]).fit(
                     study.X, study.y, X_calibration=study.X, y_calibration=study.y
                 )
-    return found
+    return result
 
 
 def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
@@ -127,18 +127,18 @@ def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
 
     Curves are compared at the scores between the lowest and the highest score of the class.
     """
-    found = {}
+    result = {}
     for name in with_scores(study):
         own = study.top_label.confidence[study.mine(name)]
         scores = grid()
         scores = scores[(scores >= own.min()) & (scores <= own.max())]
         rows = rows_at(scores, study.classes.index(name), len(study.classes))
         curves = np.stack([one.predict_confidence(rows) for one in crossed.calibrators_])
-        found[name] = float(np.ptp(curves, axis=0).max())
-    return pd.Series(found)
+        result[name] = float(np.ptp(curves, axis=0).max())
+    return pd.Series(result)
 
 
-def claims(rows: str, found: pd.DataFrame, apart: pd.Series | None) -> Iterator[Claim]:
+def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator[Claim]:
     """Yield the claims on the bias of cross-validation, by method, and on its stability.
 
     Parameters
@@ -150,7 +150,7 @@ def claims(rows: str, found: pd.DataFrame, apart: pd.Series | None) -> Iterator[
     apart : Series or None
         What :func:`gaps` returns of KDE(b_mon2); None if it was not run.
     """
-    for method, of in found.groupby("method", sort=False):
+    for method, of in result.groupby("method", sort=False):
         means = of[["in_sample", "cross_fitted", "new"]].mean()
         bias, in_sample = means.cross_fitted / means.new - 1, means.in_sample / means.new - 1
         weak = "; weak, in sample it is too" if abs(in_sample) < MINIMAL else ""
@@ -193,18 +193,18 @@ def main() -> None:
     parser: argparse.ArgumentParser = study_parser(__doc__, keep=True)
     parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"))
     parser.add_argument("--draws", type=int, default=3, help="splits into halves")
-    given = parser.parse_args()
-    told: list[Claim] = []
+    options = parser.parse_args()
+    details: list[Claim] = []
     for experiment, rows in ROWS.items():
-        study = study_of(given.outputs, experiment=experiment)
+        study = study_of(options.outputs, experiment=experiment)
         if study is None:
             print(f"{rows}: no runs of {experiment}", file=sys.stderr)
             continue
         crossed = of_all(study)
         print(f"## {rows}: {len(study.y):,} rows\n\n{table(study, crossed)}\n", flush=True)
         apart = gaps(study, crossed["kde"]) if "kde" in crossed else None
-        told += claims(rows, losses(study, given.draws), apart)
-    print_claims(told, given.keep, "p2_cross_fitted")
+        details += claims(rows, losses(study, options.draws), apart)
+    print_claims(details, options.keep, "p2_cross_fitted")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def study(
         nll, brier and gap, of the shifted use-set, or of the calibration rows themselves where the
         kind is :data:`IN_SAMPLE`.
     """
-    found = []
+    result = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         held, use = train_test_split(
@@ -116,23 +116,23 @@ def study(
             method: confidence(method, X[held], y[held], None, X[use]) for method in methods
         }
         for method in methods:
-            said = judged(
+            predicted = judged(
                 confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held))
             )
-            found.append(
+            result.append(
                 {
                     "kind": IN_SAMPLE,
                     "seed": seed,
                     "shift": -1,
                     "method": method,
                     "fit": "unshifted",
-                    **said,
+                    **predicted,
                 }
             )
         for place, shift in enumerate(shifts(prior, draws, rng)):
             where = {"kind": shift.kind, "seed": seed, "shift": place}
             weight = shift.weight[y[use]]
-            found.append(
+            result.append(
                 {
                     **where,
                     "method": NONE,
@@ -146,11 +146,11 @@ def study(
                     if shift.kind == NONE
                     else confidence(method, X[held], y[held], shift.weight[y[held]], X[use])
                 )
-                for fit, said in (("unshifted", unshifted[method]), ("weighted", knows)):
-                    found.append(
-                        {**where, "method": method, "fit": fit, **judged(said, y[use], weight)}
+                for fit, predicted in (("unshifted", unshifted[method]), ("weighted", knows)):
+                    result.append(
+                        {**where, "method": method, "fit": fit, **judged(predicted, y[use], weight)}
                     )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def confidence(
@@ -227,10 +227,10 @@ class Summary:
     worst: Mapping[str, Mapping[str, float]]
 
 
-def summary(found: pd.DataFrame, methods: Sequence[str]) -> Summary:
+def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
     """Averages of what :func:`study` found."""
     means = {
-        of: found.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False)
+        of: result.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False)
         for of in ("nll", "brier", "gap")
     }
     spread: dict[str, dict[str, float]] = {}
@@ -242,7 +242,7 @@ def summary(found: pd.DataFrame, methods: Sequence[str]) -> Summary:
         }
         at_rest[WITHOUT_WORST] = at_rest[NONE].drop(at_rest[NONE].idxmax())
         spread[of] = {kind: float(values.max() - values.min()) for kind, values in at_rest.items()}
-        by_shift = found.pivot_table(
+        by_shift = result.pivot_table(
             index=["kind", "shift", "method"], columns="fit", values=of, sort=False
         )
         lost = (
@@ -259,11 +259,11 @@ def summary(found: pd.DataFrame, methods: Sequence[str]) -> Summary:
     return Summary(means, spread, error, worst)
 
 
-def loss_table(found: Summary, methods: Sequence[str], of: str) -> str:
+def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
     """A row for each kind of shift: "nll" or "brier" of each method, fitted on unshifted rows, and
     less with known frequencies.
     """
-    means, error, worst = found.means[of], found.error[of], found.worst[of]
+    means, error, worst = result.means[of], result.error[of], result.worst[of]
     lines = head(
         [
             "use-set",
@@ -285,8 +285,8 @@ def loss_table(found: Summary, methods: Sequence[str], of: str) -> str:
         errors = ["–", "–"] if kind == NONE else [number(error[kind], 4), number(worst[kind], 4)]
         lines.append(line([kind, number(rows["uncalibrated"][NONE], 4), *cells, *errors]))
     spread = (
-        f"{number(found.spread[of][NONE], 4)} on held-out rows,"
-        f" {number(found.spread[of][IN_SAMPLE], 4)} in sample"
+        f"{number(result.spread[of][NONE], 4)} on held-out rows,"
+        f" {number(result.spread[of][IN_SAMPLE], 4)} in sample"
     )
     note = (
         "In brackets: what knowing the frequencies changes; its mean over the methods is the"
@@ -297,14 +297,14 @@ def loss_table(found: Summary, methods: Sequence[str], of: str) -> str:
     )
 
 
-def gap_table(found: Summary, methods: Sequence[str]) -> str:
+def gap_table(result: Summary, methods: Sequence[str]) -> str:
     """The gap of each method: on unshifted rows, and with known frequencies; and how much of what
     the shift added this takes away.
     """
-    gap, names = found.means["gap"], [METHODS.get(m, m) for m in methods]
+    gap, names = result.means["gap"], [METHODS.get(m, m) for m in methods]
     lines = head(["use-set", "uncalibrated", *names, "repaired, mean"])
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
-    for kind in [NONE, *found.error["nll"]]:
+    for kind in [NONE, *result.error["nll"]]:
         uncalibrated = number(gap.loc[(kind, "uncalibrated"), NONE], 4)
         shifted, known = (gap.loc[(kind, fit), list(methods)] for fit in ("unshifted", "weighted"))
         cells = [
@@ -331,34 +331,36 @@ def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
     return float((shifted - known).mean() / (shifted - at_rest).mean())
 
 
-def ratios(found: Summary, of: str, basis: str) -> dict[str, float]:
+def ratios(result: Summary, of: str, basis: str) -> dict[str, float]:
     """Kind of shift → label-shift error by the spread of the methods on this basis; above 1 it is
     the larger of the two.
     """
     return {
-        kind: error / found.spread[of][basis] if found.spread[of][basis] else np.inf
-        for kind, error in found.error[of].items()
+        kind: error / result.spread[of][basis] if result.spread[of][basis] else np.inf
+        for kind, error in result.error[of].items()
     }
 
 
-def ratio_table(found: Summary) -> str:
+def ratio_table(result: Summary) -> str:
     """A row for each measure and basis: the spread of the techniques, and label-shift error in
     units of it for each kind of shift.
     """
-    lines = head(["differences between the techniques", "spread", *found.error["nll"]])
+    lines = head(["differences between the techniques", "spread", *result.error["nll"]])
     for of, measure in MEASURES.items():
-        for basis, said in BASES.items():
-            cells = [number(value, 2) for value in ratios(found, of, basis).values()]
-            lines.append(line([f"{measure}, {said}", number(found.spread[of][basis], 4), *cells]))
+        for basis, predicted in BASES.items():
+            cells = [number(value, 2) for value in ratios(result, of, basis).values()]
+            lines.append(
+                line([f"{measure}, {predicted}", number(result.spread[of][basis], 4), *cells])
+            )
     return "\n".join(lines)
 
 
-def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
+def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
     """Whether the differences between the techniques are small beside label-shift error, and
     whether knowing the frequencies repairs it.
     """
     for of, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
-        ratio = ratios(found, of, basis)
+        ratio = ratios(result, of, basis)
         least = {
             "every shift": min(ratio.values()),
             f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
@@ -372,10 +374,10 @@ def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
             yield Claim(
                 text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",)
             )
-    gap = found.means["gap"]
+    gap = result.means["gap"]
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     of_fit = {
-        fit: {kind: gap.loc[(kind, fit), list(methods)] for kind in found.error["nll"]}
+        fit: {kind: gap.loc[(kind, fit), list(methods)] for kind in result.error["nll"]}
         for fit in ("unshifted", "weighted")
     }
     shares = {
@@ -411,36 +413,37 @@ def main() -> None:
         default=10,
         help="class frequencies that are drawn for each half and concentration",
     )
-    given = parser.parse_args()
-    rows = ScoreFile(given.record, target=given.target).load()
-    found = summary(
-        study(rows.X, rows.y, given.methods, seeds=given.seeds, draws=given.draws), given.methods
+    options = parser.parse_args()
+    rows = ScoreFile(options.record, target=options.target).load()
+    result = summary(
+        study(rows.X, rows.y, options.methods, seeds=options.seeds, draws=options.draws),
+        options.methods,
     )
     print(
-        f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {given.seeds}"
+        f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {options.seeds}"
         " halves\n"
     )
     for of, name in {
         "nll": "NLL of right and wrong in nats",
         "brier": "Brier score of right and wrong",
     }.items():
-        print(f"{name}, of the shifted use-set\n\n{loss_table(found, given.methods, of)}\n")
+        print(f"{name}, of the shifted use-set\n\n{loss_table(result, options.methods, of)}\n")
     print(
         "Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n"
-        + gap_table(found, given.methods)
+        + gap_table(result, options.methods)
         + "\n"
     )
     print(
         "Label-shift error in units of the differences between the techniques\n\n"
-        + ratio_table(found)
+        + ratio_table(result)
         + "\n"
     )
-    told = list(claims(found, given.methods))
-    print(verdicts(told))
-    if given.keep is not None:
+    details = list(claims(result, options.methods))
+    print(verdicts(details))
+    if options.keep is not None:
         save_claims(
-            [replace(one, text=f"{rows.name}: {one.text}") for one in told],
-            given.keep,
+            [replace(one, text=f"{rows.name}: {one.text}") for one in details],
+            options.keep,
             "p2_label_shift",
         )
 

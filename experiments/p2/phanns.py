@@ -48,7 +48,7 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
     (array([3, 3, 1]), array([2, 1, 0]))
     """
     right, wrong = last, 0
-    found = []
+    result = []
     for share in reversed(precision.tolist()):
         fraction = Fraction(share).limit_denominator(LARGEST)
         a, b = fraction.numerator, fraction.denominator - fraction.numerator
@@ -59,8 +59,8 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
             )
         times = max(-(-right // a), -(-wrong // b) if b else 1)
         right, wrong = times * a, times * b
-        found.append((right, wrong))
-    tp, fp = np.array(found[::-1]).T
+        result.append((right, wrong))
+    tp, fp = np.array(result[::-1]).T
     return tp, fp
 
 
@@ -76,7 +76,7 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.DataFrame:
+def rows(result: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.DataFrame:
     """A row for each protein: the scores of the classes, which sum to 1, and the label.
 
     A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the
@@ -84,11 +84,11 @@ def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Data
     lacks. It lacks the true class of a row that is wrong, too: here it is the class
     after the predicted one.
     """
-    names = list(dict.fromkeys(found["class"]))
-    top, step = float(found.threshold.max()), float(np.diff(found.threshold.unique()).min())
+    names = list(dict.fromkeys(result["class"]))
+    top, step = float(result.threshold.max()), float(np.diff(result.threshold.unique()).min())
     parts = []
     for k, name in enumerate(names):
-        of_class = found[found["class"] == name]
+        of_class = result[result["class"] == name]
         threshold = of_class.threshold.to_numpy()
         wrong_label = names[(k + 1) % len(names)]
         for column, label in (("right", name), ("wrong", wrong_label)):
@@ -115,18 +115,18 @@ def main() -> None:
         metavar="SEED",
         help="scores anywhere in their bins, not in the middle",
     )
-    given = parser.parse_args()
-    found = counted(pd.read_csv(given.table))
-    rows(found, None if given.spread is None else np.random.default_rng(given.spread)).to_parquet(
-        given.rows, index=False
-    )
-    totals = found.groupby("class", sort=False)[["right", "wrong"]].first()
+    options = parser.parse_args()
+    result = counted(pd.read_csv(options.table))
+    rows(
+        result, None if options.spread is None else np.random.default_rng(options.spread)
+    ).to_parquet(options.rows, index=False)
+    totals = result.groupby("class", sort=False)[["right", "wrong"]].first()
     for name, of_class in totals.iterrows():
         print(
             f"{name:14}{of_class.right:8,} right{of_class.wrong:8,} wrong  "
             f" {of_class.right / of_class.sum():.3f}"
         )
-    print(f"{int(totals.to_numpy().sum()):,} rows → {given.rows}")
+    print(f"{int(totals.to_numpy().sum()):,} rows → {options.rows}")
 
 
 if __name__ == "__main__":

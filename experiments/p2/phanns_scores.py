@@ -95,8 +95,8 @@ def rebuilt_other(rows: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
     for k, name in enumerate(names):
         of_class = counts[counts["class"] == name].sort_values("threshold")
         threshold = of_class.threshold.to_numpy() / of_class.threshold.max()
-        mine = highest[predicted == k]
-        wrong_here = (mine[:, None] >= threshold - 1e-9)[rows.label[predicted == k] != name].sum(0)
+        own = highest[predicted == k]
+        wrong_here = (own[:, None] >= threshold - 1e-9)[rows.label[predicted == k] != name].sum(0)
         left = (
             of_class.right.to_numpy() if name == "Other" else of_class.wrong.to_numpy() - wrong_here
         )
@@ -123,19 +123,19 @@ def measured(folder: Path) -> pd.DataFrame:
         seed, calibrator = record["seed"], record["calibrator"]
         if calibrator == "none":
             (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
-            found = figure1(pd.read_parquet(path).query("set == 'test'"))
+            result = figure1(pd.read_parquet(path).query("set == 'test'"))
         elif calibrator in ("sts", "csts"):
             names = sorted(record["dataset"]["classes"])
-            found = temperatures(record["learnt"]["calibrator"]["temperature"], names)
+            result = temperatures(record["learnt"]["calibrator"]["temperature"], names)
         else:
             continue
-        rows += [{**row, "seed": seed, "variant": ""} for row in found]
+        rows += [{**row, "seed": seed, "variant": ""} for row in result]
     for record in runs_of(REBUILT, folder, ["dataset.path"]):
         if record["calibrator"] in ("sts", "csts"):
             names = sorted(record["dataset"]["classes"])
-            found = temperatures(record["learnt"]["calibrator"]["temperature"], names)
+            result = temperatures(record["learnt"]["calibrator"]["temperature"], names)
             shared = {"seed": record["seed"], "variant": REBUILT_VARIANT}
-            rows += [{**row, **shared} for row in found]
+            rows += [{**row, **shared} for row in result]
     return pd.DataFrame(rows).assign(dataset="phanns") if rows else pd.DataFrame()
 
 
@@ -199,10 +199,10 @@ def claims(folder: Path) -> Iterator[Claim]:
         ("ten classes", by_method),
         (REBUILT_VARIANT, _predictions(REBUILT, folder)),
     ):
-        found = {name: losses(frame) for name, frame in frames.items()}
+        result = {name: losses(frame) for name, frame in frames.items()}
         if frames is by_method:
-            found = {name: frame[frame.predicted != "Other"] for name, frame in found.items()}
-        yield from of_losses(found, f"PhANNs, {of}")
+            result = {name: frame[frame.predicted != "Other"] for name, frame in result.items()}
+        yield from of_losses(result, f"PhANNs, {of}")
 
 
 def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:
@@ -236,7 +236,7 @@ def losses(predictions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"predicted": guess, "nll": -np.log(np.clip(chance, 1e-12, None))})
 
 
-def of_losses(found: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
+def of_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
     """Yield the claims on the NLL of methods; those whose methods are missing are left out.
 
     Parameters
@@ -246,14 +246,14 @@ def of_losses(found: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
     rows : str
         Name of the rows in the texts.
     """
-    nll = {name: float(frame.nll.mean()) for name, frame in found.items()}
+    nll = {name: float(frame.nll.mean()) for name, frame in result.items()}
     by_class = pd.DataFrame(
-        {name: frame.groupby("predicted").nll.mean() for name, frame in found.items()}
+        {name: frame.groupby("predicted").nll.mean() for name, frame in result.items()}
     )
 
     def claim(text: str, holds: bool, of: str, *names: str) -> Claim:
         listed = ", ".join(f"{SCORE_LABELS[name]} {number(nll[name])}" for name in names)
-        n = len(found[names[0]])
+        n = len(result[names[0]])
         return Claim(f"{rows}: {text}", holds, f"{listed}; {n:,} proteins, fitted to them", (of,))
 
     if {"sts", "csts"} <= nll.keys():
@@ -342,17 +342,17 @@ def main() -> None:
     parser.add_argument(
         "--counts", type=Path, help="test_set_stats.csv, to rebuild the proteins of class Other"
     )
-    given = parser.parse_args()
-    with np.load(given.scores) as stored:
+    options = parser.parse_args()
+    with np.load(options.scores) as stored:
         rows = to_rows(stored["scores"], stored["y"], stored["classes"])
-    if given.counts is not None:
+    if options.counts is not None:
         rows = pd.concat(
-            [rows, rebuilt_other(rows, counted(pd.read_csv(given.counts)))], ignore_index=True
+            [rows, rebuilt_other(rows, counted(pd.read_csv(options.counts)))], ignore_index=True
         )
-    rows.to_parquet(given.rows, index=False)
+    rows.to_parquet(options.rows, index=False)
     for name, n in rows.label.value_counts(sort=False).items():
         print(f"{name:14}{n:8,}")
-    print(f"{len(rows):,} rows → {given.rows}")
+    print(f"{len(rows):,} rows → {options.rows}")
 
 
 if __name__ == "__main__":

@@ -136,10 +136,10 @@ def _cells(
 ) -> dict[str, str]:
     means = values.mean()
     best = means.min() if is_judged else np.nan
-    found = {}
+    result = {}
     for method in order:
         if method not in means or np.isnan(means[method]):
-            found[method] = "–"
+            result[method] = "–"
             continue
         text = (
             f"**{number(means[method], 4)}**"
@@ -151,8 +151,8 @@ def _cells(
             if against in values and method != against
             else np.nan
         )
-        found[method] = text if np.isnan(spread) else f"{text} ± {number(spread, 4)}"
-    return found
+        result[method] = text if np.isnan(spread) else f"{text} ± {number(spread, 4)}"
+    return result
 
 
 def wins(values: pd.DataFrame, method: str, against: str) -> str:
@@ -172,22 +172,22 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
     values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
     if not {CHOSEN, SHARED} <= set(values):
         return None
-    found, least = compare_pairs(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20
+    result, least = compare_pairs(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20
     chosen = Counter(
         r["learnt"]["calibrator"]["chosen"]
         for r in records
         if r["calibrator"] == CHOSEN and r["dataset"]["name"] == dataset
     )
     gain = signed(float((values[CHOSEN] - values[SHARED]).mean()), 4)
-    said = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
+    predicted = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
     text = (
         f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of"
         " the splits"
     )
     return Claim(
         text,
-        found.wins >= least * found.n,
-        f"{found.wins} of {found.n}, by {gain} nats in the mean; chosen: {said}",
+        result.wins >= least * result.n,
+        f"{result.wins} of {result.n}, by {gain} nats in the mean; chosen: {predicted}",
     )
 
 

@@ -29,8 +29,8 @@ def settings(networks: int, ensembles: int) -> pd.DataFrame:
         ("Appendix, Ensemble Sampling", "networks", None, networks),
         ("Appendix, MNIST results", "ensembles", None, ensembles),
     ]
-    found = pd.DataFrame(rows, columns=["item", "metric", "method", "value"])
-    return found.assign(dataset="mnist", true_class=None, predicted_class=None, seed=0, variant="")
+    result = pd.DataFrame(rows, columns=["item", "metric", "method", "value"])
+    return result.assign(dataset="mnist", true_class=None, predicted_class=None, seed=0, variant="")
 
 
 def _of_networks() -> Iterator[tuple[str, str, str | None, float]]:

@@ -46,21 +46,21 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies"
     )
-    given = parser.parse_args(arguments)
-    for name in given.only:
+    options = parser.parse_args(arguments)
+    for name in options.only:
         module = STUDIES[name]
-        records = module.read(given.outputs)
+        records = module.read(options.outputs)
         print(f"{module.compare_with_published(records)}\n", flush=True)
-        if given.figures is not None and hasattr(module, "draw"):
-            module.draw(records, given.figures)
-        if given.figures is not None and module is images:
+        if options.figures is not None and hasattr(module, "draw"):
+            module.draw(records, options.figures)
+        if options.figures is not None and module is images:
             moved = [record for record in records if len(figure5.aurocs([record]))]
             if moved:
-                figure5.draw(given.outputs, given.figures)
+                figure5.draw(options.outputs, options.figures)
             if any(
                 record["method"] in figure3.METHODS for record in records if record not in moved
             ):
-                figure3.draw(given.outputs, given.figures)
+                figure3.draw(options.outputs, options.figures)
 
 
 if __name__ == "__main__":

@@ -244,7 +244,7 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     apart = mean[mean[0] > TOLD_APART]
     if len(apart):
         lowest = apart[list(STEPS)].min(axis=1)
-        told = ", ".join(
+        details = ", ".join(
             f"{name} {number(row[0], 2)}, at the least {number(float(lowest[name]), 2)}"
             for name, row in apart.iterrows()
         )
@@ -254,7 +254,7 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         )
         text += f" on each set where that is above {number(TOLD_APART, 1)}"
         yield Claim(
-            text, bool((lowest - apart[0]).min() >= -AS_GOOD), f"{told}; {seeds}", ("fgsm",)
+            text, bool((lowest - apart[0]).min() >= -AS_GOOD), f"{details}; {seeds}", ("fgsm",)
         )
 
 
@@ -271,8 +271,8 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
             f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by at most .05 where it"
             f" is moved by 8/255 against {which}"
         )
-        found = f"by {signed(fall, 2)} from {number(float(before[name, which]), 2)}; {seeds}"
-        yield Claim(text, fall <= AS_GOOD, found, ("robust",))
+        evidence = f"by {signed(fall, 2)} from {number(float(before[name, which]), 2)}; {seeds}"
+        yield Claim(text, fall <= AS_GOOD, evidence, ("robust",))
         for other in (other for other in NETWORK if (other, ATTACKED) in falls):
             text = (
                 f"{dataset}: TOOD with {TITLES[name]}, moved against {which}, falls by less than"
@@ -287,11 +287,11 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
             f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by at most .05 where it"
             " is moved by 8/255"
         )
-        found = f"by {signed(fall, 2)} from {number(float(before[name, '']), 2)}; {seeds}"
+        evidence = f"by {signed(fall, 2)} from {number(float(before[name, '']), 2)}; {seeds}"
         yield Claim(
             f"{text}, up the loss of LeNet-5 or down, whichever is worse",
             fall <= AS_GOOD,
-            found,
+            evidence,
             ("robust",),
         )
     for name, which in (
@@ -304,8 +304,8 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
         for claim in below(
             text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE
         ):
-            found = f"{claim.measured}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
-            yield Claim(claim.text, claim.holds, found, claim.sentences)
+            evidence = f"{claim.measured}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
+            yield Claim(claim.text, claim.holds, evidence, claim.sentences)
 
 
 def main() -> None:

@@ -140,9 +140,9 @@ def _distances(records: Sequence[Record]) -> pd.DataFrame:
     return joined.assign(metric="APHD", method="TOOD", ood="", setting="", variant=variants)
 
 
-def _largest(found: Iterable[Record]) -> list[Record]:
+def _largest(result: Iterable[Record]) -> list[Record]:
     """Of each data set the runs with the most training rows: smaller ones are of other studies."""
-    records = list(found)
+    records = list(result)
     rows = [record["dataset"]["n_train"] for record in records]
     most: dict[str, int] = {}
     for record, n in zip(records, rows, strict=True):
@@ -174,18 +174,18 @@ def _placed(
         "ood": frame.set.replace(stands_for),
         "metric": frame.metric.map(METRICS),
     }
-    told = [methods[name] for name in frame.method]
-    found = frame.assign(
+    details = [methods[name] for name in frame.method]
+    result = frame.assign(
         **names,
-        method=[name for name, _ in told],
-        variant=[variant for _, variant in told],
+        method=[name for name, _ in details],
+        variant=[variant for _, variant in details],
         value=100 * frame.value,
     )
     published = read_published(HERE)
     keys = [name for name in published if name not in ABOUT | {"section", "said", "decimals"}]
-    asked = published[published.kind == "table"][keys].fillna("")
-    joined = asked.merge(
-        found[["dataset", "ood", "metric", "method", "variant", "seed", "value"]],
+    tested = published[published.kind == "table"][keys].fillna("")
+    joined = tested.merge(
+        result[["dataset", "ood", "metric", "method", "variant", "seed", "value"]],
         on=["dataset", "ood", "metric", "method"],
     )
     # In tables with shuffled labels these are the paper's own method, and given ones ours.

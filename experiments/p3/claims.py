@@ -54,11 +54,11 @@ def size_labels(folder: Path) -> Iterator[Claim]:
     """
     frame = of_size_labels.measured(of_size_labels.read(folder))
     for sizes in of_size_labels.STUDIES.values():
-        mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
-        if len(mine):
-            yield from of_size_labels.claims(mine, sizes)
-            yield from alike(mine, sizes)
-            yield from _with_all_rows(mine, sizes)
+        own = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
+        if len(own):
+            yield from of_size_labels.claims(own, sizes)
+            yield from alike(own, sizes)
+            yield from _with_all_rows(own, sizes)
 
 
 def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
@@ -125,8 +125,8 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
     """By data set and number of rows: TOOD against the paper's other methods, given against
     shuffled labels, in against out.
     """
-    mine = frame[frame.dataset.isin(titles)] if len(frame) else frame
-    for (dataset, rows), of in mine.groupby(["dataset", "rows"], sort=False) if len(mine) else ():
+    own = frame[frame.dataset.isin(titles)] if len(frame) else frame
+    for (dataset, rows), of in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
         where = ", ".join(
             filter(
                 None,
@@ -154,12 +154,12 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
         distance = of[(of.metric == APHD) & (of.method == "tood_given")].groupby("set").value.mean()
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
-            found = (
+            evidence = (
                 f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of"
                 f" {outside.idxmax()}; {seeds}"
             )
             text_ = f"{where}: mean APHD of test rows is above that of each set out of distribution"
-            yield Claim(text_, bool(outside.max() < inside), found, ("id_larger",))
+            yield Claim(text_, bool(outside.max() < inside), evidence, ("id_larger",))
             if str(dataset) in IMAGES:
                 text_ = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
                 yield Claim(
@@ -170,20 +170,20 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     """Whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
     change = mean.tood_shuffled - mean.tood_given
-    found = ", ".join(
+    evidence = ", ".join(
         f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
         for name, row in mean.iterrows()
     )
-    found = f"given and shuffled: {found}; {seeds}"
+    evidence = f"given and shuffled: {evidence}; {seeds}"
     text_ = (
         f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
     )
-    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), found, of_size_labels.LABELS)
+    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), evidence, of_size_labels.LABELS)
     text_ = (
         f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
         " every set"
     )
-    yield Claim(text_, bool((change >= -AS_GOOD).all()), found, AS_WELL)
+    yield Claim(text_, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
 
 
 def _outperforms(
@@ -191,12 +191,12 @@ def _outperforms(
 ) -> Iterator[Claim]:
     best = mean[others].max(axis=1)
     ahead = (mean.tood_given - best).round(2)
-    found = ", ".join(
+    evidence = ", ".join(
         f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}"
         for name in mean.index
     )
-    found = (
-        f"{found}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
+    evidence = (
+        f"{evidence}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
         " fewer, the others single rows"
     )
     rivals = ", ".join(others)
@@ -204,7 +204,7 @@ def _outperforms(
         f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"
         f" ({rivals}) on every set"
     )
-    yield Claim(text_, bool((ahead >= 0).all()), found, ("outperforms",))
+    yield Claim(text_, bool((ahead >= 0).all()), evidence, ("outperforms",))
     text_ = (
         f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
         " on every set"
@@ -221,14 +221,14 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
     """On newsgroups, by at least the smallest gap of the paper's table to outlier exposure,
     .072.
     """
-    mine = (
+    own = (
         frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")]
         if len(frame)
         else frame
     )
-    if not len(mine):
+    if not len(own):
         return
-    mean = mine.groupby(["dataset", "set", "method"]).value.mean().unstack("method")
+    mean = own.groupby(["dataset", "set", "method"]).value.mean().unstack("method")
     others = [name for name in ("msp", "oe") if name in mean]
     if "tood_given" in mean and others:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
@@ -236,8 +236,8 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
             "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07"
             " on all pairs of groups"
         )
-        found = (
+        evidence = (
             f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)}"
-            f" pairs; {mine.seed.nunique()} seeds"
+            f" pairs; {own.seed.nunique()} seeds"
         )
-        yield Claim(text_, bool((ahead >= 0.07).all()), found, ("newsgroups",))
+        yield Claim(text_, bool((ahead >= 0.07).all()), evidence, ("newsgroups",))

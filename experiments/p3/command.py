@@ -33,11 +33,11 @@ def asked(
     """
     parser = study_parser(about, keep=True)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
-    given = parser.parse_args()
+    options = parser.parse_args()
     in_one_line(
         lambda: print_claims(
-            claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))),
-            given.keep,
+            claims(pd.DataFrame(row for seed in range(options.seeds) for row in measure(seed))),
+            options.keep,
             name,
         )
     )

@@ -124,7 +124,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             continue
         best = mean[others].idxmax()
         ahead = round(float(mean.tood_given - mean[best]), 2)
-        found = (
+        evidence = (
             f"{number(float(mean.tood_given), 2)} against {number(float(mean[best]), 2)} of"
             f" {METHODS[str(best)]}{', a tie' * (ahead == 0)};"
             f" {counted_noun([of.seed.nunique()], 'seed')}; all score sets of 50 rows"
@@ -135,14 +135,14 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other test"
             f" ({rivals})",
             ahead >= 0,
-            found,
+            evidence,
             ("outperforms",),
         )
         yield Claim(
             f"{where}: mean AUROC of TOOD is at most .05 below that of the best other test"
             f" ({rivals})",
             ahead >= -AS_GOOD,
-            f"{signed(ahead, 2)}; {found}",
+            f"{signed(ahead, 2)}; {evidence}",
             ("comparable", "concluding"),
         )
 

@@ -85,21 +85,21 @@ class Distances:
 
 def distances(records: Sequence[Record], folder: Path) -> Distances:
     """Read them from the runs of one method on one data set, a seed each."""
-    found: dict[str, list[np.ndarray]] = {}
-    told: dict[str, list[float]] = {}
+    result: dict[str, list[np.ndarray]] = {}
+    details: dict[str, list[float]] = {}
     for record in records:
         offset = record["learnt"]["detector"]["offset"]
-        said = {
+        predicted = {
             each.ood_name or IN: each.calibrated["ood_score"]
             for each in evaluation_of(record, folder).predictions
             if each.role in ON
         }
-        for name, score in said.items():
-            found.setdefault(name, []).append(offset - np.asarray(score))
-            told.setdefault(name, []).append(auroc(np.asarray(score), np.asarray(said[IN])))
+        for name, score in predicted.items():
+            result.setdefault(name, []).append(offset - np.asarray(score))
+            details.setdefault(name, []).append(auroc(np.asarray(score), np.asarray(predicted[IN])))
     learnt = [record["learnt"]["detector"] for record in records]
-    pooled = {name: np.concatenate(each) for name, each in found.items()}
-    means = {name: float(np.mean(each)) for name, each in told.items() if name != IN}
+    pooled = {name: np.concatenate(each) for name, each in result.items()}
+    means = {name: float(np.mean(each)) for name, each in details.items() if name != IN}
     return Distances(pooled, [each["offset"] for each in learnt], means)
 
 

@@ -162,7 +162,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
         )
         for r in records
     ]
-    found = [
+    result = [
         {
             "title": (
                 f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, setting]))}"
@@ -175,7 +175,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
         )
         for entry in _epsilons(record)
     ]
-    frame = pd.DataFrame(found)
+    frame = pd.DataFrame(result)
     levels = sorted(frame.level.unique())
     lines = head(["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)])
     for title, of in frame.groupby("title", sort=False):

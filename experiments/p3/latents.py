@@ -119,7 +119,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     for (dataset, labels), of in scores.groupby(["dataset", "labels"], sort=False):
         by_set = of.groupby(["set", "setting"]).value.mean().unstack("setting")
         means = of.groupby(["seed", "setting"]).value.mean().unstack("setting")
-        told = ", ".join(
+        details = ", ".join(
             f"{name} {number(row.pixels, 2)} and {number(row.latents, 2)}"
             for name, row in by_set.iterrows()
         )
@@ -131,7 +131,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             yield Claim(
                 claim.text,
                 claim.holds,
-                f"{claim.measured}; pixels and latents: {told}",
+                f"{claim.measured}; pixels and latents: {details}",
                 claim.sentences,
             )
     text = (

@@ -40,15 +40,15 @@ def _rows(record: Record, keys: Sequence[str]) -> Iterable[dict[str, Any]]:
     for entry in record["metrics"]:
         if entry["of"] != DETECTED or entry["value"] is None:
             continue
-        found = {
+        result = {
             **known,
             "set": entry["ood"] or IN,
             "metric": entry["metric"],
             "value": entry["value"],
         }
-        yield found
+        yield result
         if entry["metric"] == "mean_ood_score" and "n_of" in entry:
-            yield {**found, "metric": APHD, "value": offset - entry["value"]}
+            yield {**result, "metric": APHD, "value": offset - entry["value"]}
 
 
 def _value(config: Any, key: str) -> Any:

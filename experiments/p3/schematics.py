@@ -115,10 +115,10 @@ def figure_2() -> Figure:
             _regions(square)
             square.plot(*X.T, color=color, marker=marker, markersize=5, linestyle="")
             square.set_title(name, fontsize=LABEL_SIZE + 0.5)
-            found = aphd(leaves(forest, X))
+            result = aphd(leaves(forest, X))
             scale.plot(
-                found,
-                2 - i + np.linspace(0.24, -0.24, len(found)),
+                result,
+                2 - i + np.linspace(0.24, -0.24, len(result)),
                 color=color,
                 marker=marker,
                 markersize=4,
@@ -223,13 +223,13 @@ def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
     return below(0, 1.5, 2.0, (1.5, 2.0), "")
 
 
-def _embedding(axes: Axes, found: np.ndarray) -> None:
+def _embedding(axes: Axes, result: np.ndarray) -> None:
     """A row for each sample: its leaves, and its APHD."""
     axes.set(xlim=(0, 4), ylim=(0, 5))
     axes.set_axis_off()
     for x, title in zip((1.4, 2.2, 3.3), ("tree 1", "2", "APHD"), strict=True):
         axes.text(x, 4.5, title, ha="center", va="center", fontsize=NOTE_SIZE, color=GREY)
-    for i, (row, value, role) in enumerate(zip(found, aphd(found), _ROLES, strict=True)):
+    for i, (row, value, role) in enumerate(zip(result, aphd(result), _ROLES, strict=True)):
         axes.plot(0.4, 3.5 - i, color=role.color, marker=role.marker, markersize=6, linestyle="")
         for x, text in zip((1.4, 2.2, 3.3), (*map(str, row), number(float(value), 2)), strict=True):
             axes.text(x, 3.5 - i, text, ha="center", va="center", fontsize=LABEL_SIZE)
@@ -243,9 +243,9 @@ def main() -> None:
     parser.add_argument(
         "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name, draw in (("figure1", figure_1), ("figure2", figure_2)):
-        for path in save_picture(draw(), given.figures / name, PAPER):
+        for path in save_picture(draw(), options.figures / name, PAPER):
             print(path)
 
 

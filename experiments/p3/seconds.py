@@ -16,10 +16,10 @@ def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, f
     """Seconds of processor time of each, in which the work of other programs does not count; an odd
     seed turns the order round.
     """
-    found = {}
+    result = {}
     for name in sorted(works, reverse=bool(seed % 2)):
-        _, found[name] = processor_seconds(works[name])
-    return found
+        _, result[name] = processor_seconds(works[name])
+    return result
 
 
 def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
@@ -30,20 +30,20 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
     seconds : columns ``dataset, seed, setting, value``; settings are "tood" and "network".
     text : of the claim; the rule is added.
     """
-    found, held = [], []
+    result, held = [], []
     for dataset, of in seconds.groupby("dataset", sort=False):
         each = of.pivot(index="seed", columns="setting", values="value").dropna()
         if len(each) > 1:
             difference = each.tood - each.network
             held.append(bool(difference.mean() + half_width(difference, 0) < 0))
-            found.append(f"{dataset} {each.tood.mean():.2g} against {each.network.mean():.2g}")
+            result.append(f"{dataset} {each.tood.mean():.2g} against {each.network.mean():.2g}")
     if held:
         rule = (
             "on more than half of the data sets, with the 95 % interval of the difference over"
             " seeds below 0"
         )
-        told = (
-            f"on {sum(held)} of {len(held)}: {', '.join(found)};"
+        details = (
+            f"on {sum(held)} of {len(held)}: {', '.join(result)};"
             f" {counted_noun([seconds.seed.nunique()], 'seed')}"
         )
-        yield Claim(f"{text} {rule}", 2 * sum(held) > len(held), told, ("faster",))
+        yield Claim(f"{text} {rule}", 2 * sum(held) > len(held), details, ("faster",))

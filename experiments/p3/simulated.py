@@ -114,34 +114,34 @@ def distances(frame: pd.DataFrame, method: str) -> str:
 
 def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
     """That APHD grows with the dimension, and that sets become alike in it."""
-    called = METHODS[method]
+    title = METHODS[method]
     for name in SETS:
         dims, distance = by_seed(frame, APHD, "n_dims", method=method, set=name)
         if len(dims) < 2:
             continue
         grown = distance.mean(axis=0)
-        found = (
+        evidence = (
             f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d ="
             f" {dims[-1]}"
         )
         text = (
             f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name},"
-            f" {called}: it is larger at the end"
+            f" {title}: it is larger at the end"
         )
-        yield Claim(text, bool(grown[-1] > grown[0]), found, ("grows_with_dimension",))
+        yield Claim(text, bool(grown[-1] > grown[0]), evidence, ("grows_with_dimension",))
         if name == IN:
             continue
         _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)
         low, high = auroc[:, -1].mean(), auroc[:, 0].mean()
-        found = (
+        evidence = (
             f"AUROC {number(float(high), 2)} at d = {dims[0]}, {number(float(low), 2)} at d ="
             f" {dims[-1]}"
         )
         yield Claim(
-            f"high dimension makes them indistinguishable (Section 6), {name}, {called}: the AUROC"
+            f"high dimension makes them indistinguishable (Section 6), {name}, {title}: the AUROC"
             " falls, and to within .1 of one half",
             bool(low < high and abs(low - 0.5) < 0.1),
-            found,
+            evidence,
             ("dimension_indistinguishable",),
         )
 
@@ -206,10 +206,10 @@ def main() -> None:
     parser.add_argument(
         "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
     )
-    given = parser.parse_args()
-    records = read(given.outputs)
+    options = parser.parse_args()
+    records = read(options.outputs)
     print(compare_with_published(records))
-    draw(records, given.figures)
+    draw(records, options.figures)
 
 
 if __name__ == "__main__":

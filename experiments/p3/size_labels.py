@@ -101,17 +101,17 @@ def compare_with_published(records: Sequence[Record]) -> str:
     frame = measured(records)
     parts = []
     for sizes in STUDIES.values():
-        mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
-        if len(mine):
-            seeds = counted_noun([mine.seed.nunique()], "seed")
+        own = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
+        if len(own):
+            seeds = counted_noun([own.seed.nunique()], "seed")
             title = (
                 f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
             )
             parts += [
                 title,
-                aurocs(mine, sizes),
-                distances(mine, sizes),
-                verdicts(claims(mine, sizes)),
+                aurocs(own, sizes),
+                distances(own, sizes),
+                verdicts(claims(own, sizes)),
             ]
     return "\n\n".join(parts) if parts else "no run of the numbers of training rows is there"
 
@@ -158,12 +158,12 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
     that labels do not matter.
     """
     frame = frame[frame.set.isin(sizes.sets)]
-    called = {name: title for name, (title, _) in sizes.sets.items()}
+    titles = {name: title for name, (title, _) in sizes.sets.items()}
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
         where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
         at = of[of.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
-        falls = [called[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
-        found = (
+        falls = [titles[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
+        evidence = (
             f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}"
             if falls
             else "of all sets"
@@ -171,12 +171,12 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
         yield Claim(
             f"more training rows give a larger APHD of all sets (Section 6), {where}",
             not falls,
-            found,
+            evidence,
             ("grows_with_rows",),
         )
         last = at[at.columns[-1]]
-        above = [called[str(name)] for name in last.index if name != IN and last[name] >= last[IN]]
-        found = (
+        above = [titles[str(name)] for name in last.index if name != IN and last[name] >= last[IN]]
+        evidence = (
             f"with {at.columns[-1]:,} rows it is larger of {', '.join(above)}"
             if above
             else "of none it is larger"
@@ -184,7 +184,7 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
         yield Claim(
             f"APHD is smaller out of distribution (Section 3.2), {where}",
             not above,
-            found,
+            evidence,
             ("id_larger",),
         )
     for dataset, of in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
@@ -193,8 +193,8 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
         )
         if set(METHODS) <= set(most):
             apart = (most.tood_given - most.tood_shuffled).abs()
-            found = ", ".join(
-                f"{called[str(name)]} {number(g, 2)} and {number(s, 2)}"
+            evidence = ", ".join(
+                f"{titles[str(name)]} {number(g, 2)} and {number(s, 2)}"
                 for name, g, s in most[list(METHODS)].itertuples()
             )
             where = sizes.datasets[str(dataset)]
@@ -202,7 +202,9 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
                 f"labels carry little (Section 6), {where}: AUROC with shuffled labels within .05"
                 " of that with given ones in all sets"
             )
-            yield Claim(text, bool((apart <= 0.05).all()), f"given and shuffled: {found}", LABELS)
+            yield Claim(
+                text, bool((apart <= 0.05).all()), f"given and shuffled: {evidence}", LABELS
+            )
 
 
 def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
@@ -238,10 +240,10 @@ def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
 
 def _panel(frame: pd.DataFrame, sizes: Sizes, dataset: str, method: str) -> Panel:
     curves = {}
-    for name, (called, role) in sizes.sets.items():
+    for name, (title, role) in sizes.sets.items():
         rows, values = by_seed(frame, APHD, "rows", dataset=dataset, method=method, set=name)
         if len(values):
-            curves[called] = Curve(np.array(rows, dtype=float), values, role)
+            curves[title] = Curve(np.array(rows, dtype=float), values, role)
     return Panel(curves, "training rows", log=True, ticks=list(sizes.ticks))
 
 
@@ -269,10 +271,10 @@ def main() -> None:
     parser.add_argument(
         "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
     )
-    given = parser.parse_args()
-    records = read(given.outputs)
+    options = parser.parse_args()
+    records = read(options.outputs)
     print(compare_with_published(records))
-    draw(records, given.figures)
+    draw(records, options.figures)
 
 
 if __name__ == "__main__":

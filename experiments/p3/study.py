@@ -89,9 +89,9 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
     """Parts of markdown: for each number of rows a title with its notes, then tables for each data
     set, of what :func:`measured` gives.
     """
-    mine = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
+    own = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
     parts = []
-    for rows, same in mine.groupby("rows", sort=False) if len(mine) else ():
+    for rows, same in own.groupby("rows", sort=False) if len(own) else ():
         parts += [
             f"## TOOD, {study.title}: {rows}, {counted_noun([same.seed.nunique()], 'seed')}",
             f"{study.note}\n{NOTE}",

@@ -98,14 +98,14 @@ def measured(folder: Path) -> pd.DataFrame:
     frame = table_of(read(folder))
     if frame.empty:
         return frame
-    found = _percent(frame[frame.method.isin(VARIANTS) & frame.set.isin([*TABLES, *NOISE])])
+    result = _percent(frame[frame.method.isin(VARIANTS) & frame.set.isin([*TABLES, *NOISE])])
     of = {
-        "dataset": found.dataset.str.removesuffix("_6"),
-        "ood": found.set,
-        "variant": found.method.map(VARIANTS),
+        "dataset": result.dataset.str.removesuffix("_6"),
+        "ood": result.set,
+        "variant": result.method.map(VARIANTS),
     }
-    found = found.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **of)
-    return found[
+    result = result.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **of)
+    return result[
         ["item", "dataset", "metric", "method", "ood", "setting", "seed", "value", "variant"]
     ].reset_index(drop=True)
 
@@ -124,8 +124,8 @@ def outside_of(record: Record) -> dict[str, float]:
     splits = split(config["dataset"], record["seed"])
     low, high = splits.train.X.min(axis=0), splits.train.X.max(axis=0)
     drawn = {
-        found.name: found.X
-        for found in build(config["ood"]).sets(splits, stage_rng(record["seed"], "evaluate"))
+        result.name: result.X
+        for result in build(config["ood"]).sets(splits, stage_rng(record["seed"], "evaluate"))
     }
     return {
         name: float(((low > X) | (high < X)).any(axis=1).mean())

@@ -92,12 +92,12 @@ def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
     """Theorem 4.1: k features that are shifted by 2, beyond all training rows → the mean APHD of
     such rows; it says 0 for every k > 0.
     """
-    found = {}
+    result = {}
     for k in (0, 1, d // 2, d - 1, d):
         rng = np.random.default_rng(k)
         forest = forest_on(rng.random((scale.train, d)), scale.trees, k)
-        found[k] = mean_h(forest, rng.random((min(scale.test, 300), d)) + 2.0 * (np.arange(d) < k))
-    return found
+        result[k] = mean_h(forest, rng.random((min(scale.test, 300), d)) + 2.0 * (np.arange(d) < k))
+    return result
 
 
 def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -126,7 +126,7 @@ def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
     """Theorem 4.3: mean H of rows from U[a, 1 + a]^d, in trees and in a grid of about as many
     cells: name → Float[draws, v].
     """
-    found = {
+    result = {
         "trees": np.empty((scale.draws, len(shifts))),
         "grid": np.empty((scale.draws, len(shifts))),
     }
@@ -136,11 +136,11 @@ def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
         forest = forest_on(rng.random((scale.train, d)), scale.trees, draw)
         for i, a in enumerate(shifts):
             X = rng.random((scale.test, d)) + a
-            found["trees"][draw, i], found["grid"][draw, i] = (
+            result["trees"][draw, i], result["grid"][draw, i] = (
                 mean_h(forest, X),
                 aphd(grid_cells(X, k)).mean(),
             )
-    return found
+    return result
 
 
 def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -200,59 +200,59 @@ def measure(scale: Scale) -> Found:
     )
 
 
-def tables(found: Found) -> str:
+def tables(result: Found) -> str:
     """Theorems 4.1 and 4.3 in numbers; markdown."""
-    lines = head(["of 10 features out of range", *map(str, found.outside)])
-    lines += [line(["APHD", *(number(h) for h in found.outside.values())]), ""]
-    lines += head(["mean H at a =", *(f"{a:g}" for a in found.a)])
+    lines = head(["of 10 features out of range", *map(str, result.outside)])
+    lines += [line(["APHD", *(number(h) for h in result.outside.values())]), ""]
+    lines += head(["mean H at a =", *(f"{a:g}" for a in result.a)])
     for d in DIMENSIONS:
         lines.append(
             line(
                 [
                     f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}",
-                    *(number(h, 2) for h in of_shift(found.a, d)),
+                    *(number(h, 2) for h in of_shift(result.a, d)),
                 ]
             )
         )
-        for name, of in found.shifts[d].items():
+        for name, of in result.shifts[d].items():
             lines.append(
                 line([f"d = {d}, {name}", *(number(float(h), 2) for h in of.mean(axis=0))])
             )
     return "\n".join(lines)
 
 
-def claims(found: Found) -> Iterator[Claim]:
+def claims(result: Found) -> Iterator[Claim]:
     """What the theorems say, and whether it holds here."""
-    inside = {k: h for k, h in found.outside.items() if k}
+    inside = {k: h for k, h in result.outside.items() if k}
     holds = all(h < TOLERANCE for h in inside.values())
-    said = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
+    predicted = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
     text = (
         "H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of"
         " range"
     )
-    yield Claim(text, holds, said, ("theorem_4_1",))
+    yield Claim(text, holds, predicted, ("theorem_4_1",))
     for d in DIMENSIONS:
-        for name, (k, shared) in found.regions[d].items():
+        for name, (k, shared) in result.regions[d].items():
             ratio = shared.mean(axis=0) * k
             text = (
                 f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d = {d}: 1 − H is 1/K within"
                 " a fifth"
             )
-            said = (
+            predicted = (
                 f"it is {number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)}"
                 " times 1/K"
             )
-            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), said, ("theorem_4_2",))
+            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), predicted, ("theorem_4_2",))
     for d in DIMENSIONS:
-        off = np.abs(found.shifts[d]["trees"].mean(axis=0) - of_shift(found.a, d))
+        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - of_shift(result.a, d))
         text = (
             f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at"
             " every a"
         )
         worst = int(off.argmax())
-        said = f"off by {number(float(off[worst]), 2)} at a = {found.a[worst]:g}"
-        yield Claim(text, bool((off < TOLERANCE).all()), said, ("theorem_4_3",))
-    for d, (trees, away) in found.trees.items():
+        predicted = f"off by {number(float(off[worst]), 2)} at a = {result.a[worst]:g}"
+        yield Claim(text, bool((off < TOLERANCE).all()), predicted, ("theorem_4_3",))
+    for d, (trees, away) in result.trees.items():
         for name, which in (
             ("all", "the mean over pairs, as stated"),
             ("pair", "the pair's own mean"),
@@ -263,21 +263,21 @@ def claims(found: Found) -> Iterator[Claim]:
                 " below Hoeffding's bound at every T"
             )
             bound = number(100 * float(hoeffding(trees)[-1]), 1)
-            said = (
+            predicted = (
                 f"at T = {trees[-1]:g} in {number(100 * float(away[name][0, -1]), 1)} %, the bound"
                 f" being {bound} %"
             )
-            yield Claim(text, not len(above), said, ("theorem_4_4",))
+            yield Claim(text, not len(above), predicted, ("theorem_4_4",))
 
 
-def figure_regions(found: Found) -> Figure:
+def figure_regions(result: Found) -> Figure:
     """Theorem 4.2: the share of pairs that share a region, times K, against K."""
     panels = {}
     for d in DIMENSIONS:
         roles = {"grid": GRID, "trees": TREES}
         curves = {
             name: Curve(k, shared * k, roles[name])
-            for name, (k, shared) in found.regions[d].items()
+            for name, (k, shared) in result.regions[d].items()
         }
         ends = np.array(
             [min(c.x[0] for c in curves.values()), max(c.x[-1] for c in curves.values())]
@@ -291,17 +291,17 @@ def figure_regions(found: Found) -> Figure:
     )
 
 
-def figure_shift(found: Found) -> Figure:
+def figure_shift(result: Found) -> Figure:
     """Theorem 4.3: mean H against the shift."""
     fine = np.linspace(0, 1, 101)
     panels = {}
     for d in DIMENSIONS:
         curves = {
             f"1 − a{str(2 * d).translate(RAISED)}": Curve(fine, of_shift(fine, d)[None], THEOREM),
-            "trees": Curve(found.a, found.shifts[d]["trees"], TREES),
-            "grid": Curve(found.a, found.shifts[d]["grid"], GRID),
+            "trees": Curve(result.a, result.shifts[d]["trees"], TREES),
+            "grid": Curve(result.a, result.shifts[d]["grid"], GRID),
         }
-        off = np.abs(found.shifts[d]["trees"].mean(axis=0) - of_shift(found.a, d)).max()
+        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - of_shift(result.a, d)).max()
         verdict = "holds" if off < TOLERANCE else f"off by up to {number(float(off), 2)}"
         panels[f"d = {d}: {verdict}"] = Panel(curves, "shift a", ylim=(-0.03, 1.03))
     return side_by_side(
@@ -311,10 +311,10 @@ def figure_shift(found: Found) -> Figure:
     )
 
 
-def figure_trees(found: Found) -> Figure:
+def figure_trees(result: Found) -> Figure:
     """Theorem 4.4: how often H is far from its mean, against the number of trees."""
     panels = {}
-    for d, (trees, away) in found.trees.items():
+    for d, (trees, away) in result.trees.items():
         curves = {
             "bound": Curve(trees, hoeffding(trees)[None], THEOREM),
             "from the mean": Curve(trees, away["all"], OTHER),
@@ -339,17 +339,17 @@ def main() -> None:
     parser.add_argument(
         "--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go"
     )
-    given = parser.parse_args()
-    found = measure(SCALES[given.scale])
-    told = list(claims(found))
-    print(tables(found) + "\n")
-    print_claims(told, given.keep, "p3_theorems")
+    options = parser.parse_args()
+    result = measure(SCALES[options.scale])
+    details = list(claims(result))
+    print(tables(result) + "\n")
+    print_claims(details, options.keep, "p3_theorems")
     for name, draw in (
         ("theorem42", figure_regions),
         ("theorem43", figure_shift),
         ("theorem44", figure_trees),
     ):
-        save_picture(draw(found), given.figures / name, PAPER)
+        save_picture(draw(result), options.figures / name, PAPER)
 
 
 if __name__ == "__main__":

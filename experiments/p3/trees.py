@@ -232,11 +232,11 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """
     for dataset, of in frame.groupby("dataset", sort=False):
         seeds = counted_noun([of.seed.nunique()], "seed")
-        for labels, mine in of.groupby("labels", sort=False):
+        for labels, own in of.groupby("labels", sort=False):
             where = f"{dataset}, {labels} labels"
-            full = mine[(mine.metric == "auroc") & (mine["size"] == SET_SIZE)]
+            full = own[(own.metric == "auroc") & (own["size"] == SET_SIZE)]
             yield from _settings(full, where, seeds)
-            yield from _few_rows(mine[mine.metric == "auroc"], where, seeds)
+            yield from _few_rows(own[own.metric == "auroc"], where, seeds)
         error = of[of.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
             text = (
@@ -267,20 +267,22 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     )
     if mild := [name for name in HYPERPARAMETERS if name in by_set]:
         within = [name for name in mild if _largest(by_set, [name], share)[0] <= AS_GOOD]
-        change, told = _largest(by_set, mild, share)
-        found = f"most: {told}; {seeds}; within .05 on every set: {', '.join(within) or 'none'}"
+        change, details = _largest(by_set, mild, share)
+        evidence = (
+            f"most: {details}; {seeds}; within .05 on every set: {', '.join(within) or 'none'}"
+        )
         text = f"{where}: AUROC with {', '.join(mild[:-1])} or {mild[-1]} is within .05 of {rule}"
-        yield Claim(text, change <= AS_GOOD, found, ("hyperparameters",))
+        yield Claim(text, change <= AS_GOOD, evidence, ("hyperparameters",))
     if FOREST in by_set:
-        change, told = _largest(by_set, [FOREST], share)
+        change, details = _largest(by_set, [FOREST], share)
         yield Claim(
             f"{where}: AUROC with a random forest is within .05 of {rule}",
             change <= AS_GOOD,
-            f"most: {told}; {seeds}",
+            f"most: {details}; {seeds}",
             ("forest_alike",),
         )
     if tuned := [name for name in (*HYPERPARAMETERS, *EXTREME) if name in by_set]:
-        change, told = _largest(by_set, tuned, share, better=True)
+        change, details = _largest(by_set, tuned, share, better=True)
         text = (
             f"{where}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured"
             " on, is at most .05 above that"
@@ -288,7 +290,7 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         yield Claim(
             f"{text} with default settings on every set",
             change <= AS_GOOD,
-            f"most: {told}; {seeds}",
+            f"most: {details}; {seeds}",
             ("little_tuning",),
         )
 
@@ -326,7 +328,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     apart = mean[mean[SET_SIZE] > TOLD_APART]
     if len(apart):
         fall = apart[VERY_FEW] - apart[SET_SIZE]
-        told = ", ".join(
+        details = ", ".join(
             f"{number(float(value), 2)} in {size:g}"
             for size, value in apart.loc[fall.idxmin()].items()
         )
@@ -338,7 +340,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         yield Claim(
             text,
             bool((fall >= -AS_GOOD).all()),
-            f"least, {fall.idxmin()}: {told}; {seeds}",
+            f"least, {fall.idxmin()}: {details}; {seeds}",
             ("few_test_rows",),
         )
     small = (

@@ -1,12 +1,11 @@
-"""What of LoRe makes the largest error of a group: map, scale, bins, bandwidth, epochs and how they
-are chosen, on Communities and Crime.
+"""Parts of LoRe and the largest error of a group: map, scale, bins, bandwidth, epochs and the rule
+of choice, on Communities and Crime.
 
 ``python -m experiments.p4.ablation outputs --seeds 60`` uses the networks of ``kdg run
-experiment=paper/p4/crime`` and ``crime_long`` where they are in the store below ``outputs``, and
-trains them else. Settings are chosen seed by seed on calibration rows alone, each left out of its
-own neighbourhood, by one of :data:`RULES`. Which rule LoRe should follow was decided on the test
-rows of the first :data:`LOOKED_AT` seeds, so that what a rule is worth is what it does on the
-others.
+experiment=paper/p4/crime`` and ``crime_long`` from the store below ``outputs``, or trains them.
+Settings are chosen seed by seed on calibration rows alone, each left out of its own neighbourhood,
+by one of :data:`RULES`. The rule of LoRe was decided on the test rows of the first
+:data:`LOOKED_AT` seeds, so that the others show the worth of a rule.
 """
 
 from __future__ import annotations
@@ -42,32 +41,32 @@ NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long
 BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 1e6)
 BINS = (1, 5, 15)
 FIXED = (0.1, 0.2, 0.4)
-"""Bandwidths that have a column of their own: the paper's two, and a smaller one."""
+"""Bandwidths with a column of their own: the paper's two, and a smaller one."""
 LOOKED_AT = 20
-"""Seeds whose test rows have helped to decide on a rule."""
+"""Seeds whose test rows helped to decide on a rule."""
 SHARE = 500 / 1494
-"""Test rows for each row that is fitted on."""
+"""Test rows per fitted row."""
 HISTOGRAM = ("layer, scale spread", 5, BANDWIDTHS[-1])
-"""The setting that is histogram binning: five bins in which all rows are equally near."""
+"""Histogram binning: five bins in which all rows are equally near."""
 CONSTANT = ("layer, scale spread", 1, BANDWIDTHS[-1])
-"""The setting that says the same confidence, the share of right calibration rows, of all rows."""
+"""One confidence for all rows, the share of right calibration rows."""
 
 
 def least_brier(settings: pd.DataFrame) -> int:
-    """The label of the setting with the least Brier score."""
+    """Return the label of the setting with the least Brier score."""
     return int(settings.chosen_by.idxmin())
 
 
 def most_rows(settings: pd.DataFrame) -> int:
-    """Of the settings within a standard error of the least Brier score that with the most effective
-    rows.
+    """Return the setting with the most effective rows among those within a standard error of the
+    least Brier score.
     """
     return int(_good_enough(settings).n_eff.idxmax())
 
 
 def fewest_bins(settings: pd.DataFrame) -> int:
-    """Of the settings within a standard error of the least Brier score those with the fewest bins,
-    and of these the most effective rows.
+    """Return the setting with the fewest bins among those within a standard error of the least
+    Brier score, of several the one with the most effective rows.
     """
     good = _good_enough(settings)
     return int(good[good.bins == good.bins.min()].n_eff.idxmax())
@@ -88,7 +87,7 @@ def _good_enough(settings: pd.DataFrame) -> pd.DataFrame:
 def spaces(
     parent: Any, calibration: Any, test: Any, seed: int
 ) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, FeatureView]]:
-    """Name, kernel, calibration rows and test rows as the kernel sees them."""
+    """Yield name, kernel, calibration rows and test rows as the kernel sees them."""
     maps = {
         "PCA (20)": FeatureMap(reduce="pca", dimensions=20),
         "t-SNE (2)": FeatureMap(reduce="tsne", dimensions=2),
@@ -131,8 +130,8 @@ def spaces(
 
 
 def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any]]:
-    """One row for each setting: its cross-validated Brier score on calibration rows, and max group
-    MCE and Brier score on test rows.
+    """Yield a row for each setting: its cross-validated Brier score on calibration rows, and max
+    group MCE and Brier score on test rows.
     """
     config = (
         plan(
@@ -151,12 +150,12 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
     rows = {"calibration": splits.calibration, "test": splits.test}
     top_label = {on: TopLabel.from_proba(parent.predict_proba(each.X)) for on, each in rows.items()}
     right = {on: top_label[on].correct(rows[on].y) for on in rows}
-    nobody = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
+    no_group = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
     for name, kernel, seen, seen_test, view in spaces(
         parent, rows["calibration"].X, rows["test"].X, seed
     ):
         at = {
-            on: QueryRows(s, top_label[on].confidence, nobody[on], top_label[on].confidence)
+            on: QueryRows(s, top_label[on].confidence, no_group[on], top_label[on].confidence)
             for on, s in (("calibration", seen), ("test", seen_test))
         }
         values = right["calibration"].astype(np.float64)
@@ -168,18 +167,20 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
             confidence,
             np.ones(len(values)),
             bin_edges(confidence, 1, "uniform"),
-            nobody["calibration"],
+            no_group["calibration"],
         )
         for bins in BINS:
-            here = near.with_bins(bins)
-            held, n_eff, _ = here.kernel_average(
+            binned = near.with_bins(bins)
+            held, n_eff, _ = binned.kernel_average(
                 at["calibration"], BANDWIDTHS, view, leave_one_out=True
             )
-            said = here.kernel_average(at["test"], BANDWIDTHS, view)[0]
+            predicted = binned.kernel_average(at["test"], BANDWIDTHS, view)[0]
             squared = (held - values) ** 2
             for i, gamma in enumerate(BANDWIDTHS):
                 stated = TopLabel(
-                    top_label["test"].predicted, said[i].clip(0, 1), top_label["test"].n_classes
+                    top_label["test"].predicted,
+                    predicted[i].clip(0, 1),
+                    top_label["test"].n_classes,
                 )
                 yield {
                     **{
@@ -194,7 +195,7 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
                         "standard_error": float(squared[i].std() / np.sqrt(len(values))),
                     },
                     "group_mce": group_mce(splits.test.y, stated, splits.test.groups, bins=5),
-                    "brier": float(np.mean((said[i] - right["test"]) ** 2)),
+                    "brier": float(np.mean((predicted[i] - right["test"]) ** 2)),
                 }
 
 
@@ -203,13 +204,13 @@ def _rows(seed: int, experiment: str, out: Path) -> list[dict[str, Any]]:
 
 
 def chosen(settings: pd.DataFrame, rule: Callable[[pd.DataFrame], int]) -> pd.DataFrame:
-    """The row of each seed that the rule chooses."""
+    """Return the row of each seed that the rule chooses."""
     return settings.loc[[rule(each) for _, each in settings.groupby("seed")]]
 
 
 def fixed_table(frame: pd.DataFrame) -> str:
-    """Mean of max group MCE for each map and number of bins, at fixed bandwidths and at that of
-    least Brier score on calibration rows.
+    """Return the mean of max group MCE for each map and number of bins, at fixed bandwidths and at
+    that of least Brier score on calibration rows.
     """
     lines = head(
         ["map and scale", "bins", *(f"γ = {g:g}" for g in FIXED), "γ by CV", "sd", "its Brier"]
@@ -221,8 +222,8 @@ def fixed_table(frame: pd.DataFrame) -> str:
 
 
 def rules_table(frame: pd.DataFrame) -> str:
-    """What each rule makes of each map, and of all of them: max group MCE less that of histogram
-    binning, of all and of the other seeds.
+    """Return the result of each rule for each map, and for all of them: max group MCE less that of
+    histogram binning, of all and of the other seeds.
     """
     histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
     less = ["less histogram binning", *DIFFERENCE[1:]]
@@ -241,25 +242,25 @@ def rules_table(frame: pd.DataFrame) -> str:
     maps = [(str(each), part) for each, part in frame.groupby("map", sort=False)]
     for each, part in [*maps, ("**all of them**", frame)]:
         for rule, choose in RULES.items():
-            found = chosen(part, choose)
-            difference = found.set_index("seed").group_mce - histogram
+            best = chosen(part, choose)
+            difference = best.set_index("seed").group_mce - histogram
             cells = [
                 cell
                 for part in (difference, difference[difference.index >= LOOKED_AT])
                 for cell in difference_cells(part, SHARE)
             ]
-            lines.append(line([each, rule, *_summary(found), *cells]))
-    said = (
+            lines.append(line([each, rule, *_summary(best), *cells]))
+    means = (
         f"{number(float(each.mean()))} ± {number(float(each.std()))}"
         for each in (histogram, constant)
     )
     return "\n".join(
-        [*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*said)]
+        [*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*means)]
     )
 
 
 def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:
-    """Max group MCE of one setting, by seed."""
+    """Return max group MCE of one setting, by seed."""
     return (
         frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)]
         .set_index("seed")

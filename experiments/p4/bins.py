@@ -1,5 +1,5 @@
-"""Figure 2 of Luo et al. of Communities and Crime: the local errors within the best and the worst
-bin of confidence, in the plane of t-SNE.
+"""Figure 2 of Luo et al. for Communities and Crime: local errors within the best and the worst bin
+of confidence, in the plane of t-SNE.
 
 ``kdg run dataset=crime preprocess=standardized network=paper/p4/crime_long
 method=paper/p4/crime/lore_pca metrics=local_features figures=none ood=none``, and then ``python -m
@@ -23,17 +23,16 @@ from kdgraph.figures.local import plot_lce_of_bins_from_run
 from kdgraph.figures.run_figures import RunFigureData
 
 TABLE = "lce_map"
-"""Of the local errors of all test rows in the plane."""
+"""Local errors of all test rows in the plane."""
 
 
 def figure2(outputs: Path) -> Figure:
-    """Draw the first seed of the runs on Communities and Crime that measured local errors in the
-    plane.
+    """Draw the first seed of the runs on Communities and Crime with local errors in the plane.
 
     Raises
     ------
     DataError
-        There is no such run.
+        If there is no such run.
     """
     records = [
         json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))
@@ -56,7 +55,7 @@ def figure2(outputs: Path) -> Figure:
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the figure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -66,9 +65,9 @@ def main() -> None:
     parser.add_argument(
         "--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(
-        *save_picture(figure2(given.outputs), given.to / "crime_bins", Path(__file__).parent),
+        *save_picture(figure2(options.outputs), options.to / "crime_bins", Path(__file__).parent),
         sep="\n",
     )
 

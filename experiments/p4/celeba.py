@@ -1,5 +1,5 @@
-"""CelebA's attribute table beside Tables 1 to 3 (settings 2 and 3) of Luo et al.: what the
-experiments ``paper/p4/celeba_hair_*`` print.
+"""CelebA's attribute table beside Tables 1 to 3 (settings 2 and 3) of Luo et al.: the tables after
+the experiments ``paper/p4/celeba_hair_*``.
 
 ``python -m experiments.p4.celeba outputs`` prints both again, from any subset of the runs. The
 paper's classifier is a ResNet-50 on the images and its features are Inception's; here both are a
@@ -56,7 +56,7 @@ HAIR_COLOR = setting.Setting(
         " the top label fills up in the network's proportions. LoRe in t-SNE is not run: it would"
         " embed 39,829 rows anew for every seed."
     ),
-    called={
+    metric_titles={
         "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
         "mlce_pca_printed": "MLCE, γ = 0.4 (PCA), as printed",
         "group_mce_10": "max group MCE over cells of 10 rows or more",
@@ -74,15 +74,17 @@ SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Tables 1 to 3, published and found, and the paired tests, of each setting among the records
-    of a sweep; markdown.
+    """Return Tables 1 to 3, published and measured, and the paired tests, of each setting among the
+    records of a sweep.
     """
-    found = {
+    by_setting = {
         name: [record for record in records if record["dataset"]["name"] == name]
         for name in SETTINGS
     }
     parts = [
-        setting.compare_with_published(mine, SETTINGS[name]) for name, mine in found.items() if mine
+        setting.compare_with_published(own, SETTINGS[name])
+        for name, own in by_setting.items()
+        if own
     ]
     return "\n\n".join(parts) if parts else HAIR_COLOR.missing
 

@@ -29,7 +29,7 @@ from experiments.p4.setting import entries
 
 EXPERIMENT = "paper/p4/cifar10"
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""What may differ beside scores, seed and method."""
+"""Keys that may differ besides scores, seed and method."""
 METHODS = {
     "none": "none",
     "temperature": "temperature",
@@ -49,7 +49,7 @@ METHODS = {
     "density_ratio": None,
     "bin_mean_shift": None,
 }
-"""Method → its row in Table 4; None where the paper does not have it."""
+"""Method → its row in Table 4, or None."""
 COLUMNS = {
     "prr": ("PRR", "PRR"),
     "ece": ("ECE", "ECE"),
@@ -60,13 +60,11 @@ COLUMNS = {
     "error": ("error", None),
     "nll_top_clipped": ("clipped", None),
 }
-"""Metric → its column, and that of Table 4; the paper's Brier score of 40.6 is in no unit that
-could be told.
+"""Metric → its column, and that of Table 4. The unit of the paper's Brier score of 40.6 is unknown.
 """
 AGAINST = ("none", "temperature", "histogram", "isotonic")
 MAPS = {"resnet": "ResNet-8", "lenet": "LeNet-5", "pixels": "pixels"}
-"""Space of a metric → what figures and tables call it; LoRe in it is ``lore_…``, but ``lore_tsne``
-in that of the ResNet.
+"""Space of a metric → its title; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet.
 """
 ACROSS = (
     "none",
@@ -95,16 +93,16 @@ splits that share rows (Nadeau and Bengio 2003); (k/n): above 0 in k of n."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Table 4, published and found, paired differences of PRR and local errors in three maps, for
-    each record of scores; markdown.
+    """Return Table 4, published and measured, paired differences of PRR and local errors in three
+    maps, for each record of scores.
     """
     parts = []
     for name in sorted({str(record["dataset"]["name"]) for record in records}, reverse=True):
-        mine = [record for record in records if record["dataset"]["name"] == name]
-        frame = pd.DataFrame(entries(mine))
+        own = [record for record in records if record["dataset"]["name"] == name]
+        frame = pd.DataFrame(entries(own))
         if frame.empty:
             continue
-        n_calibration, n_test = (mine[0]["dataset"][count] for count in ("n_calibration", "n_test"))
+        n_calibration, n_test = (own[0]["dataset"][count] for count in ("n_calibration", "n_test"))
         title = (
             f"## Luo et al., {name}: {n_calibration:,} calibration rows, {n_test:,} test rows,"
             f" {frame.seed.nunique()} splits"
@@ -119,7 +117,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def decisions(frame: pd.DataFrame) -> str:
-    """Table 4, ours beside what was published."""
+    """Return Table 4, measured beside published."""
     published = read_published(Path(__file__).parent)
     table = published[published.item == "Table 4"]
     lines = head(
@@ -127,28 +125,30 @@ def decisions(frame: pd.DataFrame) -> str:
             "method",
             *(
                 part
-                for name, said in COLUMNS.values()
-                for part in ([name, "published"] if said else [name])
+                for name, printed in COLUMNS.values()
+                for part in ([name, "published"] if printed else [name])
             ),
         ]
     )
     wide = _means(frame)
     for method in (m for m in METHODS if m in wide.index):
         row = [method]
-        for metric, (_, said) in COLUMNS.items():
+        for metric, (_, printed) in COLUMNS.items():
             row.append(
                 number(
                     float(wide[metric].get(method, np.nan)), 1 if metric == "nll_top_clipped" else 3
                 ).replace("-", "−")
             )
-            if said:
-                row.append(cell(table[(table.method == METHODS[method]) & (table.metric == said)]))
+            if printed:
+                row.append(
+                    cell(table[(table.method == METHODS[method]) & (table.metric == printed)])
+                )
         lines.append(line(row))
     return "\n".join(lines)
 
 
 def paired(frame: pd.DataFrame, share: float) -> str:
-    """PRR and reward of each LoRe less that of each of :data:`AGAINST`, split by split."""
+    """Return PRR and reward of each LoRe less that of each of :data:`AGAINST`, split by split."""
     lines = head(
         [
             "LoRe",
@@ -176,7 +176,7 @@ def paired(frame: pd.DataFrame, share: float) -> str:
 
 
 def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> str:
-    """Mean over splits, half of its interval, and in how many splits it is above 0."""
+    """Return the mean over splits, half of its interval, and the number of splits above 0."""
     if other not in values:
         return "–"
     difference = (values[method] - values[other]).dropna()
@@ -185,8 +185,8 @@ def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> 
 
 
 def across_maps(frame: pd.DataFrame) -> str:
-    """Local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of others
-    (columns); the least of a row in bold.
+    """Return local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of
+    others (columns); the least of a row in bold.
     """
     wide = _means(frame)
     methods = [method for method in ACROSS if method in wide.index]
@@ -202,13 +202,13 @@ def across_maps(frame: pd.DataFrame) -> str:
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for each method, a column for each metric."""
+    """Return a row for each method, a column for each metric."""
     return frame.pivot_table(index="method", columns="metric", values="value")
 
 
 def figure3(study: Study) -> Figure:
-    """Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE that LoRe looks in, there without
-    small bins too, and in components.
+    """Draw Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE of LoRe, there without small bins
+    too, and in components.
     """
     spaces = {
         "resnet": "3-D t-SNE",
@@ -219,12 +219,12 @@ def figure3(study: Study) -> Figure:
 
 
 def figure10(study: Study) -> Figure:
-    """Figures 10 to 15: local errors in each map, of LoRe in each map."""
+    """Draw Figures 10 to 15: local errors in each map, of LoRe in each map."""
     return _in_each_map(study, "lce_by_bandwidth_{}")
 
 
 def figure10_without_small_bins(study: Study) -> Figure:
-    """As :func:`figure10`, in bins of 30 rows and more: of few rows, the paper has 25,000, one row
+    """Draw :func:`figure10` in bins of 30 rows and more: of few rows, the paper has 25,000, one row
     alone decides the others.
     """
     return _in_each_map(study, "lce_by_bandwidth_{}_30")
@@ -240,19 +240,17 @@ FIGURES: dict[str, tuple[Callable[[Study], Figure], Sequence[str]]] = {
     "maps": (figure10, IN_MAPS),
     "maps_30": (figure10_without_small_bins, IN_MAPS),
 }
-"""Name of a picture → how it is drawn, and of which methods."""
+"""Name of a picture → its function and methods."""
 
 
 def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:
-    """Every picture of every record of scores; ``outputs`` has the runs, ``folder`` gets the
-    pictures.
-    """
+    """Draw every picture of every record of scores."""
     paths = []
     for dataset in sorted({str(record["dataset"]["name"]) for record in records}):
-        mine = [record for record in records if record["dataset"]["name"] == dataset]
+        own = [record for record in records if record["dataset"]["name"] == dataset]
         for name, (figure, methods) in FIGURES.items():
             paths += save_picture(
-                figure(study_of(mine, outputs, methods)),
+                figure(study_of(own, outputs, methods)),
                 folder / f"{dataset}_{name}",
                 Path(__file__).parent,
             )
@@ -270,7 +268,6 @@ STUDY = ScoreStudy(
     pictures=Path("outputs/p4_cifar10"),
     tables=lambda outputs: compare_with_published(_records(outputs)),
 )
-"""Its command line."""
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@ the record's own logits.
 
 ``python -m experiments.p4.cifar100 features cifar100.npz --record wideresnet=FILE`` makes the file,
 ``kdg run experiment=paper/p4/cifar100 dataset.path=cifar100.npz`` runs the methods on splits of it,
-and ``… figures outputs`` draws. The images in the record's order are not at hand, so that neither
-features of another network nor MMCE, which trains one, can be had.
+and ``… figures outputs`` draws. The images in the record's order are not at hand, so that there are
+neither features of another network nor MMCE, which trains one.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from kdgraph.features.reductions import TsneEmbedding
 
 EXPERIMENT = "paper/p4/cifar100"
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""What may differ beside seed and method."""
+"""Keys that may differ besides seed and method."""
 METHODS = ("none", "temperature", "histogram", "isotonic", "lore_logits_02")
 ROWS = 3_000
-"""Rows of the record that are used, the first ones: t-SNE takes minutes of each thousand."""
+"""First rows of the record that are used: t-SNE takes minutes of each thousand."""
 SPACES = {
     "lce_by_bandwidth_logits": "3-D t-SNE of logits",
     "lce_by_bandwidth_logits_30": "bins of ≥ 30 rows",
 }
-"""Table → what the figure calls it."""
+"""Table → its title."""
 
 
 def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.ndarray]:
-    """Arrays of the file: label, scores and the t-SNE of their logits, of the first rows.
+    """Return the arrays of the file: label, scores and the t-SNE of their logits, of the first
+    rows.
 
     The softmax leaves logits up to a constant of each row: log scores less their mean.
 
     Raises
     ------
     DataError
-        There is more than one record, of which the map could be.
+        If there is more than one record.
     """
     if len(records) != 1:
         raise DataError(
@@ -66,12 +67,12 @@ def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.nda
 
 
 def study(outputs: Path) -> Study:
-    """Return what the runs of all methods below a folder have.
+    """Return the runs of all methods below a folder.
 
     Raises
     ------
     DataError
-        A method has no run.
+        If a method has no run.
     """
     return study_of(runs_of(EXPERIMENT, outputs, free=FREE), outputs, METHODS)
 
@@ -87,7 +88,6 @@ def draw(outputs: Path, folder: Path) -> list[Path]:
 
 
 STUDY = ScoreStudy(about=__doc__, collect=collect, draw=draw, pictures=Path("outputs/p4_cifar100"))
-"""Its command line."""
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Scores of published records of CIFAR-10, and what three feature maps see in the same images, in
-one file.
+"""Scores of published records of CIFAR-10, and three feature maps of the same images, in one file.
 
 ``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=softmax.npz`` makes it:
 Luo et al. recalibrate a ResNet-50 on ImageNet in the features of other networks; here those are
@@ -35,19 +34,20 @@ NETWORKS: Mapping[str, Network] = {
         architecture="lenet", max_epochs=15, patience=None, random_state=1
     ),
 }
-"""What is trained for its last hidden layer, of 64 and of 84 units; short, for a CPU."""
+"""Networks that are trained for their last hidden layer, of 64 and of 84 units; shortly, for a CPU.
+"""
 
 
 def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where a sequence from which some are missing lies in the whole one: the first and the last
-    place that each member can have, Int[m].
+    """Return the first and the last position in the whole sequence that each member of a part can
+    have, Int[m].
 
-    Members of both are in the same order; where both places are the same, there is no other.
+    Members of both are in the same order; where both positions are the same, there is no other.
 
     Raises
     ------
     DataError
-        The part is no part of the whole.
+        If the part is no part of the whole.
 
     Examples
     --------
@@ -59,27 +59,27 @@ def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _leftmost(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    found, at = [], -1
+    positions_, at = [], -1
     for member in part:
         at += 1
         while at < len(whole) and whole[at] != member:
             at += 1
-        found.append(at)
+        positions_.append(at)
     if at >= len(whole):
         raise DataError(
             f"{len(part):,} labels are not among {len(whole):,} in this order; give the record of"
             " the same images"
         )
-    return np.array(found, dtype=np.intp)
+    return np.array(positions_, dtype=np.intp)
 
 
 def images() -> tuple[Dataset, Dataset]:
-    """Training and test images of the subset of CIFAR-10, in its order.
+    """Return training and test images of the subset of CIFAR-10, in its order.
 
     Raises
     ------
     DataError
-        It is another subset, or all of CIFAR-10.
+        If it is another subset, or all of CIFAR-10.
     """
     data = build(plan(["dataset=cifar10"]).jobs[0].config.dataset).load()
     if not N_TRAIN < len(data.y) <= N_TRAIN + FIRST:
@@ -91,16 +91,16 @@ def images() -> tuple[Dataset, Dataset]:
 
 
 def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
-    """Name → Float32[n, m]: last hidden layers of :data:`NETWORKS`, and principal components of
-    pixels, fitted on training images.
+    """Return name → Float32[n, m]: last hidden layers of :data:`NETWORKS`, and principal components
+    of pixels, fitted on training images.
     """
-    found = {
+    features = {
         name: network.fit(train.X, train.y).transform(test.X) for name, network in NETWORKS.items()
     }
     components = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(
         train.X.reshape(len(train.X), -1)
     )
-    return found | {
+    return features | {
         "pixels": components.transform(test.X.reshape(len(test.X), -1)).astype(np.float32)
     }
 
@@ -108,13 +108,13 @@ def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
 def collected(
     records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Arrays of the file: label, index (official, of the test image), scores of each record and
-    features ``seen`` in test images, by name.
+    """Return the arrays of the file: label, index (official, of the test image), scores of each
+    record and features of test images by name.
 
-    Labels tell which of the official images each is, where images of one label that follow each
-    other are all there; others are left out. Features are embedded too ("resnet_tsne"), of all
-    images once and without their labels: calibration and test rows of a split are these images, so
-    it is the joint embedding of Luo et al., and the same for every split and method.
+    Labels identify the official images where all of several images of one label in a row are there;
+    others are left out. Features are embedded too ("resnet_tsne"), of all images once and without
+    their labels: calibration and test rows of a split are these images, so it is the joint
+    embedding of Luo et al., and the same for every split and method.
     """
     scores = {name: read_record(path) for name, path in records.items()}
     places = [positions(test.y, labels[:FIRST]) for _, labels in scores.values()]
@@ -122,12 +122,12 @@ def collected(
     index = places[0][0][sure]
     arrays = {"label": test.y[sure].astype(np.int16), "index": index}
     arrays |= {name: each[index] for name, (each, _) in scores.items()}
-    kept = {name: each[sure] for name, each in seen.items()}
+    sure_features = {name: each[sure] for name, each in seen.items()}
     embedded = {
         f"{name}_tsne": TsneEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32)
-        for name, each in kept.items()
+        for name, each in sure_features.items()
     }
-    return arrays | kept | embedded
+    return arrays | sure_features | embedded
 
 
 def collect(records: Mapping[str, Path]) -> dict[str, np.ndarray]:

@@ -177,15 +177,15 @@ def _claims_of_comparable_errors(wide: Numbers, lore: str, title: str) -> Iterat
     """
     comparisons = [(metric, name, None, "global_comparable") for metric, name in OVERALL.items()]
     comparisons += [(m, m.upper(), "histogram", "good_globally") for m in ("ece", "mce")]
-    for metric, name, given, sentence in comparisons:
+    for metric, name, options, sentence in comparisons:
         values = wide.get(metric, pd.DataFrame())
-        other = given or _best(values)
+        other = options or _best(values)
         if other in values and lore in values:
             both = values[[lore, other]].dropna()
             excess = float((both[lore] - both[other]).mean())
             deviation = float(both[other].std(ddof=1))
             which = f"that of {GLOBAL[str(other)]}"
-            if not given:
+            if not options:
                 which = f"the least of the global methods, {which}"
             seeds = counted_noun([len(both)], "seed")
             yield Claim(

@@ -1,8 +1,8 @@
-"""Communities and Crime beside Tables 1 to 3 (setting 1) of Luo et al.: what ``kdg run
-experiment=paper/p4/crime_long`` prints at its end.
+"""Communities and Crime beside Tables 1 to 3 (setting 1) of Luo et al.: the tables after ``kdg run
+experiment=paper/p4/crime_long``.
 
-``python -m experiments.p4.crime outputs`` prints it again, from any subset of the runs, and with
-``paper/p4/crime`` behind it that of the network that is stopped early.
+``python -m experiments.p4.crime outputs`` prints them again, from any subset of the runs, and with
+``paper/p4/crime`` after it those of the network that is stopped early.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of f
 EARLY = "network stopped early"
 """Titles of variants."""
 PAPER_PROTOCOL = "-as_in_paper"
-"""End of the names of methods that have seen test rows."""
+"""Suffix of methods that have seen test rows."""
 SETTING = setting.Setting(
     title="Luo et al., setting 1",
     dataset="crime",
@@ -80,7 +80,7 @@ SETTING = setting.Setting(
         "lore_tsne_printed": setting.OWN_UNITS,
         "lore_pca_printed": setting.OWN_UNITS,
     },
-    called={
+    metric_titles={
         "mlce_tsne": "MLCE, γ = 0.2 (t-SNE), γ in units of spread",
         "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
         "mlce_tsne_printed": "MLCE, γ = 0.2 (t-SNE), γ in the map's own units",
@@ -91,9 +91,7 @@ SETTING = setting.Setting(
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Tables 1 to 3 of setting 1, published and found, and the paired tests, of the records of a
-    sweep; markdown.
-    """
+    """Return Tables 1 to 3 of setting 1, published and measured, and the paired tests."""
     return setting.compare_with_published(records, SETTING)
 
 
@@ -104,16 +102,16 @@ STOPPED_SETTING = replace(
         for method, row in SETTING.methods.items()
     },
 )
-"""The same behind the network that is stopped early, and so MMCE's."""
+"""Setting with the network that is stopped early, and so MMCE's."""
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p4.setting.measured` has them: behind the network of 60
-    epochs, and as variants behind the one that is stopped early and in other readings of the text.
+    """Return the numbers of :func:`experiments.p4.setting.measured` with the network of 60 epochs,
+    and as variants those with early stopping and in other readings of the text.
     """
     readings = pd.DataFrame(setting.entries(runs_of(READINGS, folder)))
     income = pd.DataFrame(setting.entries(runs_of(INCOME, folder)))
-    found = [
+    frames = [
         setting.measured(pd.DataFrame(setting.entries(runs_of(EXPERIMENT, folder))), SETTING),
         setting.measured(
             pd.DataFrame(setting.entries(runs_of(STOPPED, folder))), STOPPED_SETTING, EARLY
@@ -121,11 +119,11 @@ def measured(folder: Path) -> pd.DataFrame:
         *read_otherwise(readings),
         by_income(income),
     ]
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 Place = tuple[str, str, str, str | None]
-"""Item, data set, metric and method of a setting, as ``published.csv`` has them."""
+"""Item, data set, metric and method of a setting in ``published.csv``."""
 _EMBEDDINGS = (("Figure 5, caption", "crime"), ("Appendix A.2", "crime"))
 _SETTINGS: Mapping[Place, Callable[[Record], float]] = {
     ("Section 5.1", "crime", "training rows", None): lambda r: r["dataset"]["n_train"],
@@ -181,13 +179,13 @@ _SEEDS: Sequence[Place] = (
 
 
 def _dimensions(record: Record, space: str) -> float:
-    """Dimensions of the embedding in which local errors are measured."""
+    """Return the dimensions of the embedding in which local errors are measured."""
     return float(record["config"]["metrics"]["spaces"][space]["dimensions"])
 
 
 def settings(folder: Path) -> pd.DataFrame:
-    """How the runs of the main column were done, in the terms of the settings that the paper
-    prints: a row for each setting and seed, as :func:`measured` has them.
+    """Return the settings of the runs of the main column with the keys of ``published.csv``, a row
+    for each setting and seed.
     """
     records = [
         record
@@ -217,8 +215,8 @@ def settings(folder: Path) -> pd.DataFrame:
 
 
 def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Numbers of ``paper/p4/crime_readings`` as variants: isotonic regression on labels, LoRe in
-    bins of equal mass, and the ECE in fifteen bins.
+    """Yield numbers of ``paper/p4/crime_readings`` as variants: isotonic regression on labels, LoRe
+    in bins of equal mass, and the ECE in fifteen bins.
     """
     if frame.empty:
         return
@@ -226,23 +224,25 @@ def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
         ("isotonic_labels", "isotonic", LABELS),
         ("lore_pca_mass", "LoRe PCA", MASS),
     ):
-        one = replace(SETTING, methods={method: row}, titles={method: title}, ours={})
-        yield setting.measured(frame[frame.method == method], one, correlated=False)
+        setting_ = replace(SETTING, methods={method: row}, titles={method: title}, ours={})
+        yield setting.measured(frame[frame.method == method], setting_, correlated=False)
     finer = frame[frame.metric == "ece_15"].assign(metric="ece")
     yield setting.measured(finer, replace(SETTING, titles={}, ours={}), BINS_15, correlated=False)
 
 
 def by_income(frame: pd.DataFrame) -> pd.DataFrame:
-    """Max group MCE of ``paper/p4/crime_income`` as a variant; errors of all rows are those of the
-    same networks, which the groups do not change.
+    """Return max group MCE of ``paper/p4/crime_income`` as a variant; errors of all rows are those
+    of the same networks, which the groups do not change.
     """
     if frame.empty:
         return frame
     methods = {
         method: row for method, row in SETTING.methods.items() if method not in SETTING.titles
     }
-    one = replace(SETTING, methods=methods, titles={}, ours={})
-    return setting.measured(frame[frame.metric == setting.WORST], one, BY_INCOME, correlated=False)
+    setting_ = replace(SETTING, methods=methods, titles={}, ours={})
+    return setting.measured(
+        frame[frame.metric == setting.WORST], setting_, BY_INCOME, correlated=False
+    )
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,10 +1,10 @@
-"""Networks of several seeds on one division of the rows: what of the deviations in Table 1 of Luo et
-al. on Communities and Crime is that of the network, and what is that of the rows.
+"""Networks of several seeds on one division of the rows: the parts of the network and of the rows
+in the deviations of Table 1 of Luo et al. on Communities and Crime.
 
 The paper has "60 random seeds for model training" (Section 5.3), and divides rows anew "over
-multiple trials" (Section 5.1): whether each seed has a division of its own is not told. Where all
-have one, a printed deviation is that of networks alone, and a printed mean is off by what another
-division would change, which no deviation of the paper tells. ``python -m experiments.p4.divisions
+multiple trials" (Section 5.1), but does not state whether each seed has a division of its own. If
+all have one, a printed deviation is that of networks alone, and a printed mean is off by the change
+of another division, which no deviation of the paper shows. ``python -m experiments.p4.divisions
 --divisions 8 --networks 4`` trains that many networks on each division and prints both deviations
 beside the printed one, and the correlations of Table 2 within each division.
 """
@@ -38,7 +38,7 @@ METHODS = (
     "lore_tsne_spread",
     "lore_pca_spread",
 )
-"""Methods of the paper's main column behind the same network; MMCE trains another one."""
+"""Methods of the paper's main column after the same network; MMCE trains another one."""
 DIVISIONS, NETWORKS = 8, 4
 TITLE = f"means of {NETWORKS} networks on one division of the rows"
 """Variant whose seeds are divisions."""
@@ -80,17 +80,15 @@ def numbers(divisions: int = DIVISIONS, networks: int = NETWORKS) -> pd.DataFram
 
 
 def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Tables 1 and 3 as a variant whose seeds are divisions, each with the mean of its networks, as
-    :func:`experiments.p4.setting.measured` has them.
-
-    ``frame``: of :func:`numbers`; None: computed.
+    """Return Tables 1 and 3 as a variant whose seeds are divisions, each with the mean of its
+    networks: of a frame of :func:`numbers`, by default a new one.
     """
-    found = numbers() if frame is None else frame
-    means = found.groupby(["method", "metric", "division"], as_index=False).value.mean()
+    numbers_ = numbers() if frame is None else frame
+    means = numbers_.groupby(["method", "metric", "division"], as_index=False).value.mean()
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
-    one = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    setting_ = replace(crime.SETTING, methods=methods, titles={}, ours={})
     return setting.measured(
-        means.rename(columns={"division": "seed"}), one, TITLE, correlated=False
+        means.rename(columns={"division": "seed"}), setting_, TITLE, correlated=False
     )
 
 
@@ -128,8 +126,8 @@ def components(frame: pd.DataFrame, metric: str = setting.WORST) -> pd.DataFrame
 
 
 def correlations(frame: pd.DataFrame) -> pd.DataFrame:
-    """Pearson correlation of each metric with max group MCE, over methods and networks: a row for
-    each division.
+    """Return the Pearson correlation of each metric with max group MCE over methods and networks, a
+    row for each division.
     """
     wide = frame.pivot(index=["division", "method", "seed"], columns="metric", values="value")
     return wide.groupby("division").apply(
@@ -138,35 +136,35 @@ def correlations(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table1(frame: pd.DataFrame) -> str:
-    """Table 1 beside both deviations; markdown."""
+    """Return Table 1 beside both deviations."""
     published = read_published(Path(__file__).parent)
     published = published[(published.item == "Table 1") & (published.dataset == "crime")]
     printed = published.set_index("method")
     columns = ["max group MCE", "published", "mean", "sd of networks", "sd of divisions", "range"]
     lines = head(columns)
     for method, row in components(frame).iterrows():
-        theirs = printed.loc[crime.SETTING.methods[str(method)]]
+        printed_row = printed.loc[crime.SETTING.methods[str(method)]]
         cells = [number(float(row[name])) for name in ("mean", "networks", "divisions")]
-        spread = f"{number(float(theirs.value))} ± {number(float(theirs.spread))}"
+        spread = f"{number(float(printed_row.value))} ± {number(float(printed_row.spread))}"
         reach = f"{number(float(row.least))} to {number(float(row.most))}"
         lines.append(line([str(method), spread, *cells, reach]))
     return "\n".join(lines)
 
 
 def table2(frame: pd.DataFrame) -> str:
-    """Table 2 within divisions: median, least and largest correlation; markdown."""
+    """Return Table 2 within divisions: median, least and largest correlation."""
     published = read_published(Path(__file__).parent)
     published = published[(published.item == "Table 2") & (published.dataset == "crime")]
     printed = published.set_index("method").value
     lines = head(["with max group MCE", "published", "median", "range", "as high as published"])
     for metric, values in correlations(frame).items():
-        theirs = float(printed[str(crime.SETTING.correlated[str(metric)])])
+        printed_value = float(printed[str(crime.SETTING.correlated[str(metric)])])
         cells = [
             str(metric),
-            number(theirs),
+            number(printed_value),
             number(float(values.median()), 2),
             f"{number(float(values.min()), 2)} to {number(float(values.max()), 2)}",
-            f"{int((values >= theirs).sum())} of {len(values)}",
+            f"{int((values >= printed_value).sum())} of {len(values)}",
         ]
         lines.append(line(cells).replace("-", "−"))
     return "\n".join(lines)
@@ -180,10 +178,10 @@ def main() -> None:
     parser.add_argument("--divisions", type=int, default=DIVISIONS, help="how many divisions")
     parser.add_argument("--networks", type=int, default=NETWORKS, help="how many on each")
     parser.add_argument("--to", type=Path, help="a CSV file for the numbers")
-    given = parser.parse_args()
-    frame = numbers(given.divisions, given.networks)
-    if given.to is not None:
-        frame.to_csv(given.to, index=False)
+    options = parser.parse_args()
+    frame = numbers(options.divisions, options.networks)
+    if options.to is not None:
+        frame.to_csv(options.to, index=False)
     print(f"{table1(frame)}\n\n{table2(frame)}")
 
 

@@ -1,9 +1,9 @@
-"""Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m
+"""Figures of Luo et al. from finished runs, for Communities and Crime by ``python -m
 experiments.p4.figures outputs``.
 
-``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of
-CelebA). ``groups``: which group each method is most wrong about (behind Table 1). ``correlation``:
-max group MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
+``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19
+for CelebA). ``groups``: errors of each method by group (behind Table 1). ``correlation``: max group
+MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LABELS = {
     "lore_free": "LoRe, simplest",
     "lore_geodesic": "LoRe, geodesic",
 }
-"""Methods of the paper and two of ours, by the names of their runs, in the order of the key; the
-first is the parent.
+"""Titles of methods of the paper and two others by the names of their runs, in the order of the
+key; the first is the parent.
 """
 OTHERS = {
     "lore_tsne": "LoRe, t-SNE, γ by CV",
@@ -55,9 +55,9 @@ OTHERS = {
     "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
     "lore_pixels_02": "LoRe in pixels, γ = 0.2",
 }
-"""Other methods whose names say more than those of their runs."""
+"""Titles of other methods."""
 SPACES = {"lce_by_bandwidth_tsne": "t-SNE", "lce_by_bandwidth_pca": "principal components"}
-FORETELL = {
+CORRELATED = {
     "ece": "ECE",
     "mce": "MCE",
     "nll_top": "NLL",
@@ -74,10 +74,14 @@ class Study:
 
     Attributes
     ----------
-    methods : by the names of their runs, the parent first.
-    seeds : in order.
-    numbers : DataFrame of method, seed, metric and value, on test rows.
-    tables : key → DataFrame of method, seed and the columns of the table, on test rows.
+    methods : list of str
+        Names of the runs' methods, the parent first.
+    seeds : list of int
+        Seeds in their order.
+    numbers : DataFrame
+        ``method, seed, metric, value`` on test rows.
+    tables : dict of str to DataFrame
+        ``method, seed`` and the columns of the table, on test rows.
     """
 
     methods: list[str]
@@ -87,11 +91,11 @@ class Study:
 
     @property
     def runs_of(self) -> str:
-        """What varies between runs."""
+        """Return the variation between runs."""
         return f"{len(self.seeds)} seeds"
 
     def metric(self, name: str) -> dict[str, np.ndarray]:
-        """Label → Float[s], in the order of the seeds."""
+        """Return label → Float[s], in the order of the seeds."""
         wide = (
             self.numbers[self.numbers.metric == name]
             .pivot(index="seed", columns="method", values="value")
@@ -100,13 +104,13 @@ class Study:
         return {label_of(method): wide[method].to_numpy(float) for method in self.methods}
 
     def table(self, key: str, at: str, column: str) -> tuple[list, dict[str, np.ndarray]]:
-        """Values of the column ``at``, v of them, and label → Float[s, v] of another; NaN where a
+        """Return the v values of the column ``at``, and label → Float[s, v] of another; NaN where a
         seed has none.
         """
-        found = self.tables[key]
-        places = sorted(found[at].unique())
+        frame = self.tables[key]
+        places = sorted(frame[at].unique())
         wide = (
-            found.pivot(index=["method", "seed"], columns=at, values=column)
+            frame.pivot(index=["method", "seed"], columns=at, values=column)
             .astype(float)
             .reindex(columns=places)
         )
@@ -116,43 +120,42 @@ class Study:
 
 
 def label_of(method: str) -> str:
-    """What figures call it."""
+    """Return the title of a method in figures."""
     return LABELS.get(method) or OTHERS.get(method, method.replace("_", " "))
 
 
 def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) -> Study:
-    """What runs below the folder have of these methods, of the seeds that all have; the parent is
-    that of any run.
+    """Return the runs of some methods on the seeds that all have; the parent is that of any run.
 
     Raises
     ------
     DataError
-        A method without a run, or no seed that all have.
+        If a method has no run, or no seed is one of all methods.
     """
     numbers, tables, known = [], {}, set()
     for record in records:
         run = str(record["method"]).removesuffix("-as_in_paper")
-        for method, of in (("none", "parent"), (run, "calibrated")):
+        for method, source in (("none", "parent"), (run, "calibrated")):
             if (
                 method not in methods
                 or (method, record["seed"]) in known
-                or (run == "none" and of == "calibrated")
-                or (of == "parent" and trains_otherwise(record))
+                or (run == "none" and source == "calibrated")
+                or (source == "parent" and trains_otherwise(record))
             ):
                 continue
             known.add((method, record["seed"]))
-            mine = {"method": method, "seed": record["seed"]}
+            known_keys = {"method": method, "seed": record["seed"]}
             numbers += [
-                mine | {"metric": e["metric"], "value": e["value"]}
+                known_keys | {"metric": e["metric"], "value": e["value"]}
                 for e in record["metrics"]
-                if (e["of"], e["on"]) == (of, "test")
+                if (e["of"], e["on"]) == (source, "test")
             ]
             for key, frame in _tables(record, folder):
                 tables.setdefault(key, []).append(
-                    frame[(frame.of == of) & (frame.on == "test")].assign(**mine)
+                    frame[(frame.of == source) & (frame.on == "test")].assign(**known_keys)
                 )
     seeds = {method: {seed for one, seed in known if one == method} for method in methods}
-    if missing := [method for method, found in seeds.items() if not found]:
+    if missing := [method for method, result in seeds.items() if not result]:
         raise DataError(f"no run of {', '.join(missing)}; run them, or name others with --methods")
     together = sorted(set.intersection(*seeds.values()))
     if not together:
@@ -174,8 +177,8 @@ def _tables(record: Record, folder: Path) -> Iterable[tuple[str, pd.DataFrame]]:
 
 
 def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
-    """Figures 5 and 17, in those of the spaces (key of a table → title) that were measured; on
-    logarithmic axes, unlike the paper's.
+    """Draw Figures 5 and 17 in the measured spaces (key of a table → title), on logarithmic axes,
+    unlike the paper's.
     """
     curves = {}
     for key, title in spaces.items():
@@ -191,8 +194,8 @@ def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
 
 
 def reward(study: Study) -> Figure:
-    """Figure 4: reward gained over the parent against the cost of a mistake, and how often "unsure"
-    is said.
+    """Draw Figure 4: reward gained over the parent against the cost of a mistake, and the share of
+    answers "unsure".
     """
     (ratios, gained), (_, unsure) = (
         study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure")
@@ -201,8 +204,8 @@ def reward(study: Study) -> Figure:
 
 
 def groups(study: Study) -> Figure:
-    """MCE of each group with the rows of its worst bin, and how much surer than right methods are
-    of it.
+    """Draw the MCE of each group with the rows of its worst bin, and the excess of confidence over
+    accuracy.
     """
     names, mce = study.table("by_group", "group", "mce")
     (_, confidence), (_, error), (_, behind), (_, rows) = (
@@ -226,10 +229,10 @@ def groups(study: Study) -> Figure:
 
 
 def correlation(study: Study) -> Figure:
-    """Table 2 as dots, of the metrics that were measured."""
+    """Draw Table 2 as dots, for the measured metrics."""
     panels = {
         title: study.metric(name)
-        for name, title in FORETELL.items()
+        for name, title in CORRELATED.items()
         if name in set(study.numbers.metric)
     }
     return plot_metric_against_metrics(
@@ -264,17 +267,19 @@ def main() -> None:
     parser.add_argument(
         "--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go"
     )
-    given = parser.parse_args()
-    records = runs_of(given.experiment, given.outputs, free=["dataset.path"])
+    options = parser.parse_args()
+    records = runs_of(options.experiment, options.outputs, free=["dataset.path"])
     run = {str(record["method"]).removesuffix("-as_in_paper") for record in records}
     study = study_of(
         records,
-        given.outputs,
-        given.methods or ["none", *(name for name in LABELS if name in run - {"none"})],
+        options.outputs,
+        options.methods or ["none", *(name for name in LABELS if name in run - {"none"})],
     )
-    for name in given.only:
-        stem = f"{given.experiment.rpartition('/')[2]}_{name}"
-        print(*save_picture(FIGURES[name](study), given.to / stem, Path(__file__).parent), sep="\n")
+    for name in options.only:
+        stem = f"{options.experiment.rpartition('/')[2]}_{name}"
+        print(
+            *save_picture(FIGURES[name](study), options.to / stem, Path(__file__).parent), sep="\n"
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""Whether the LCE of Luo et al. shows more than the average error of a bin, and more than chance
-does.
+"""The LCE of Luo et al. against the average error of a bin, and against chance.
 
 ``python -m experiments.p4.finer outputs --keep outputs``. On Communities and Crime the local errors
 of the network without recalibration are compared with those of outcomes that are drawn so that no
 place in a bin is any worse than another; on simulations, whose posterior is known, each row's local
-error and the average error of its bin are compared with the error that the row truly has.
+error and the average error of its bin are compared with the true error of the row.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from kdgraph.runner import stages
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.stored_stages import StoredStages
 
-OF = ("finer_than_ece",)
+SENTENCES = ("finer_than_ece",)
 BINS = 5
 SPACES = {
     "t-SNE": ({"reduce": "tsne", "dimensions": 2}, 0.2),
@@ -41,7 +40,7 @@ SPACES = {
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}
 """The second has the ECE that the paper prints, 15 %."""
 SHARE = 500 / 1494
-"""Test rows of Crime for each row that is fitted on."""
+"""Test rows of Crime per fitted row."""
 SEEDS, DRAWS = 10, 100
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial)
 TRUTH_SEEDS, TRAIN, TEST, BANDWIDTH = 5, 1000, 2000, 0.2
@@ -49,14 +48,14 @@ DRAWN = {
     "accuracy": "the accuracy of their bin",
     "shifted": "their confidence less the average error of their bin",
 }
-"""Probabilities of being right by which no place in a bin differs from the others in accuracy, or
+"""Probabilities of being right with which no place in a bin differs from the others in accuracy, or
 in error.
 """
 
 
 def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
-    """One row for each network, seed and map: mean LCE less the ECE, of the outcomes and in the
-    mean of drawn ones.
+    """Yield a row for each network, seed and map: mean LCE less the ECE, of the outcomes and of
+    drawn ones.
     """
     for (network, experiment), seed in product(NETWORKS.items(), range(seeds)):
         words = [
@@ -77,26 +76,26 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
                 .transform(parent, test.X)
             )
             rng = np.random.default_rng(seed)
-            found = {"outcomes": excess(top_label.confidence, right, seen, bandwidth)}
+            excesses = {"outcomes": excess(top_label.confidence, right, seen, bandwidth)}
             for name, p in chances(top_label.confidence, right).items():
                 drawn = (rng.random(len(p)) < p for _ in range(draws))
-                found[name] = float(
+                excesses[name] = float(
                     np.mean([excess(top_label.confidence, each, seen, bandwidth) for each in drawn])
                 )
-            yield {"network": network, "seed": seed, "space": space, **found}
+            yield {"network": network, "seed": seed, "space": space, **excesses}
 
 
 def chances(confidence: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-    """Float[n] each: the probabilities of :data:`DRAWN`."""
-    error = of_bins(confidence, confidence - right)
+    """Return Float[n] each, the probabilities of :data:`DRAWN`."""
+    error = bin_means(confidence, confidence - right)
     return {
-        "accuracy": of_bins(confidence, right.astype(np.float64)),
+        "accuracy": bin_means(confidence, right.astype(np.float64)),
         "shifted": np.clip(confidence - error, 0, 1),
     }
 
 
-def of_bins(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Float[n]: the mean of Float[n] over the rows in each one's bin of confidence."""
+def bin_means(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return Float[n], the mean of values over the rows in each row's bin of confidence."""
     where = bin_of(confidence, bin_edges(confidence, BINS, "uniform"))
     return (np.bincount(where, values, BINS) / np.maximum(np.bincount(where, minlength=BINS), 1))[
         where
@@ -104,16 +103,16 @@ def of_bins(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def excess(confidence: np.ndarray, right: np.ndarray, seen: np.ndarray, bandwidth: float) -> float:
-    """Mean LCE of n rows less the mean of |the average error| of their bins, the ECE: it is 0 where
+    """Return mean LCE of n rows less the mean of |the average error| of their bins, the ECE: 0 if
     each bin is the same everywhere.
     """
     slce = local_errors(confidence, right, seen, bandwidths=[bandwidth], bins=BINS).slce[0]
-    return float(np.mean(np.abs(slce) - np.abs(of_bins(confidence, confidence - right))))
+    return float(np.mean(np.abs(slce) - np.abs(bin_means(confidence, confidence - right))))
 
 
 def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each parent, simulation and seed: how far local errors and those of bins are from
-    the true ones of the same rows.
+    """Yield a row for each parent, simulation and seed: distances of local errors and of those of
+    bins from the true errors of the same rows.
     """
     for seed in range(seeds):
         parents = {
@@ -140,33 +139,35 @@ def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
 def near_to(
     true: np.ndarray, confidence: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> dict[str, float]:
-    """Mean distances from the true errors, Float[n], and the correlation of local errors with them
-    within bins.
+    """Return mean distances from the true errors Float[n], and the correlation of local errors with
+    them within bins.
     """
     slce = local_errors(confidence, right, X, bandwidths=[BANDWIDTH], bins=BINS).slce[0]
-    binned = of_bins(confidence, confidence - right)
-    local, own = (each - of_bins(confidence, each) for each in (slce, true))
+    binned = bin_means(confidence, confidence - right)
+    local, own = (each - bin_means(confidence, each) for each in (slce, true))
     distances = {
         name: float(np.abs(each - true).mean()) for name, each in (("local", slce), ("bin", binned))
     }
     return {**distances, "correlation": float(np.corrcoef(local, own)[0, 1])}
 
 
-def of_crime(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That local errors of the outcomes are above a bin's by more than those of drawn ones are."""
+def claims_on_crime(frame: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the claims that local errors of the outcomes are above a bin's by more than those of
+    drawn ones.
+    """
     for (network, space), rows in frame.groupby(["network", "space"], sort=False):
         by_seed = rows.set_index("seed")
-        for name, called in DRAWN.items():
+        for name, name in DRAWN.items():
             text = (
                 f"Crime, network {network}, {space}: mean LCE less the ECE is larger than where"
-                f" outcomes are drawn with {called}"
+                f" outcomes are drawn with {name}"
             )
-            yield from below(text, by_seed[name], by_seed.outcomes, OF, share=SHARE)
+            yield from below(text, by_seed[name], by_seed.outcomes, SENTENCES, share=SHARE)
 
 
-def of_truth(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That a row's local error is nearer to its true one than the average error of its bin, and
-    follows it within the bin.
+def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the claims that a row's local error is nearer to its true one than the average error of
+    its bin, and follows it within the bin.
     """
     for parent, rows in frame.groupby("parent", sort=False):
         means = rows.groupby("seed")[["local", "bin"]].mean()
@@ -175,15 +176,17 @@ def of_truth(frame: pd.DataFrame) -> Iterator[Claim]:
             f"{where}: the SLCE of a row is nearer to its true error than its bin's average error,"
             " in the mean over rows and simulations"
         )
-        yield from below(text, means.local, means.bin, OF)
+        yield from below(text, means.local, means.bin, SENTENCES)
         text = (
             f"{where}: within bins SLCE and true error correlate by more than 0, on each simulation"
         )
-        yield from in_every_seed(text, rows.set_index(["simulation", "seed"]).correlation, OF)
+        yield from in_every_seed(
+            text, rows.set_index(["simulation", "seed"]).correlation, SENTENCES
+        )
 
 
 def main() -> None:
-    """Measure both, print the claims, and keep them if asked to."""
+    """Measure both, and print and save the claims."""
     parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "outputs",
@@ -192,9 +195,12 @@ def main() -> None:
         default=Path("outputs"),
         help="where networks are, or else are left",
     )
-    given = parser.parse_args()
-    told = [*of_crime(pd.DataFrame(crime(given.outputs))), *of_truth(pd.DataFrame(truth()))]
-    print_claims(told, given.keep, "p4_finer")
+    options = parser.parse_args()
+    claims = [
+        *claims_on_crime(pd.DataFrame(crime(options.outputs))),
+        *claims_on_truth(pd.DataFrame(truth())),
+    ]
+    print_claims(claims, options.keep, "p4_finer")
 
 
 if __name__ == "__main__":

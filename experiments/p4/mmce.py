@@ -1,9 +1,9 @@
-"""What the weight of MMCE does to the network of Luo et al. on Communities and Crime, Tables 1 and 3.
+"""The weight of MMCE and the network of Luo et al. on Communities and Crime, Tables 1 and 3.
 
-The paper prints neither the weight of MMCE in the loss nor how it was found. ``python -m
+The paper prints neither the weight of MMCE in the loss nor the way of its choice. ``python -m
 experiments.p4.mmce --seeds 8`` trains the network of 60 epochs with each of :data:`WEIGHTS`, and
-prints what calibration rows have, which no such network has seen, and what test rows have.
-Calibration rows then choose a weight in each seed, that of their least negative log likelihood.
+prints numbers of calibration rows, which no such network has seen, and of test rows. Calibration
+rows then choose a weight in each seed, that of their least negative log likelihood.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kdgraph.runner import stages
 WEIGHTS = (2.0, 4.0, 8.0, 16.0)
 SEEDS = 8
 CHOSEN = "weight of MMCE by the NLL of calibration rows"
-"""Variant."""
+"""Title of the variant."""
 SHOWN = {"ece": 100.0, "ece_15": 100.0, "nll_top": 1.0, "brier_top": 1.0, "group_mce": 1.0}
-"""Metric → what it is multiplied by in the tables."""
+"""Metric → its factor in the tables."""
 
 
 def entries_of(config: RunConfig, seed: int) -> Iterator[dict[str, Any]]:
@@ -86,18 +86,15 @@ def chosen(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Tables 1 and 3 as a variant, as :func:`experiments.p4.setting.measured` has them.
-
-    ``frame``: of :func:`numbers`; None: computed.
-    """
-    one = replace(crime.SETTING, methods={"mmce": "mmce"}, titles={}, ours={})
-    found = chosen(numbers() if frame is None else frame)
-    return setting.measured(found, one, CHOSEN, correlated=False)
+    """Return Tables 1 and 3 as a variant, of a frame of :func:`numbers`, by default a new one."""
+    setting_ = replace(crime.SETTING, methods={"mmce": "mmce"}, titles={}, ours={})
+    numbers_ = chosen(numbers() if frame is None else frame)
+    return setting.measured(numbers_, setting_, CHOSEN, correlated=False)
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Means and deviations over seeds for each weight, of calibration and of test rows, and of the
-    chosen weights; markdown.
+    """Return means and deviations over seeds for each weight, of calibration and of test rows, and
+    of the chosen weights.
     """
     lines = head(["weight", "rows", "ECE", "ECE, 15 bins", "NLL", "Brier", "max group MCE"])
     parts = [
@@ -115,8 +112,8 @@ def table(frame: pd.DataFrame) -> str:
         ]
         lines.append(line([weight, on, *cells]))
     published = read_published(Path(__file__).parent)
-    mine = published[(published.method == "mmce") & (published.dataset == "crime")]
-    printed = mine.set_index("metric").value
+    own = published[(published.method == "mmce") & (published.dataset == "crime")]
+    printed = own.set_index("metric").value
     cells = [number(float(printed["ECE in percent"]), 1), "–"]
     cells += [number(float(printed[name]), 2) for name in ("NLL", "Brier")]
     cells.append(number(float(printed["max group MCE"])))
@@ -129,8 +126,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks of each weight")
-    given = parser.parse_args()
-    print(table(numbers(given.seeds)))
+    options = parser.parse_args()
+    print(table(numbers(options.seeds)))
 
 
 if __name__ == "__main__":

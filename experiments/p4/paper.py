@@ -1,4 +1,4 @@
-"""Luo et al.: which of its numbers are made again by which runs."""
+"""Studies that make the numbers of Luo et al."""
 
 from __future__ import annotations
 

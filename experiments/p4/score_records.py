@@ -1,5 +1,5 @@
-"""Command line of the studies of Luo et al. on scores that others published: making the file of
-scores and feature maps, printing tables and drawing.
+"""Command line of the studies of Luo et al. on published scores: it makes the file of scores and
+feature maps, prints tables and draws.
 
 A record is an ``.npz`` file with the softmax of all test images, ``predictions``, and their labels,
 ``ground_truth``, in the official order.
@@ -69,16 +69,16 @@ class ScoreStudy:
         UsageError
             A record has no name, or two have one.
         """
-        given = self._parser().parse_args(arguments)
-        if given.what == "features":
-            made = self.collect(_named(given.record))
-            np.savez_compressed(given.path, **made)  # pyright: ignore[reportArgumentType] - the stubs take the arrays for the switch behind them
-            shapes = ", ".join(f"{name} {array.shape[1:]}" for name, array in made.items())
-            print(f"{given.path}: {len(made['label']):,} images; {shapes}")
-        elif given.what == "tables" and self.tables is not None:
-            print(self.tables(given.outputs))
+        options = self._parser().parse_args(arguments)
+        if options.what == "features":
+            arrays = self.collect(_named(options.record))
+            np.savez_compressed(options.path, **arrays)  # pyright: ignore[reportArgumentType] - the stubs take the arrays for the switch behind them
+            shapes = ", ".join(f"{name} {array.shape[1:]}" for name, array in arrays.items())
+            print(f"{options.path}: {len(arrays['label']):,} images; {shapes}")
+        elif options.what == "tables" and self.tables is not None:
+            print(self.tables(options.outputs))
         else:
-            for path in self.draw(given.outputs, given.to):
+            for path in self.draw(options.outputs, options.to):
                 print(path)
 
     def _parser(self) -> argparse.ArgumentParser:

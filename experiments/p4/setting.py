@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.markdown import (
-
     counted_noun,
     listed,
     number,
@@ -396,9 +395,7 @@ def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
     n = len(by_seed)
     if n < 3:
         return "–"
-    samples = (
-        np.concatenate([by_seed[i] for i in rng.integers(n, size=n)]) for _ in range(draws)
-    )
+    samples = (np.concatenate([by_seed[i] for i in rng.integers(n, size=n)]) for _ in range(draws))
     correlations = [np.corrcoef(sample.T)[0, 1] for sample in samples]
     low, high = np.nanpercentile(correlations, [2.5, 97.5])
     return f"{number(low, 2)} to {number(high, 2)}".replace("-", "−")

@@ -1,10 +1,10 @@
-"""Early stopping on the 500 rows that recalibrate, as the paper's split of 994, 500 and 500 rows has
-it: a variant of Tables 1 and 3 of Luo et al. on Communities and Crime.
+"""Early stopping on the 500 rows that recalibrate, as in the paper's split of 994, 500 and 500
+rows: a variant of Tables 1 and 3 of Luo et al. on Communities and Crime.
 
-A run of ``kdg`` holds rows of the training set out to stop on, so that calibration rows are seen by
-nothing before they calibrate. The paper has one validation set for both. Here a network is trained
-so, for each seed and criterion, and the methods that need no t-SNE and no training of their own are
-fitted behind it. ``python -m experiments.p4.stopping --seeds 60`` prints means.
+A run of ``kdg`` holds rows of the training set out to stop on, so that nothing sees calibration
+rows before they calibrate. The paper has one validation set for both. Here a network is trained so,
+for each seed and criterion, and the methods that need no t-SNE and no training of their own are
+fitted after it. ``python -m experiments.p4.stopping --seeds 60`` prints means.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def configs_of(methods: Sequence[str], experiment: str = crime.STOPPED) -> dict[
 
 
 def entries_of(configs: Mapping[str, RunConfig], seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each method and metric of one seed, as :func:`experiments.p4.setting.entries`."""
+    """Yield the rows of one seed as :func:`experiments.p4.setting.entries`."""
     first = next(iter(configs.values()))
     splits = stages.split(first.dataset, seed)
     parent = fit_on_both(replace(first, seed=seed), splits)
@@ -157,7 +157,7 @@ def entries_behind(
             seed=seed,
             n_jobs=1,
         )
-        found = evaluate(
+        evaluation = evaluate(
             FittedModel(parent),
             model,
             metrics,
@@ -167,7 +167,7 @@ def entries_behind(
             seed=seed,
             spaces=spaces,
         )
-        for entry in found.metrics:
+        for entry in evaluation.metrics:
             if entry["on"] == "test" and entry["of"] == (
                 "parent" if method == "none" else "calibrated"
             ):
@@ -180,12 +180,12 @@ def entries_behind(
 
 
 def tables(seeds: int = SEEDS) -> pd.DataFrame:
-    """Tables 1 and 3 as a variant, as :func:`experiments.p4.setting.measured` has them."""
+    """Return Tables 1 and 3 as a variant, as :func:`experiments.p4.setting.measured` has them."""
     configs = configs_of(METHODS)
     frame = pd.DataFrame(entry for seed in range(seeds) for entry in entries_of(configs, seed))
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
-    one = replace(crime.SETTING, methods=methods, titles={}, ours={})
-    return setting.measured(frame, one, ON_THEM, correlated=False)
+    setting_ = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    return setting.measured(frame, setting_, ON_THEM, correlated=False)
 
 
 def main() -> None:
@@ -194,8 +194,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks")
-    given = parser.parse_args()
-    by = tables(given.seeds).groupby(["item", "metric", "method"]).value
+    options = parser.parse_args()
+    by = tables(options.seeds).groupby(["item", "metric", "method"]).value
     print(by.agg(["mean", "std", "count"]).round(3).to_string())
 
 

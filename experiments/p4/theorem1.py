@@ -1,11 +1,11 @@
-"""Theorem 1 of Luo et al.: how fast the local calibration error of n rows comes near to that of the
-population, everywhere at once.
+"""Theorem 1 of Luo et al.: the rate at which the local calibration error of n rows approaches that
+of the population, everywhere at once.
 
 ``python -m experiments.p4.theorem1 --scale smoke`` draws samples of a distribution whose posterior
 is known (Gaussian XOR), takes a fixed classifier that is too sure on one side of the plane and not
-sure enough on the other, and measures sup |SLCE_n − SLCE| (Eq. 7) over a grid of places. The
-theorem says n^(-1/2) up to logarithms. The figure and a table with the fitted slopes are what it
-leaves.
+sure enough on the other, and measures sup |SLCE_n − SLCE| (Eq. 7) over a grid of places. By the
+theorem it is n^(-1/2) up to logarithms. The study prints a table with the fitted slopes and draws a
+figure.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kdgraph.metrics.local_calibration import local_errors
 from kdgraph.metrics.reliability_bins import bin_of
 
 BINS = 5
-"""Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may
-be with the paper's 15.
+"""Bins of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it
+may be with the paper's 15.
 """
 EDGES = np.arange(BINS + 1) / BINS
 BANDWIDTHS = (0.05, 0.2, 0.8)
@@ -40,22 +40,21 @@ BANDWIDTHS = (0.05, 0.2, 0.8)
 all of it.
 """
 RATE_FROM = 1000
-"""Rows from which on slopes are fitted: with fewer an error is near to the largest that there is,
-and cannot fall as the theorem says.
+"""Least number of rows for fitted slopes: with fewer an error is near to the largest possible one,
+and cannot fall at the rate of the theorem.
 """
 TOLERANCE = 0.05
-"""Of a slope: √log n, the largest factor that the theorem's bound has beside 1/√n, moves it by .06
+"""Error of a slope: √log n, the largest factor of the theorem's bound besides 1/√n, moves it by .06
 between 1,000 and 100,000 rows.
 """
 SIMULATION = GaussianXor(noise_std=0.5)
 EFFICIENT = ("sample_efficient",)
-"""The sentence of ``claims.csv`` that is asked about."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is drawn: sizes of samples, samples of each size, places along each axis, cells
-    along each axis of the quadrature.
+    """Sizes of samples, samples of each size, places along each axis, cells along each axis of the
+    quadrature.
     """
 
     sizes: tuple[int, ...]
@@ -71,16 +70,17 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the classifier says of m rows.
+class Prediction:
+    """Predictions of the classifier for m rows.
 
     Attributes
     ----------
-    predicted : Int[m], the more probable class: it makes no mistake that another classifier would
-    not make.
-    confidence : Float[m] in [0.5, 1], the posterior at a temperature that falls from e at the left
-    edge to 1/e at the right.
-    accuracy : Float[m], the probability that the prediction is right.
+    predicted : Int[m]
+        The more probable class: it makes no mistake that another classifier would not make.
+    confidence : Float[m]
+        Confidence in [0.5, 1], the posterior at a temperature that falls from e at the left edge to 1/e at the right.
+    accuracy : Float[m]
+        Probability that the prediction is right.
     """
 
     predicted: np.ndarray
@@ -88,30 +88,30 @@ class Said:
     accuracy: np.ndarray
 
 
-def classify(X: np.ndarray) -> Said:
-    """The fixed classifier (f, p̂) at Float[m, 2].
+def classify(X: np.ndarray) -> Prediction:
+    """Return the fixed classifier (f, p̂) at Float[m, 2].
 
-    >>> said = classify([[-0.8, 0.5], [0.8, -0.5]])
-    >>> said.confidence.round(2).tolist(), said.accuracy.round(2).tolist()
+    >>> prediction = classify([[-0.8, 0.5], [0.8, -0.5]])
+    >>> prediction.confidence.round(2).tolist(), prediction.accuracy.round(2).tolist()
     ([0.69, 0.98], [0.85, 0.85])
     """
     posterior = SIMULATION.posterior(X)
     accuracy = posterior.max(axis=1)
-    return Said(
+    return Prediction(
         posterior.argmax(axis=1), expit(logit(accuracy) * np.exp(np.asarray(X)[:, 0])), accuracy
     )
 
 
-def bayes(X: np.ndarray) -> Said:
-    """The posterior itself at Float[m, 2]: of no other classifier is the confidence, everywhere,
-    how often it is right.
+def bayes(X: np.ndarray) -> Prediction:
+    """Return the posterior itself at Float[m, 2], the only classifier whose confidence is its
+    accuracy everywhere.
     """
     posterior = SIMULATION.posterior(X)
-    return Said(posterior.argmax(axis=1), posterior.max(axis=1), posterior.max(axis=1))
+    return Prediction(posterior.argmax(axis=1), posterior.max(axis=1), posterior.max(axis=1))
 
 
 def grid(n: int, reach: float = 0.95) -> np.ndarray:
-    """Float[n², 2]: places of a square grid over the box up to its edge."""
+    """Return Float[n², 2], places of a square grid over the box up to its edge."""
     ticks = np.linspace(-reach, reach, n)
     return np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
 
@@ -122,9 +122,9 @@ class Population:
 
     Attributes
     ----------
-    slce : Float[b, m].
-    mass : Float[b, m], E[k(X, x) 1[X in the bin of x]]; its smallest number is the α of the
-        theorem.
+    slce : Float[b, m]
+    mass : Float[b, m]
+        E[k(X, x) 1[X in the bin of x]]; its smallest number is the α of the theorem.
     """
 
     slce: np.ndarray
@@ -132,68 +132,68 @@ class Population:
 
 
 def population(places: np.ndarray, cells: int) -> Population:
-    """The midpoint rule on cells² cells of the box, at Float[m, 2].
+    """Return the population at Float[m, 2] by the midpoint rule on cells² cells of the box.
 
-    The Laplacian kernel is a product of one of each feature, so that a sum over cells is a product
-    of matrices.
+    The Laplacian kernel is a product over features, so that a sum over cells is a product of
+    matrices.
     """
     ticks = (np.arange(cells) + 0.5) * 2 / cells - 1
     X = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
-    share, said = SIMULATION.density(X) * (2 / cells) ** 2, classify(X)
+    share, prediction = SIMULATION.density(X) * (2 / cells) ** 2, classify(X)
     gap, bins, bins_at = (
-        said.confidence - said.accuracy,
-        bin_of(said.confidence, EDGES),
+        prediction.confidence - prediction.accuracy,
+        bin_of(prediction.confidence, EDGES),
         bin_of(classify(places).confidence, EDGES),
     )
     slce, mass = np.empty((2, len(BANDWIDTHS), len(places)))
-    for one in np.unique(bins_at):
-        inside, here = np.where(bins == one, share, 0.0), np.flatnonzero(bins_at == one)
+    for bin_ in np.unique(bins_at):
+        inside, at = np.where(bins == bin_, share, 0.0), np.flatnonzero(bins_at == bin_)
         for b, bandwidth in enumerate(BANDWIDTHS):
             near = [
-                np.exp(np.abs(places[here, axis, None] - ticks) / (-2 * bandwidth))
-                for axis in (0, 1)
+                np.exp(np.abs(places[at, axis, None] - ticks) / (-2 * bandwidth)) for axis in (0, 1)
             ]
             total, error = (
-                _double_sum(near, of.reshape(cells, cells)) for of in (inside, inside * gap)
+                _double_sum(near, weights.reshape(cells, cells))
+                for weights in (inside, inside * gap)
             )
-            mass[b, here], slce[b, here] = total, error / total
+            mass[b, at], slce[b, at] = total, error / total
     return Population(slce, mass)
 
 
-def _double_sum(near: Sequence[np.ndarray], of: np.ndarray) -> np.ndarray:
-    """Float[m]: Σᵢⱼ near₁[m, i] of[i, j] near₂[m, j]."""
-    return np.einsum("mj,mj->m", near[0] @ of, near[1])
+def _double_sum(near: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Return Float[m], Σᵢⱼ near₁[m, i] weights[i, j] near₂[m, j]."""
+    return np.einsum("mj,mj->m", near[0] @ weights, near[1])
 
 
 def estimated(
     places: np.ndarray,
     n: int,
     rng: np.random.Generator,
-    by: Callable[[np.ndarray], Said] = classify,
+    classifier: Callable[[np.ndarray], Prediction] = classify,
 ) -> np.ndarray:
-    """Float[b, m]: SLCE_n at the places of what a classifier says, of a sample of ``n`` rows."""
+    """Return Float[b, m], SLCE_n of a classifier at the places, of a sample of ``n`` rows."""
     X, y = SIMULATION.sample(n, rng)
-    said, at = by(X), by(places).confidence
-    correct = said.predicted == y
+    prediction, at = classifier(X), classifier(places).confidence
+    correct = prediction.predicted == y
     options = {"bandwidths": BANDWIDTHS, "bins": BINS, "scale": "none"}
-    return local_errors(said.confidence, correct, X, at=(places, at), **options).slce
+    return local_errors(prediction.confidence, correct, X, at=(places, at), **options).slce
 
 
 def study(scale: Scale, truth: Population) -> Iterator[tuple[int, np.ndarray]]:
-    """For each size of a sample the largest error over all places, Float[draws, b]; independent
-    samples from one seed each.
+    """Yield the size of a sample and Float[draws, b], the largest errors over all places of
+    independent samples with a seed each.
     """
     places = grid(scale.places)
     for n in scale.sizes:
         drawn = [
             estimated(places, n, np.random.default_rng((n, draw))) for draw in range(scale.draws)
         ]
-        yield n, np.array([np.abs(found - truth.slce).max(axis=1) for found in drawn])
+        yield n, np.array([np.abs(errors - truth.slce).max(axis=1) for errors in drawn])
 
 
 @dataclass(frozen=True)
 class Slope:
-    """Of the logarithm of an error against that of n, with the ends of its 95 % interval."""
+    """Slope of the logarithm of an error against that of n, with its 95 % interval."""
 
     value: float
     low: float
@@ -204,30 +204,36 @@ class Slope:
 
 
 def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
-    """Least squares over all draws of at least so many rows: samples of all sizes are independent,
-    and their logarithms vary alike.
+    """Return the least-squares slope over all draws of at least some number of rows.
+
+    Samples of all sizes are independent, and their logarithms vary alike.
 
     Parameters
     ----------
-    errors : rows → Float[draws, b].
-    b : which of the bandwidths.
+    errors : mapping
+        Rows → Float[draws, b].
+    b : int
+        Index of the bandwidth.
+    at_least : int
+        Least number of rows.
 
     Examples
     --------
-    >>> found = slope({100: np.array([[0.1], [0.11]]), 1000: np.array([[0.033], [0.03]]), 10_000: np.array([[0.01], [0.011]])}, 0)
-    >>> round(found.value, 2), found.low < -0.5 < found.high
+    >>> errors = {n: np.array([[9 / n**0.5], [11 / n**0.5]]) for n in (100, 1000, 10_000)}
+    >>> fitted = slope(errors, 0)
+    >>> round(fitted.value, 2), fitted.low < -0.5 < fitted.high
     (-0.5, True)
     """
-    kept = {n: drawn[:, b] for n, drawn in errors.items() if n >= at_least}
-    log_n = np.concatenate([np.full(len(drawn), np.log(n)) for n, drawn in kept.items()])
-    fit = linregress(log_n, np.log(np.concatenate(list(kept.values()))))
+    by_size = {n: drawn[:, b] for n, drawn in errors.items() if n >= at_least}
+    log_n = np.concatenate([np.full(len(drawn), np.log(n)) for n, drawn in by_size.items()])
+    fit = linregress(log_n, np.log(np.concatenate(list(by_size.values()))))
     half = t.ppf(0.975, len(log_n) - 2) * fit.stderr
     return Slope(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
 
 
 def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.ndarray) -> str:
-    """A row for each bandwidth: α, the error of the quadrature (Float[b]), median errors at both
-    ends, and slopes.
+    """Return a row for each bandwidth: α, the error of the quadrature (Float[b]), median errors at
+    both ends, and slopes.
     """
     first, last = min(errors), max(errors)
     columns = [
@@ -251,17 +257,17 @@ def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.nd
 
 
 def claims(errors: Mapping[int, np.ndarray]) -> Iterator[Claim]:
-    """Theorem 1 for each bandwidth, and that it is harder where α is smaller, as the theorem's
-    sample size grows with 1/α⁴.
+    """Yield Theorem 1 for each bandwidth, and that more rows are needed where α is smaller, as the
+    theorem's sample size grows with 1/α⁴.
     """
     for b, bandwidth in enumerate(BANDWIDTHS):
-        found = slope(errors, b, RATE_FROM)
+        fitted = slope(errors, b, RATE_FROM)
         text = f"the largest error falls as 1/√n up to logarithms (Theorem 1), γ = {bandwidth:g}"
         text += f": the interval of its slope reaches −.5 ± {number(TOLERANCE, 2)}"
         yield Claim(
             text,
-            found.low < -0.5 + TOLERANCE and found.high > -0.5 - TOLERANCE,
-            str(found),
+            fitted.low < -0.5 + TOLERANCE and fitted.high > -0.5 - TOLERANCE,
+            str(fitted),
             EFFICIENT,
         )
     medians = np.array([np.median(drawn, axis=0) for drawn in errors.values()])
@@ -292,14 +298,14 @@ def main() -> None:
     parser.add_argument(
         "--figures", type=Path, default=Path("outputs/p4_theorem1"), help="where the picture goes"
     )
-    given = parser.parse_args()
-    scale, start = SCALES[given.scale], time.monotonic()
+    options = parser.parse_args()
+    scale, start = SCALES[options.scale], time.monotonic()
     truth, coarser = (
         population(grid(scale.places), cells) for cells in (scale.cells, scale.cells // 2)
     )
     errors = {}
-    for n, found in study(scale, truth):
-        errors[n] = found
+    for n, largest in study(scale, truth):
+        errors[n] = largest
         print(
             f"{scale.draws} samples of {n:,} rows ({time.monotonic() - start:.0f} s)",
             file=sys.stderr,
@@ -310,12 +316,12 @@ def main() -> None:
         " with 95 % intervals\n"
     )
     print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n")
-    print_claims(claims(errors), given.keep, "p4_theorem1")
-    save_picture(draw(errors), given.figures / "theorem1", Path(__file__).parent)
+    print_claims(claims(errors), options.keep, "p4_theorem1")
+    save_picture(draw(errors), options.figures / "theorem1", Path(__file__).parent)
 
 
 def draw(errors: Mapping[int, np.ndarray]) -> Figure:
-    """The figure of rows → Float[draws, b]."""
+    """Draw the figure of rows → Float[draws, b]."""
     curves = {
         f"γ = {bandwidth:g}": np.stack([drawn[:, b] for drawn in errors.values()], axis=1)
         for b, bandwidth in enumerate(BANDWIDTHS)

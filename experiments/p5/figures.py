@@ -105,8 +105,8 @@ def figures_1_and_2(folder: Path) -> Drawn:
             **predicted,
         }
     moments = {
-        name: RowMoments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var()))
-        for name, given in predicted.items()
+        name: RowMoments(options[:SHOWN].mean(), np.sqrt(options[:SHOWN].var()))
+        for name, options in predicted.items()
     }
     yield (
         "figure2",
@@ -131,7 +131,7 @@ def figure_3(folder: Path) -> Drawn:
             X, y, truth, predicted = _predictions(
                 {"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder
             )
-            means = {name: given[:SHOWN_OF_PLANE].mean() for name, given in predicted.items()}
+            means = {name: options[:SHOWN_OF_PLANE].mean() for name, options in predicted.items()}
             plane = Plane(
                 X[:SHOWN_OF_PLANE], y[:SHOWN_OF_PLANE], truth[:SHOWN_OF_PLANE].mean(), means
             )
@@ -139,7 +139,7 @@ def figure_3(folder: Path) -> Drawn:
                 "figure3_means",
                 valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean()),
             )
-            ends = {name: given.interval(0.95) for name, given in predicted.items()}
+            ends = {name: options.interval(0.95) for name, options in predicted.items()}
             missed = {
                 name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()
             }
@@ -162,7 +162,9 @@ def figure_5(folder: Path) -> Drawn:
     chosen = [int(np.argmin(np.abs(y - price))) for price in PRICES]
     panels = [
         make_predicted_row(
-            f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in predicted.items()}, y[i]
+            f"y = {y[i]:,.0f}",
+            {name: options[i : i + 1] for name, options in predicted.items()},
+            y[i],
         )
         for i in chosen
     ]
@@ -283,7 +285,7 @@ def _predictions(
     predicted, test = {}, None
     for name, (record, of) in models.items():
         test = next(
-            found for found in evaluation_of(record, folder).predictions if found.role == "test"
+            result for result in evaluation_of(record, folder).predictions if result.role == "test"
         )
         predicted[name] = test.models[of]["distribution"]
     record = next(iter(models.values()))[0]

@@ -41,11 +41,11 @@ def paper(name: str) -> Paper:
 
 def with_items(papers: Sequence[Paper], items: Mapping[str, Sequence[str]]) -> list[Paper]:
     """Return papers with further items of them and of others, in the order of :data:`NAMES`."""
-    given = {paper.name: paper for paper in papers}
-    names = [name for name in NAMES if name in given or name in items]
+    options = {paper.name: paper for paper in papers}
+    names = [name for name in NAMES if name in options or name in items]
     extended = []
-    for name in dict.fromkeys([*names, *given]):
-        own, more = given.get(name), items.get(name, ())
+    for name in dict.fromkeys([*names, *options]):
+        own, more = options.get(name), items.get(name, ())
         if own is not None and (own.items is None or not more):
             extended.append(own)
         else:

@@ -155,8 +155,8 @@ def sections(text: str, folder: Path) -> Iterator[tuple[str, Pool, str]]:
     """
     for section in re.split(r"^(?=##? )", text, flags=re.MULTILINE):
         pool = Pool()
-        for found in [*BLOCK.finditer(section), *RECORDS.finditer(section)]:
-            pool.add(records_of(found["spec"], folder))
+        for result in [*BLOCK.finditer(section), *RECORDS.finditer(section)]:
+            pool.add(records_of(result["spec"], folder))
         title = section.partition("\n")[0].lstrip("# ")
         yield title, pool, SKIPPED.sub(" ", BLOCK.sub(" ", section))
 

@@ -127,12 +127,12 @@ def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
     for key in dict.fromkeys(map(tuple, rows[down].to_numpy())):
         at = rows[(rows[down] == list(key)).all(axis=1)]
         for title in titles:
-            mine = at[at.variant == title]
-            if mine.empty:
+            own = at[at.variant == title]
+            if own.empty:
                 continue
             cells = []
             for name in columns:
-                cell = mine[(mine[across] == list(name)).all(axis=1)]
+                cell = own[(own[across] == list(name)).all(axis=1)]
                 if len(cell) > 1:
                     raise UsageError(f"{key} and {name} are of {len(cell)} numbers; name more rows")
                 cells.append(

@@ -49,14 +49,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     arguments = parser.parse_args()
     with threadpool_limits(1):
-        found = pd.DataFrame(
+        result = pd.DataFrame(
             row
             for table in arguments.tables
             for seed in arguments.seeds
             for row in measure(table, seed)
         )
     keys = ["table", "limit", "value"]
-    means = found.drop(columns="seed").groupby(keys, sort=False).mean().reset_index()
+    means = result.drop(columns="seed").groupby(keys, sort=False).mean().reset_index()
     names = ["NLL", "ECE", "below the floor", "AUROC", "OCE", "µs a row"]
     print(*head([*keys, "used", *names]), sep="\n")
     for _, row in means.iterrows():

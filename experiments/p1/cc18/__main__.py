@@ -91,8 +91,8 @@ def draw_stored(arguments: argparse.Namespace) -> None:
 
 
 def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> None:
-    found = {parent: with_choice(tables(numbers, parent)) for parent in parents_of(numbers)}
-    for parent, one in found.items():
+    result = {parent: with_choice(tables(numbers, parent)) for parent in parents_of(numbers)}
+    for parent, one in result.items():
         if one.datasets:
             print(
                 "\n\n".join(
@@ -109,7 +109,7 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
                 file=sys.stderr,
             )
     complete = numbers[
-        numbers.parent.isin([parent for parent, one in found.items() if one.datasets])
+        numbers.parent.isin([parent for parent, one in result.items() if one.datasets])
     ]
     if not len(complete):
         return
@@ -121,7 +121,7 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
             stored = pd.concat(
                 [
                     on_tables_of(complete, name, priors=priors_of(one))
-                    for name, one in found.items()
+                    for name, one in result.items()
                 ],
                 ignore_index=True,
             )
@@ -134,12 +134,12 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
 
 
 def _sections(
-    found: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace
+    result: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace
 ) -> list[str]:
     """Paragraphs and tables of one parent."""
-    threshold, published = arguments.threshold, published_numbers(priors_of(found))
-    theirs = tables(published, found.parent)
-    sections = [heading(found, N_TABLES if stem == "figure2" else None)]
+    threshold, published = arguments.threshold, published_numbers(priors_of(result))
+    printed = tables(published, result.parent)
+    sections = [heading(result, N_TABLES if stem == "figure2" else None)]
     if "tables" in arguments.only:
         left_out = (
             "Improvement: Eq. 19, median over tables; in brackets those left out, where the"
@@ -147,10 +147,10 @@ def _sections(
         )
         sections += [
             "#### In distribution",
-            in_distribution(found, threshold),
+            in_distribution(result, threshold),
             left_out,
             "#### Far from the data",
-            far_field(found),
+            far_field(result),
         ]
         test = (
             "Wins/ties/losses; p: two-sided Wilcoxon signed-rank test over tables, by Holm's method"
@@ -158,28 +158,28 @@ def _sections(
         )
         sections += [
             "#### Against the parent",
-            against_parent(found),
+            against_parent(result),
             f"{test} a column. OCE: mean over radii above 1.",
         ]
         if "pairs" in arguments.only:
             sections += [
                 "#### Against each other",
-                *(against_each_other(found, metric) for metric in TITLES),
+                *(against_each_other(result, metric) for metric in TITLES),
                 f"{test} a table.",
             ]
     if "claims" in arguments.only:
         sections += [
             "#### Claims",
-            claims(found, theirs, threshold),
+            claims(result, printed, threshold),
             "#### Dominated in error, ECE, NLL and OCE at once",
-            dominance(found),
+            dominance(result),
         ]
     if "published" in arguments.only:
-        sections += ["#### Beside the published numbers", compare_with_published(found, published)]
+        sections += ["#### Beside the published numbers", compare_with_published(result, published)]
         if stem == "figure2":
-            sections += [by_size(numbers, published, found.parent, threshold)]
+            sections += [by_size(numbers, published, result.parent, threshold)]
     if "each" in arguments.only:
-        sections += ["#### Table by table", table_by_table(found, published)]
+        sections += ["#### Table by table", table_by_table(result, published)]
     return sections
 
 

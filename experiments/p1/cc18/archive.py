@@ -63,11 +63,11 @@ def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
         seed; archived numbers that stand on another fit of the parent than a run are left out.
     """
     near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
-    found = by_version(near, runs_of("paper/p1/cc18_far", folder))
+    result = by_version(near, runs_of("paper/p1/cc18_far", folder))
     path = archive_path(folder)
     for archive in (path, folder / path.name):
-        found = joined(found, read(archive)) if archive.exists() else found
-    return found
+        result = joined(result, read(archive)) if archive.exists() else result
+    return result
 
 
 def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, pd.DataFrame]:
@@ -191,10 +191,10 @@ def _joined(runs: pd.DataFrame, archived: pd.DataFrame) -> pd.DataFrame:
     )
     now, before = pd.Series.align(*parents, join="inner")
     other_fit = now.index[(now - before).abs() > SAME]
-    kept = archived[~pd.MultiIndex.from_frame(archived[_FIT]).isin(other_fit)]
+    stored = archived[~pd.MultiIndex.from_frame(archived[_FIT]).isin(other_fit)]
     replaced = pd.MultiIndex.from_frame(runs[KEY].drop_duplicates())
-    kept = kept[~pd.MultiIndex.from_frame(kept[KEY]).isin(replaced)]
-    return pd.concat([kept, runs], ignore_index=True)
+    stored = stored[~pd.MultiIndex.from_frame(stored[KEY]).isin(replaced)]
+    return pd.concat([stored, runs], ignore_index=True)
 
 
 def _commit(record: Record) -> str:

@@ -138,8 +138,8 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
     else:
         at_end = numbers.metric.isin(["error", "ece_by_edges"]) & numbers["at"].isna()
     ends = numbers[at_end & alike & (numbers.learn == largest)]
-    called = _called(version)
-    named = [called.get(key) for key in zip(ends.parent, ends.method, strict=True)]
+    title = _called(version)
+    named = [title.get(key) for key in zip(ends.parent, ends.method, strict=True)]
     ends = ends.assign(method=named, radius=ends["at"]).dropna(subset="method")
     return ends[[*_KEYS, "seed", "value"]]
 

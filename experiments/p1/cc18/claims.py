@@ -26,47 +26,47 @@ NOTE = (
 RADII = (1.5, 2.0, 5.0)
 
 
-def claims(found: Tables, published: Tables | None, threshold: float) -> str:
+def claims(result: Tables, published: Tables | None, threshold: float) -> str:
     """One row for each claim: here, and from the published numbers where they hold it."""
-    method = kernel_method(found)
-    here = _facts(found, method, "ece", threshold)
+    method = kernel_method(result)
+    here = _facts(result, method, "ece", threshold)
     there = (
         _facts(published, kernel_method(published), "ece_by_edges", threshold) if published else {}
     )
     lines = head(
-        [f"{label(method)} against the {label('parent', found.parent)}", "here", "published"]
+        [f"{label(method)} against the {label('parent', result.parent)}", "here", "published"]
     )
     lines += [line([claim, text, there.get(claim, "–")]) for claim, text in here.items()]
     return "\n".join([*lines, "", NOTE])
 
 
-def dominance(found: Tables) -> str:
+def dominance(result: Tables) -> str:
     """On how many tables each method is dominated in all criteria at once, OCE being the mean over
     radii above 1.
     """
-    if missing := [name for name in CRITERIA if name not in found.values]:
+    if missing := [name for name in CRITERIA if name not in result.values]:
         return f"Dominance needs {', '.join(missing)}, which the records do not have."
     lines = head(["method", "dominated on", "by"])
-    for method in found.methods:
-        by = [_dominating(found, table, method) for table in found.datasets]
+    for method in result.methods:
+        by = [_dominating(result, table, method) for table in result.datasets]
         counted = [
-            f"{label(other, found.parent)} {n}"
-            for other in found.methods
+            f"{label(other, result.parent)} {n}"
+            for other in result.methods
             if (n := sum(other in one for one in by))
         ]
         lines.append(
             line(
                 [
-                    label(method, found.parent),
+                    label(method, result.parent),
                     f"{sum(map(bool, by))} of {len(by)}",
                     ", ".join(counted) or "–",
                 ]
             )
         )
-    return "\n".join([*lines, "", _what_was_chosen(found)])
+    return "\n".join([*lines, "", _what_was_chosen(result)])
 
 
-def with_choice(found: Tables) -> Tables:
+def with_choice(result: Tables) -> Tables:
     """The same with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the gate on the
     best calibrator of each table.
 
@@ -75,50 +75,52 @@ def with_choice(found: Tables) -> Tables:
     ``gated_best``, which chooses within a run, is among its methods, or where not every record of
     these methods has that NLL.
     """
-    if "gated_best" in found.methods:
-        return found
+    if "gated_best" in result.methods:
+        return result
     gated = [
-        method for method in found.methods if method.startswith("gated_") or method in OURS.values()
+        method
+        for method in result.methods
+        if method.startswith("gated_") or method in OURS.values()
     ]
-    runs = found.runs[found.runs.index.isin(gated, level="method")]
+    runs = result.runs[result.runs.index.isin(gated, level="method")]
     if NLL not in runs or runs.empty or runs[NLL].isna().any():
-        return found
+        return result
     best = runs[NLL].unstack("method").idxmin(axis=1)
     chosen = runs.loc[[(table, method, seed) for (table, seed), method in best.items()]]
     return replace(
-        found,
+        result,
         runs=pd.concat(
-            [found.runs, chosen.rename(index=dict.fromkeys(gated, CHOICE), level="method")]
+            [result.runs, chosen.rename(index=dict.fromkeys(gated, CHOICE), level="method")]
         ),
     )
 
 
-def _what_was_chosen(found: Tables) -> str:
-    if "gated_best" in found.methods:
+def _what_was_chosen(result: Tables) -> str:
+    if "gated_best" in result.methods:
         return (
             "The gate on the best calibrator, chosen on calibration rows within each run, is"
             f" {label('gated_best')}."
         )
-    if CHOICE not in found.methods:
+    if CHOICE not in result.methods:
         return NO_CHOICE
-    runs = found.runs[NLL]
+    runs = result.runs[NLL]
     gated = runs.drop(CHOICE, level="method").dropna()
     best = gated.unstack("method").idxmin(axis=1).value_counts()
     counts = ", ".join(f"{label(method)} {n}" for method, n in best.items())
     return f"Chosen by NLL on calibration rows, in runs: {counts}."
 
 
-def _dominating(found: Tables, table: str, method: str) -> list[str]:
+def _dominating(result: Tables, table: str, method: str) -> list[str]:
     """The methods that dominate this one on a table; what was chosen is none, for it is one of the
     others.
     """
-    of_table = found.values.loc[table][CRITERIA]
+    of_table = result.values.loc[table][CRITERIA]
     return dominating(of_table.loc[method], of_table.drop(index=[method, CHOICE], errors="ignore"))
 
 
-def _facts(found: Tables, method: str, ece: str, threshold: float) -> dict[str, str]:
+def _facts(result: Tables, method: str, ece: str, threshold: float) -> dict[str, str]:
     """Claim → what these numbers say of it; claims of which they hold nothing are not there."""
-    error, calibration = found.column("error"), found.column(ece)
+    error, calibration = result.column("error"), result.column(ece)
     if method not in error:
         return {}
     ours, parent = error[method], error["parent"]
@@ -133,10 +135,10 @@ def _facts(found: Tables, method: str, ece: str, threshold: float) -> dict[str, 
         ),
         "median improvement in ECE": _median(calibration, method, threshold),
         "ECE lower": _lower(calibration, method),
-        "NLL lower": _lower(found.column("nll"), method),
+        "NLL lower": _lower(result.column("nll"), method),
     }
     for radius in RADII:
-        oce, confidence = found.column(f"oce@{radius:g}"), found.column(f"mmc@{radius:g}")
+        oce, confidence = result.column(f"oce@{radius:g}"), result.column(f"mmc@{radius:g}")
         if (lower := _lower(oce, method)) != "–":
             facts[f"OCE lower at r={radius:g}"] = (
                 f"{lower}; median {number(oce[method].median(), 4)}, highest"

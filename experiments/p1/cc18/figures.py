@@ -53,13 +53,13 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
     panels = {}
     several = (numbers.groupby("dataset").learn.nunique() > 1).any()
     for parent in parents_of(numbers):
-        found = tables(numbers, parent)
+        result = tables(numbers, parent)
         drawn = (
-            _against_rows(numbers[numbers.parent == parent], found, threshold)
+            _against_rows(numbers[numbers.parent == parent], result, threshold)
             if several
-            else _strips(found, threshold)
+            else _strips(result, threshold)
         )
-        if far := _against_radius(found, threshold):
+        if far := _against_radius(result, threshold):
             drawn["OCE"] = far
         panels[PARENTS[parent]] = drawn
     return plot_improvement_summary(panels, band_of="the tables")
@@ -72,50 +72,50 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
     Tables are in the order of their names, or of their numbers where those are all that is known.
     Numbers that have no ECE of 15 bins are drawn with that between 10 edges.
     """
-    found = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
-    every = {dataset for one in found.values() for dataset in one.datasets}
+    result = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
+    every = {dataset for one in result.values() for dataset in one.datasets}
     names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
     methods = [
-        method for method in ON_PAGES if all(method in one.methods for one in found.values())
+        method for method in ON_PAGES if all(method in one.methods for one in result.values())
     ]
     rows = {
         dataset: {
             f"{PARENTS[parent]} and {label(kernel_method(one))}": _of_table(
                 numbers, one, dataset, methods
             )
-            for parent, one in found.items()
+            for parent, one in result.items()
             if dataset in one.datasets
         }
         for dataset in names
     }
-    seeds = [n for one in found.values() for n in one.seeds]
+    seeds = [n for one in result.values() for n in one.seeds]
     return plot_dataset_pages(
         rows, band_of=counted_noun(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
     )
 
 
-def _shown(found: Tables) -> list[str]:
+def _shown(result: Tables) -> list[str]:
     """The paper's method first, then as many others as can be told apart."""
-    return [kernel_method(found), *(method for method in OTHERS if method in found.methods)][
+    return [kernel_method(result), *(method for method in OTHERS if method in result.methods)][
         :N_STYLES
     ]
 
 
-def _strips(found: Tables, threshold: float) -> dict[str, RepeatedCurves]:
+def _strips(result: Tables, threshold: float) -> dict[str, RepeatedCurves]:
     drawn = {}
     for metric, title in STRIPS.items():
-        values = found.column(metric)
+        values = result.column(metric)
         if values.notna().any(axis=None):
             curves = {
                 method: _improvement(values["parent"], values[method], threshold)[:, None]
-                for method in _shown(found)
+                for method in _shown(result)
             }
-            drawn[title] = RepeatedCurves(np.array([1.0]), _with_parent(found, curves), "")
+            drawn[title] = RepeatedCurves(np.array([1.0]), _with_parent(result, curves), "")
     return drawn
 
 
 def _against_rows(
-    numbers: pd.DataFrame, found: Tables, threshold: float
+    numbers: pd.DataFrame, result: Tables, threshold: float
 ) -> dict[str, RepeatedCurves]:
     drawn = {}
     for metric, title in CURVES.items():
@@ -123,33 +123,33 @@ def _against_rows(
         by_size = improvement_by_size(numbers, name, threshold)
         # Samples of 100 rows have fewer where rare classes are left out, in a few tables.
         shown = by_size.sizes >= SMALLEST
-        curves = {method: by_size.curves[method][:, shown] for method in _shown(found)}
+        curves = {method: by_size.curves[method][:, shown] for method in _shown(result)}
         sizes = by_size.sizes[shown]
-        drawn[title] = RepeatedCurves(sizes, _with_parent(found, curves), ROWS, log=True)
+        drawn[title] = RepeatedCurves(sizes, _with_parent(result, curves), ROWS, log=True)
     return drawn
 
 
-def _against_radius(found: Tables, threshold: float) -> RepeatedCurves | None:
-    if not found.radii:
+def _against_radius(result: Tables, threshold: float) -> RepeatedCurves | None:
+    if not result.radii:
         return None
-    by_radius = [found.column(f"oce@{radius:g}") for radius in found.radii]
+    by_radius = [result.column(f"oce@{radius:g}") for radius in result.radii]
     curves = {
         method: np.stack(
             [_improvement(values["parent"], values[method], threshold) for values in by_radius],
             axis=1,
         )
-        for method in _shown(found)
+        for method in _shown(result)
     }
-    return RepeatedCurves(np.array(found.radii), _with_parent(found, curves), "radius")
+    return RepeatedCurves(np.array(result.radii), _with_parent(result, curves), "radius")
 
 
-def _with_parent(found: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _with_parent(result: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the curves under the names that people read, after the parent's, which are 0.
 
     The paper's method has its short name: there is one in a figure.
     """
-    zero = {label("parent", found.parent): np.zeros_like(next(iter(curves.values())))}
-    short = {kernel_method(found): label(OURS[found.parent])}
+    zero = {label("parent", result.parent): np.zeros_like(next(iter(curves.values())))}
+    short = {kernel_method(result): label(OURS[result.parent])}
     return zero | {short.get(name, label(name)): values for name, values in curves.items()}
 
 
@@ -158,17 +158,17 @@ def _improvement(parent: pd.Series, method: pd.Series, threshold: float) -> np.n
 
 
 def _of_table(
-    numbers: pd.DataFrame, found: Tables, dataset: str, methods: Sequence[str]
+    numbers: pd.DataFrame, result: Tables, dataset: str, methods: Sequence[str]
 ) -> dict[str, RepeatedCurves]:
     """Quantity → seeds of each method on one table, at parameters that all methods have."""
-    mine = numbers[(numbers.dataset == dataset) & (numbers.parent == found.parent)]
-    largest = mine[mine.learn == found.learn[dataset]]
+    own = numbers[(numbers.dataset == dataset) & (numbers.parent == result.parent)]
+    largest = own[own.learn == result.learn[dataset]]
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]
     ece = "ece" if "ece" in set(numbers.metric) else "ece_by_edges"
-    known = found.values.loc[dataset]
+    known = result.values.loc[dataset]
     wanted = {
-        "error": (mine[mine.metric == "error"], "learn", {"x_label": "rows", "log": True}),
-        "ECE": (mine[mine.metric == ece], "learn", {"x_label": "rows", "log": True}),
+        "error": (own[own.metric == "error"], "learn", {"x_label": "rows", "log": True}),
+        "ECE": (own[own.metric == ece], "learn", {"x_label": "rows", "log": True}),
         "max confidence": (
             far,
             "at",
@@ -180,7 +180,7 @@ def _of_table(
     }
     shown = {
         "parent": "parent",
-        kernel_method(found): KERNEL,
+        kernel_method(result): KERNEL,
         **{method: label(method) for method in methods},
     }
     drawn = {}

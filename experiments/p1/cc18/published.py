@@ -101,15 +101,15 @@ def priors_of(ours: Tables) -> pd.Series:
 
 def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
     """Medians over the tables that both have, published / ours, each at its largest sample."""
-    theirs, shared = _shared(ours, published)
+    printed, shared = _shared(ours, published)
     if not shared:
         return "No table of these runs is among the published ones."
     measures = {name: title for name, title in MEASURES.items() if name in ours.values}
     lines = head(["method", *measures.values(), "OCE, parent's less method's, r=5"])
-    for method in sorted(set(theirs.methods) & set(ours.methods), key=order):
+    for method in sorted(set(printed.methods) & set(ours.methods), key=order):
         pairs = [
             (
-                theirs.column(name).loc[list(shared), method],
+                printed.column(name).loc[list(shared), method],
                 ours.column(name).loc[list(shared.values()), method],
             )
             for name in measures
@@ -117,7 +117,11 @@ def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
         cells = [f"{number(median(stored))} / {number(median(here))}" for stored, here in pairs]
         lines.append(
             line(
-                [label(method, ours.parent), *cells, _oce_differences(theirs, ours, shared, method)]
+                [
+                    label(method, ours.parent),
+                    *cells,
+                    _oce_differences(printed, ours, shared, method),
+                ]
             )
         )
     what = (
@@ -126,7 +130,7 @@ def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
         else "no ECE, which needs metrics=published"
     )
     note = (
-        f"Medians over {len(shared)} of the {len(theirs.datasets)} published tables. Of each cell:"
+        f"Medians over {len(shared)} of the {len(printed.datasets)} published tables. Of each cell:"
         f" published / ours. {what}."
     )
     return "\n".join(
@@ -138,8 +142,8 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
     """Published / ours on each table that both have: rows that learn, error, confidence at radius
     5.
     """
-    theirs, shared = _shared(ours, published)
-    methods = sorted(set(theirs.methods) & set(ours.methods), key=order)
+    printed, shared = _shared(ours, published)
+    methods = sorted(set(printed.methods) & set(ours.methods), key=order)
     names = [label(method, ours.parent) for method in methods]
     lines = head(
         [
@@ -150,7 +154,7 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
             *(f"r=5, {name}" for name in names),
         ]
     )
-    both = [(theirs.column(metric), ours.column(metric)) for metric in ("error", "mmc@5")]
+    both = [(printed.column(metric), ours.column(metric)) for metric in ("error", "mmc@5")]
     for openml, dataset in shared.items():
         cells = [
             f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}"
@@ -158,7 +162,7 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
             for method in methods
         ]
         lines.append(
-            line([openml, dataset, f"{theirs.learn[openml]:,} / {ours.learn[dataset]:,}", *cells])
+            line([openml, dataset, f"{printed.learn[openml]:,} / {ours.learn[dataset]:,}", *cells])
         )
     return "\n".join(lines)
 
@@ -305,14 +309,16 @@ def on_tables_of(
     """
     stored = published_numbers(priors, distance=distance)
     stored = stored[stored.parent == parent]
-    kept = []
+    chosen_rows = []
     ran = numbers[numbers.parent == parent].dropna(subset="openml")
     for openml, ours in ran.groupby("openml"):
-        theirs = stored[stored.openml == int(openml)]
-        sizes = sorted(theirs.learn.unique())
+        published = stored[stored.openml == int(openml)]
+        sizes = sorted(published.learn.unique())
         few = sum(learn < FEWEST for learn in ours.learn.unique())
-        kept.append(theirs[theirs.learn.isin(sizes[few:] if len(sizes) == 3 else sizes)])
-    return pd.concat(kept, ignore_index=True) if kept else stored.iloc[:0]
+        chosen_rows.append(
+            published[published.learn.isin(sizes[few:] if len(sizes) == 3 else sizes)]
+        )
+    return pd.concat(chosen_rows, ignore_index=True) if chosen_rows else stored.iloc[:0]
 
 
 def figure2_statistics(numbers: pd.DataFrame, parent: str, version: str) -> pd.DataFrame:
@@ -325,11 +331,11 @@ def figure2_statistics(numbers: pd.DataFrame, parent: str, version: str) -> pd.D
 
 
 def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterator[dict[str, Any]]:
-    called = {method: name for name, method in methods_of(parent, version)}
+    title = {method: name for name, method in methods_of(parent, version)}
     none = float("nan")
     for metric in ("error", "ece_by_edges"):
         by_size = improvement_by_size(numbers, metric, threshold=0)
-        for method in by_size.methods & set(called):
+        for method in by_size.methods & set(title):
             for n, (value, count) in zip(
                 SIZES, at_sizes(by_size.curves[method], by_size.sizes, SIZES), strict=True
             ):
@@ -337,7 +343,7 @@ def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterato
                     name = f"relative improvement in {metric}, median of tables"
                     yield {
                         "metric": name,
-                        "method": called[method],
+                        "method": title[method],
                         "n_train": n,
                         "radius": none,
                         "value": value,
@@ -346,8 +352,8 @@ def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterato
     for metric in (name for name in MEASURES if name in largest.values):
         measure, _, radius = metric.partition("@")
         at = largest.column(metric)
-        for method in (name for name in at if name in called):
-            shared = {"method": called[method], "n_train": none, "radius": float(radius or "nan")}
+        for method in (name for name in at if name in title):
+            shared = {"method": title[method], "n_train": none, "radius": float(radius or "nan")}
             yield {**shared, "metric": f"{measure}, median of tables", "value": median(at[method])}
             for name, value in _against_parent(at["parent"], at[method], measure).items():
                 yield {**shared, "metric": name, "value": value}
@@ -366,36 +372,36 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
     }
     name, holds = counts[measure]
     return {
-        f"relative improvement in {measure}, {called} of tables": float(improvement.quantile(q))
-        for called, q in quartiles.items()
+        f"relative improvement in {measure}, {title} of tables": float(improvement.quantile(q))
+        for title, q in quartiles.items()
     } | {f"{name} than the parent's, tables": float(holds.sum())}
 
 
-def _oce_differences(theirs: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
+def _oce_differences(published: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
     """Median absolute improvement at radius 5, published / ours, as the published Figure 2 has
     it.
     """
-    found = []
-    for of, names in ((theirs, list(shared)), (ours, list(shared.values()))):
+    result = []
+    for of, names in ((published, list(shared)), (ours, list(shared.values()))):
         away = (
             of.column("mmc@5")
             .loc[names]
             .sub(priors_of(ours)[list(shared)].to_numpy(), axis=0)
             .abs()
         )
-        found.append(
+        result.append(
             signed(median(absolute_improvement(away["parent"].to_numpy(), away[method].to_numpy())))
         )
-    return " / ".join(found)
+    return " / ".join(result)
 
 
 def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
     """The published tables, and number → our name of those that we have too."""
-    theirs = tables(published, ours.parent)
-    return theirs, {
+    printed = tables(published, ours.parent)
+    return printed, {
         str(n): dataset
         for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1])
-        if str(n) in theirs.datasets
+        if str(n) in printed.datasets
     }
 
 

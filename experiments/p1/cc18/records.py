@@ -124,11 +124,11 @@ class Tables:
         return values.unstack("method")[self.methods]
 
 
-def kernel_method(found: Tables) -> str:
+def kernel_method(result: Tables) -> str:
     """Return the authors' method where it was run, of either version, else ours."""
-    ours = OURS[found.parent]
-    theirs = (AUTHORS[found.parent], f"{ours}_figure1")
-    return next((name for name in theirs if name in found.methods), ours)
+    ours = OURS[result.parent]
+    published = (AUTHORS[result.parent], f"{ours}_figure1")
+    return next((name for name in published if name in result.methods), ours)
 
 
 def order(method: str) -> tuple[int, str]:
@@ -183,11 +183,11 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
 
     A method that fewer than half of the tables have is not in the tables at all.
     """
-    mine = numbers[numbers.parent == parent]
-    mine = mine[mine.learn == mine.groupby("dataset").learn.transform("max")]
-    on = mine.groupby("method").dataset.nunique()
-    methods = list(on[2 * on >= mine.dataset.nunique()].index)
-    complete, left_out = _complete(mine[mine.method.isin(methods)], methods)
+    own = numbers[numbers.parent == parent]
+    own = own[own.learn == own.groupby("dataset").learn.transform("max")]
+    on = own.groupby("method").dataset.nunique()
+    methods = list(on[2 * on >= own.dataset.nunique()].index)
+    complete, left_out = _complete(own[own.method.isin(methods)], methods)
     column = complete.metric + complete["at"].map(
         lambda radius: "" if np.isnan(radius) else f"@{radius:g}"
     )
@@ -234,16 +234,16 @@ def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame,
     """
     having = mine.groupby(["dataset", "seed"]).method.nunique()
     full = having[having == len(methods)].index
-    kept = mine[pd.MultiIndex.from_frame(mine[["dataset", "seed"]]).isin(full)]
+    stored = mine[pd.MultiIndex.from_frame(mine[["dataset", "seed"]]).isin(full)]
     missing = {}
-    for dataset in sorted(set(mine.dataset) - set(kept.dataset)):
+    for dataset in sorted(set(mine.dataset) - set(stored.dataset)):
         lacking = sorted(set(methods) - set(mine[mine.dataset == dataset].method), key=order)
         missing[dataset] = (
             "no run of " + ", ".join(map(label, lacking))
             if lacking
             else "no seed that all methods have"
         )
-    return kept, missing
+    return stored, missing
 
 
 def _rows(record: Record) -> Iterable[Record]:

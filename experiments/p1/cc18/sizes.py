@@ -61,20 +61,20 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
     if "parent" not in means:
         return BySize(np.array([]), {}, 0)
     sizes = np.unique(means.index.get_level_values("learn").to_numpy(dtype=np.float64))
-    found = {
+    result = {
         method: relative_improvement(
             means.parent.to_numpy(), means[method].to_numpy(), threshold=threshold
         )
         for method in means
     }
-    values = pd.DataFrame({method: one.values for method, one in found.items()}, index=means.index)
+    values = pd.DataFrame({method: one.values for method, one in result.items()}, index=means.index)
     curves = {
         method: np.stack(
             [_interpolated(one, sizes) for _, one in values[method].groupby("dataset")]
         )
         for method in values
     }
-    return BySize(sizes, curves, found["parent"].left_out)
+    return BySize(sizes, curves, result["parent"].left_out)
 
 
 def at_sizes(
@@ -83,11 +83,11 @@ def at_sizes(
     """Median over tables, and how many tables there are, at each wanted size; NaN and 0 where none
     is so large.
     """
-    found = []
+    result = []
     for size in wanted:
         values = np.array([np.interp(size, sizes, row, left=np.nan, right=np.nan) for row in curve])
-        found.append((median(values), int((~np.isnan(values)).sum())))
-    return found
+        result.append((median(values), int((~np.isnan(values)).sum())))
+    return result
 
 
 def _interpolated(of_table: pd.Series, sizes: np.ndarray) -> np.ndarray:

@@ -30,6 +30,6 @@ def dominating(chosen: pd.Series, others: pd.DataFrame) -> list[str]:
     others : a row for each method, the same criteria as columns. One that lacks a number dominates
         nothing.
     """
-    mine, theirs = chosen.round(DECIMALS), others[chosen.index].round(DECIMALS)
-    nowhere_worse, somewhere_better = (theirs <= mine).all(axis=1), (theirs < mine).any(axis=1)
+    own, published = chosen.round(DECIMALS), others[chosen.index].round(DECIMALS)
+    nowhere_worse, somewhere_better = (published <= own).all(axis=1), (published < own).any(axis=1)
     return list(others.index[nowhere_worse & somewhere_better])

@@ -17,7 +17,7 @@ TITLES = {"error": "error", "nll": "NLL", "ece": "ECE", "mce": "MCE", "oce": "OC
 IMPROVED = ["error", "ece", "mce"]
 
 
-def in_distribution(found: Tables, threshold: float) -> str:
+def in_distribution(result: Tables, threshold: float) -> str:
     """Medians over tables of means over seeds, and of improvements over the parent, with how many
     tables have none.
     """
@@ -25,36 +25,36 @@ def in_distribution(found: Tables, threshold: float) -> str:
     lines = head(
         ["method", *(TITLES[m] for m in metrics), *(f"{TITLES[m]} improvement" for m in IMPROVED)]
     )
-    for method in found.methods:
-        medians = [number(median(found.column(metric)[method]), 4) for metric in metrics]
+    for method in result.methods:
+        medians = [number(median(result.column(metric)[method]), 4) for metric in metrics]
         better = (
             ["–"] * len(IMPROVED)
             if method == "parent"
-            else [_improvement(found, metric, method, threshold) for metric in IMPROVED]
+            else [_improvement(result, metric, method, threshold) for metric in IMPROVED]
         )
-        lines.append(line([_name(found, method), *medians, *better]))
+        lines.append(line([_name(result, method), *medians, *better]))
     return "\n".join(lines)
 
 
-def far_field(found: Tables) -> str:
+def far_field(result: Tables) -> str:
     """Medians over tables of OCE at each radius from 1 on, and the highest of any table at the
     last.
     """
-    if not found.radii:
+    if not result.radii:
         return "No run has spheres."
     lines = head(
         [
             "method",
-            *(f"OCE r={radius:g}" for radius in found.radii),
-            f"highest at r={found.radii[-1]:g}",
+            *(f"OCE r={radius:g}" for radius in result.radii),
+            f"highest at r={result.radii[-1]:g}",
         ]
     )
-    for method in found.methods:
-        by_radius = [found.column(f"oce@{radius:g}")[method] for radius in found.radii]
+    for method in result.methods:
+        by_radius = [result.column(f"oce@{radius:g}")[method] for radius in result.radii]
         lines.append(
             line(
                 [
-                    _name(found, method),
+                    _name(result, method),
                     *(number(median(one), 4) for one in by_radius),
                     number(by_radius[-1].max(), 4),
                 ]
@@ -63,14 +63,14 @@ def far_field(found: Tables) -> str:
     return "\n".join(lines)
 
 
-def against_parent(found: Tables) -> str:
+def against_parent(result: Tables) -> str:
     """Wins/ties/losses of each method against the parent, with the p value of the paired test,
     adjusted over the methods of a column.
     """
-    methods = [method for method in found.methods if method != "parent"]
+    methods = [method for method in result.methods if method != "parent"]
     columns = []
     for metric in TITLES:
-        values = found.column(metric)
+        values = result.column(metric)
         columns.append(
             _cells(
                 [
@@ -84,19 +84,19 @@ def against_parent(found: Tables) -> str:
         [
             *lines,
             *(
-                line([_name(found, method), *cells])
+                line([_name(result, method), *cells])
                 for method, *cells in zip(methods, *columns, strict=True)
             ),
         ]
     )
 
 
-def against_each_other(found: Tables, metric: str) -> str:
+def against_each_other(result: Tables, metric: str) -> str:
     """Wins/ties/losses of each row's method against each column's, p values adjusted over all
     pairs.
     """
-    methods = [method for method in found.methods if method not in ("parent", CHOICE)]
-    values, pairs = found.column(metric), list(combinations(methods, 2))
+    methods = [method for method in result.methods if method not in ("parent", CHOICE)]
+    values, pairs = result.column(metric), list(combinations(methods, 2))
     cells = dict(
         zip(
             pairs,
@@ -104,12 +104,12 @@ def against_each_other(found: Tables, metric: str) -> str:
             strict=True,
         )
     )
-    lines = head([TITLES[metric], *(_name(found, method) for method in methods[1:])])
+    lines = head([TITLES[metric], *(_name(result, method) for method in methods[1:])])
     for i, row in enumerate(methods[:-1]):
         lines.append(
             line(
                 [
-                    _name(found, row),
+                    _name(result, row),
                     *(
                         "" if j <= i else cells[row, column]
                         for j, column in enumerate(methods)
@@ -121,21 +121,21 @@ def against_each_other(found: Tables, metric: str) -> str:
     return "\n".join(lines)
 
 
-def heading(found: Tables, of_paper: int | None = None) -> str:
+def heading(result: Tables, of_paper: int | None = None) -> str:
     """How many tables and seeds there are, and which tables are not among them."""
-    rows = found.learn.values()
+    rows = result.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
     text = (
-        f"{len(found.datasets)}{paper} tables, {counted_noun(found.seeds, 'seed')} each, {min(rows):,}"
+        f"{len(result.datasets)}{paper} tables, {counted_noun(result.seeds, 'seed')} each, {min(rows):,}"
         f" to {max(rows):,} rows"
     )
     text += " that fit and calibrate."
-    missing = "; ".join(f"{dataset} ({why})" for dataset, why in found.left_out.items())
+    missing = "; ".join(f"{dataset} ({why})" for dataset, why in result.left_out.items())
     return text + (f" Left out: {missing}." if missing else "")
 
 
-def _improvement(found: Tables, metric: str, method: str, threshold: float) -> str:
-    values = found.column(metric)
+def _improvement(result: Tables, metric: str, method: str, threshold: float) -> str:
+    values = result.column(metric)
     better = relative_improvement(
         values["parent"].to_numpy(), values[method].to_numpy(), threshold=threshold
     )
@@ -154,6 +154,6 @@ def _p(value: float) -> str:
     return "p < .001" if value < 0.001 else "p 1" if value > 0.9995 else f"p {number(value)}"
 
 
-def _name(found: Tables, method: str) -> str:
-    text = label(method, found.parent)
-    return f"**{text}**" if method in (OURS[found.parent], AUTHORS[found.parent]) else text
+def _name(result: Tables, method: str) -> str:
+    text = label(method, result.parent)
+    return f"**{text}**" if method in (OURS[result.parent], AUTHORS[result.parent]) else text

@@ -92,8 +92,8 @@ def _arguments() -> argparse.Namespace:
 
 def figure1(outputs: Path, free: list[str], to: Path) -> None:
     """Figure 1, once for our variant and once for those that made it, and its table."""
-    found = _found("paper/p1/simulations", outputs, [*free, *floors.FREE])
-    planes = {variant: _plane(found, variant) for variant in VARIANTS}
+    result = _found("paper/p1/simulations", outputs, [*free, *floors.FREE])
+    planes = {variant: _plane(result, variant) for variant in VARIANTS}
     plane = pd.concat(planes.values(), ignore_index=True)
     trunk = frame(_found("paper/p1/trunk", outputs, free))
     for variant, of_trunk in VARIANTS.items():
@@ -258,7 +258,7 @@ def _planar_row(
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
     at_far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
     rows_label, radius = "training rows", {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
-    found = {
+    result = {
         "error": (
             rows[(rows["on"] == "test") & (rows.metric == "error")],
             "n_train",
@@ -271,7 +271,7 @@ def _planar_row(
         ),
         "max confidence": (at_far, "at", radius),
     }
-    return _groups(found)
+    return _groups(result)
 
 
 def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, RepeatedCurves]]:
@@ -280,7 +280,7 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
         return {}
     rows, label = trunk[trunk.variant.isin(["", variant])], {"x_label": "features"}
     far = {"x_label": f"features (r = {FAR:g})", "prior": 0.5}
-    found = {
+    result = {
         "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_dims", label),
         "Hellinger": (rows[(rows["on"] == "test") & (rows.metric == "hellinger")], "n_dims", label),
         "max confidence": (
@@ -289,15 +289,15 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
             far,
         ),
     }
-    return _groups(found)
+    return _groups(result)
 
 
 def _groups(
-    found: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]],
+    result: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]],
 ) -> dict[str, dict[str, RepeatedCurves]]:
     groups: dict[str, dict[str, RepeatedCurves]] = {}
     for parent, (name, method) in GROUPS.items():
-        for quantity, (rows, x, options) in found.items():
+        for quantity, (rows, x, options) in result.items():
             wide = rows[rows.parent == parent].pivot_table(
                 index=["model", "seed"], columns=x, values="value"
             )

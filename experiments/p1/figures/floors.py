@@ -44,11 +44,11 @@ def sweeps(
     Floors of ``far`` rows go with radii of the features themselves, which the authors did not
     scale.
     """
-    found: dict[tuple[str, int, float], list[str]] = {}
+    result: dict[tuple[str, int, float], list[str]] = {}
     for method in methods:
         for n_train in sizes:
             for dataset in ("spiral", "gaussian_xor", "circle", "sinewave", "polynomial"):
-                found.setdefault(
+                result.setdefault(
                     (method, n_train, log_floor(dataset, method, n_train, far)), []
                 ).append(dataset)
     more = [*words, *(["ood.unit=feature"] if far else [])]
@@ -61,7 +61,7 @@ def sweeps(
             f"calibrator.floor={floor}",
             *more,
         )
-        for (method, n_train, floor), datasets in found.items()
+        for (method, n_train, floor), datasets in result.items()
     ]
 
 

@@ -97,25 +97,25 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     over seeds.
     """
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
-        method, called = METHODS[str(parent)]
-        told, clear = [], 0
+        method, title = METHODS[str(parent)]
+        details, clear = [], 0
         for dataset, of in rows.groupby("dataset", sort=False):
             difference = of.of_model - of.of_parent
             clear += bool(difference.mean() + half_width(difference, 0) < 0)
-            told.append(
+            details.append(
                 f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against"
                 f" {number(of.of_parent.mean())}"
             )
         text = (
             f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of"
-            f" {called} on every simulation"
+            f" {title} on every simulation"
         )
         text += ": each 95 % interval of the mean difference is below 0"
         seeds = counted_noun(rows.groupby("dataset").seed.nunique().tolist(), "seed")
         yield Claim(
             text,
-            clear == len(told),
-            f"On {clear} of {len(told)}: {', '.join(told)}; {seeds}",
+            clear == len(details),
+            f"On {clear} of {len(details)}: {', '.join(details)}; {seeds}",
             ("fig4",),
         )
 
@@ -126,28 +126,29 @@ def main() -> None:
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     records = [
         r
-        for r in runs_of("paper/p1/posteriors", given.outputs, FREE)
+        for r in runs_of("paper/p1/posteriors", options.outputs, FREE)
         if r["config"]["calibrator"]["distance"] == "geodesic"
     ]
     if not records:
         sys.exit(
-            f"no run in {given.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors"
+            f"no run in {options.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors"
             " seed=0,1,2"
         )
     most = max(record["config"]["dataset"]["n_train"] for record in records)
-    told = list(
+    details = list(
         claims(
             pd.DataFrame(
                 distances(
-                    (r for r in records if r["config"]["dataset"]["n_train"] == most), given.outputs
+                    (r for r in records if r["config"]["dataset"]["n_train"] == most),
+                    options.outputs,
                 )
             )
         )
     )
-    print_claims(told, given.keep, "p1_posteriors")
+    print_claims(details, options.keep, "p1_posteriors")
 
 
 if __name__ == "__main__":

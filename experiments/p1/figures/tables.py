@@ -52,13 +52,15 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
             ):
                 ours = here[here.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
-                theirs = published[(published.dataset == dataset) & (published.method == name)]
+                printed = published[(published.dataset == dataset) & (published.method == name)]
                 cells = [
-                    " / ".join([_published(theirs, measure, n), *_ours(ours, variants, measure, n)])
+                    " / ".join(
+                        [_published(printed, measure, n), *_ours(ours, variants, measure, n)]
+                    )
                     for measure, n in columns
                 ]
                 far = " / ".join(
-                    [_published(theirs, FROM, 1000, digits=1), *_radii(ours, variants)]
+                    [_published(printed, FROM, 1000, digits=1), *_radii(ours, variants)]
                 )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = (
@@ -86,8 +88,8 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
     for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
         cells = []
         for rows in quantities.values():
-            mine = rows[(rows.parent == parent) & (rows.model == model) & (rows.variant == variant)]
-            cells.append(" ".join(number(mine[mine.n_dims == d].value.median()) for d in dims))
+            own = rows[(rows.parent == parent) & (rows.model == model) & (rows.variant == variant)]
+            cells.append(" ".join(number(own[own.n_dims == d].value.median()) for d in dims))
         parent_name, method = GROUPS[parent]
         name = parent_name.replace("_", " ") if model == "parent" else f"{method} {model}"
         lines.append(line([name, variant or "–", *cells]))

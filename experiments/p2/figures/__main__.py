@@ -77,27 +77,29 @@ NO_FIGURE_6 = (
 
 def main() -> None:
     """Draw and print all that the runs allow."""
-    given = _arguments()
-    wanted = given.only or FIGURES
-    study = study_of(given.outputs, tuple(given.free)) if not NO_RUNS.issuperset(wanted) else None
+    options = _arguments()
+    wanted = options.only or FIGURES
+    study = (
+        study_of(options.outputs, tuple(options.free)) if not NO_RUNS.issuperset(wanted) else None
+    )
     for experiment, drawn in OF_SCORES.items():
         if some := [name for name in wanted if name in drawn]:
-            _of_scores(study_of(given.outputs, tuple(given.free), experiment), some, given.to)
+            _of_scores(study_of(options.outputs, tuple(options.free), experiment), some, options.to)
     for name in (name for name in wanted if name not in WITH_SCORES | REBUILT):
         start = time.monotonic()
         if name == "figure6":
-            _figure6(given)
+            _figure6(options)
         elif name == "figure2":
-            _save(schematics.figure2(), given.to / name)
+            _save(schematics.figure2(), options.to / name)
         elif study is not None and not _missing(study, name):
             (
-                _figure15(study, given.to)
+                _figure15(study, options.to)
                 if name == "figure15"
-                else _save(DRAWN[name][0](study), given.to / name)
+                else _save(DRAWN[name][0](study), options.to / name)
             )
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     if study is not None and "figure17" in wanted and not _missing(study, "figure17"):
-        _print(study, given)
+        _print(study, options)
 
 
 def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
@@ -168,47 +170,47 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _figure6(given: argparse.Namespace) -> None:
-    if given.record is None:
+def _figure6(options: argparse.Namespace) -> None:
+    if options.record is None:
         print(NO_FIGURE_6, file=sys.stderr)
         return
-    rows = ScoreFile(given.record, target="ground_truth").load()
-    title = f"{rows.name}, {len(rows.y):,} rows, class {given.of}"
-    _save(densities.figure6(rows.X, rows.y, given.of, title), given.to / "figure6")
+    rows = ScoreFile(options.record, target="ground_truth").load()
+    title = f"{rows.name}, {len(rows.y):,} rows, class {options.of}"
+    _save(densities.figure6(rows.X, rows.y, options.of, title), options.to / "figure6")
 
 
 def _figure15(study: Study, to: Path) -> None:
     """The figure, whether confidence only rises, and what it costs not to recalibrate."""
-    found = densities.added(study)
-    _save(densities.figure15(study, found), to / "figure15")
+    result = densities.added(study)
+    _save(densities.figure15(study, result), to / "figure15")
     print(
-        f"## Figure 15: {densities.ADDED:,} more true HTJ, {found.n_right:,} of them predicted as"
+        f"## Figure 15: {densities.ADDED:,} more true HTJ, {result.n_right:,} of them predicted as"
         " HTJ\n"
     )
-    print(verdicts(of_added(study, found)) + "\n")
+    print(verdicts(of_added(study, result)) + "\n")
 
 
-def _print(study: Study, given: argparse.Namespace) -> None:
+def _print(study: Study, options: argparse.Namespace) -> None:
     print(
         "## Figure 17: mean NLL of right and wrong in nats, by predicted class, in sample\n\n"
         + bars.nll_table(study)
         + "\n"
     )
     print("## Bandwidths on the scale of 10\n\n" + bars.bandwidth_table(study) + "\n")
-    told = list(claims(study))
-    print("## Claims\n\n" + verdicts(told) + "\n")
-    if given.spread:
+    details = list(claims(study))
+    print("## Claims\n\n" + verdicts(details) + "\n")
+    if options.spread:
         print(
             "## Claims, scores anywhere in their bins\n\n"
-            + verdicts(of_several(with_spread_scores(study, given.spread)))
+            + verdicts(of_several(with_spread_scores(study, options.spread)))
             + "\n"
         )
-    if given.halves:
-        halves = list(of_several(held_out(study, given.halves)))
+    if options.halves:
+        halves = list(of_several(held_out(study, options.halves)))
         print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(halves) + "\n")
-        told += of_new_rows(halves)
-    if given.keep is not None:
-        save_claims([*told, *of_added(study, densities.added(study))], given.keep, "p2_phanns")
+        details += of_new_rows(halves)
+    if options.keep is not None:
+        save_claims([*details, *of_added(study, densities.added(study))], options.keep, "p2_phanns")
 
 
 def _save(figure: Any, stem: Path) -> None:

@@ -57,7 +57,7 @@ def bandwidth_table(study: Study) -> str:
         for method in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt")
         if method in study.models
     ]
-    found = {
+    result = {
         method: (study.learnt("bandwidth", method), study.learnt("sign_changes", method))
         for method in methods
     }
@@ -67,7 +67,7 @@ def bandwidth_table(study: Study) -> str:
     for name in study.shown:
         cells = [
             f"{10 * b[name]:.3f} ({changes[name]:.0f})" if name in b else "–"
-            for b, changes in found.values()
+            for b, changes in result.values()
         ]
         lines.append(line([name, *cells]))
     return "\n".join(lines)

@@ -80,28 +80,28 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
         )
 
 
-def of_added(study: Study, found: Added) -> Iterator[Claim]:
+def of_added(study: Study, result: Added) -> Iterator[Claim]:
     """Of Figure 15: that more true rows of a class only raise its confidence, and what it costs not
     to recalibrate.
     """
-    before, *after = found.confidence
-    for said in after:
-        rise = found.confidence[said] - found.confidence[before]
+    before, *after = result.confidence
+    for predicted in after:
+        rise = result.confidence[predicted] - result.confidence[before]
         numbers = (
             f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
         )
-        weak = "" if said == after[-1] else " (weak: at one bandwidth it is an identity)"
+        weak = "" if predicted == after[-1] else " (weak: at one bandwidth it is an identity)"
         yield Claim(
-            f"Confidence only rises (Section XIII B), {said}{weak}",
+            f"Confidence only rises (Section XIII B), {predicted}{weak}",
             bool(rise.min() >= 0),
             numbers,
             ("more_true_rows",),
         )
-    lost = found.nll[before] - found.nll[after[-1]]
+    lost = result.nll[before] - result.nll[after[-1]]
     nll = [
         study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
     ]
-    said = f"{found.nll[before]:.3f} before, {found.nll[after[-1]]:.3f} recalibrated"
+    predicted = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
     text = (
         "Label-shift error is larger than the differences between the techniques (Section XV), here"
         " of HTJ alone"
@@ -109,7 +109,7 @@ def of_added(study: Study, found: Added) -> Iterator[Claim]:
     yield Claim(
         text,
         lost > max(nll) - min(nll),
-        f"{lost:.3f} nats a row ({said}) against {max(nll) - min(nll):.3f}",
+        f"{lost:.3f} nats a row ({predicted}) against {max(nll) - min(nll):.3f}",
         ("label_shift",),
     )
 
@@ -152,13 +152,16 @@ def _precision_of_minor_capsid(study: Study) -> Claim:
 def _histogram_and_densities_agree(study: Study) -> Claim:
     inside, bins = 0, 0
     for name in study.learnt("bandwidth", "kde"):
-        mine = study.mine(name)
-        score, said = study.top_label.confidence[mine], study.confidence["kde"].confidence[mine]
-        found = study.bins(name)
-        index = np.clip(np.ceil(score * len(found.count)).astype(int) - 1, 0, None)
-        for b in np.flatnonzero(found.count):
-            low, high = wilson_interval(found.accuracy[b : b + 1], found.count[b : b + 1])
-            inside, bins = inside + bool(low[0] <= said[index == b].mean() <= high[0]), bins + 1
+        own = study.mine(name)
+        score, predicted = study.top_label.confidence[own], study.confidence["kde"].confidence[own]
+        result = study.bins(name)
+        index = np.clip(np.ceil(score * len(result.count)).astype(int) - 1, 0, None)
+        for b in np.flatnonzero(result.count):
+            low, high = wilson_interval(result.accuracy[b : b + 1], result.count[b : b + 1])
+            inside, bins = (
+                inside + bool(low[0] <= predicted[index == b].mean() <= high[0]),
+                bins + 1,
+            )
     text = (
         "kernel densities and histogram agree (Figure 5): in nine of ten bins the mean confidence"
         " is in the share's 95 % interval"
@@ -168,9 +171,9 @@ def _histogram_and_densities_agree(study: Study) -> Claim:
 
 def _two_classes_are_calibrated_already(study: Study) -> Claim:
     gap = {
-        name: ece(study.y[mine], study.top_label[mine], bins=10)
+        name: ece(study.y[own], study.top_label[own], bins=10)
         for name in study.shown
-        if len(mine := study.mine(name))
+        if len(own := study.mine(name))
     }
     least = sorted(gap, key=lambda name: gap[name])
     text = (
@@ -209,8 +212,8 @@ def _calibrating_always_helps(study: Study) -> Claim:
 def _cum_overestimates_low_scores(study: Study) -> Claim:
     too_much = {}
     for name in study.learnt("bandwidth", "kde"):
-        mine = study.mine(name)
-        low = mine[study.top_label.confidence[mine] < np.median(study.top_label.confidence[mine])]
+        own = study.mine(name)
+        low = own[study.top_label.confidence[own] < np.median(study.top_label.confidence[own])]
         too_much[name] = float(
             (study.confidence["cum"].confidence[low] - study.correct[low]).mean()
         )
@@ -367,11 +370,11 @@ def _on_each(
     or_equal: bool = False,
 ) -> Claim:
     """Whether the margin is above 0 (or is 0) on every class."""
-    found = {name: margin(nll) for name, nll in _by_class(study).items()}
+    result = {name: margin(nll) for name, nll in _by_class(study).items()}
     return Claim(
         text,
-        len(_above(found, or_equal)) == len(found),
-        f"{len(_above(found, or_equal))} of {len(found)}; {_listed(found)}",
+        len(_above(result, or_equal)) == len(result),
+        f"{len(_above(result, or_equal))} of {len(result)}; {_listed(result)}",
     )
 
 
@@ -382,18 +385,18 @@ def _on_most(
     *,
     or_equal: bool = False,
 ) -> Claim:
-    found = {name: margin(nll) for name, nll in _by_class(study).items()}
-    count = len(_above(found, or_equal))
-    holds, p = is_more_often(count, len(found))
+    result = {name: margin(nll) for name, nll in _by_class(study).items()}
+    count = len(_above(result, or_equal))
+    holds, p = is_more_often(count, len(result))
     return Claim(
         f"{text}, {MOST}",
         holds,
-        f"{count} of {len(found)}, one-sided p {p:.2g}; {_listed(found)}",
+        f"{count} of {len(result)}, one-sided p {p:.2g}; {_listed(result)}",
     )
 
 
-def _above(found: Mapping[str, float], or_equal: bool) -> list[str]:
-    return [name for name, value in found.items() if value > 0 or (or_equal and value == 0)]
+def _above(result: Mapping[str, float], or_equal: bool) -> list[str]:
+    return [name for name, value in result.items() if value > 0 or (or_equal and value == 0)]
 
 
 def _listed(values: Mapping[str, float]) -> str:

@@ -72,26 +72,26 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
         for condition in ("predicted", "all")
     }
     top_label = TopLabel.from_proba(X)
-    mine, right = top_label.predicted == k, top_label.correct(y)
+    own, right = top_label.predicted == k, top_label.correct(y)
     bandwidth = float(fitted["predicted"].curves_[k]["bandwidth"])
     at = np.linspace(max(0.15, 1 / X.shape[1] + 1e-6), 1, 851)
     parts = {
-        "right, predicted as it": mine & right,
-        "wrong, predicted as it": mine & ~right,
-        "predicted as another class": ~mine,
+        "right, predicted as it": own & right,
+        "wrong, predicted as it": own & ~right,
+        "predicted as another class": ~own,
     }
     lines = {
         f"{what}: {rows.sum():,}": (at, rows.sum() * density(X[rows, k], at, bandwidth))
         for what, rows in parts.items()
     }
     confidence = {
-        f"{said}": (at, fitted[condition].predict_confidence(rows_at(at, k, X.shape[1])))
-        for condition, said in (
+        f"{predicted}": (at, fitted[condition].predict_confidence(rows_at(at, k, X.shape[1])))
+        for condition, predicted in (
             ("predicted", "of rows predicted as it"),
             ("all", "of all rows (condition=all)"),
         )
     }
-    bins = reliability_bins(top_label.confidence[mine], right[mine], bins=10)
+    bins = reliability_bins(top_label.confidence[own], right[own], bins=10)
     note = f"{title}; the counts of PhANNs have no scores of the classes that were not predicted"
     return plot_score_densities(
         lines,
@@ -142,18 +142,18 @@ def added(
     k, bandwidth = study.classes.index(name), study.learnt("bandwidth", "kde")[name]
     X = np.concatenate([study.X, rows_at(new, k, len(study.classes))])
     y = np.append(study.y, np.full(n_right, k))
-    at, mine = rows_at(grid(), k, len(study.classes)), X.argmax(axis=1) == k
+    at, own = rows_at(grid(), k, len(study.classes)), X.argmax(axis=1) == k
     fitted: dict[str, Any] = {"before": study.models["kde"].post_hoc["calibrator"]}
-    for said, rule in (
+    for predicted, rule in (
         ("after, at the same bandwidth", bandwidth),
         ("after, at b_mon2 again", "b_mon2"),
     ):
         model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X)), bandwidth=rule)
-        fitted[said] = model.fit(X, y, X_calibration=X, y_calibration=y)
-    confidence = {said: model.predict_confidence(at) for said, model in fitted.items()}
+        fitted[predicted] = model.fit(X, y, X_calibration=X, y_calibration=y)
+    confidence = {predicted: model.predict_confidence(at) for predicted, model in fitted.items()}
     tops = {
-        said: TopLabel(np.full(mine.sum(), k), model.predict_confidence(X[mine]))
-        for said, model in fitted.items()
+        predicted: TopLabel(np.full(own.sum(), k), model.predict_confidence(X[own]))
+        for predicted, model in fitted.items()
     }
     return Added(
         n_right,
@@ -162,31 +162,36 @@ def added(
         new,
         bandwidth,
         confidence,
-        {said: nll_top(y[mine], top_label, clip=1e-12) for said, top_label in tops.items()},
+        {
+            predicted: nll_top(y[own], top_label, clip=1e-12)
+            for predicted, top_label in tops.items()
+        },
     )
 
 
-def figure15(study: Study, found: Added) -> Figure:
+def figure15(study: Study, result: Added) -> Figure:
     """Rows by score before and after: the wrong ones stay as they are; and the confidence, at one
     bandwidth.
     """
     at = grid()
-    both = np.concatenate([found.right, found.new])
+    both = np.concatenate([result.right, result.new])
     lines = {
         f"{what}: {len(scores):,}": (
             10 * at,
-            len(scores) * density(scores, at, found.bandwidth) / 10,
+            len(scores) * density(scores, at, result.bandwidth) / 10,
         )
         for what, scores in (
-            ("right before", found.right),
-            ("wrong, before and after", found.wrong),
+            ("right before", result.right),
+            ("wrong, before and after", result.wrong),
             ("right after", both),
         )
     }
-    confidence = {said: (10 * at, values) for said, values in list(found.confidence.items())[:2]}
-    drawn = f"new scores are drawn from those of the {len(found.right):,} right rows"
+    confidence = {
+        predicted: (10 * at, values) for predicted, values in list(result.confidence.items())[:2]
+    }
+    drawn = f"new scores are drawn from those of the {len(result.right):,} right rows"
     note = (
-        f"{drawn}; {found.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as"
+        f"{drawn}; {result.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as"
         " before"
     )
     return plot_score_densities(

@@ -55,9 +55,9 @@ _LEFT, _CELL, _ROW, _TOP, _FOOT = 1.1, 0.525, 0.22, 0.62, 0.36  # inches
 
 def figure1_scores(study: Study) -> Figure:
     """Draw the joint distribution and its two normalisations, of the proteins with all scores."""
-    found = study.top_label.predicted
+    result = study.top_label.predicted
     names = study.shown
-    counts = pd.crosstab(np.array(study.classes)[study.y], np.array(study.classes)[found]).reindex(
+    counts = pd.crosstab(np.array(study.classes)[study.y], np.array(study.classes)[result]).reindex(
         index=names, columns=names, fill_value=0
     )
     return plot_joint_distribution(with_other(counts).to_numpy(), names)

@@ -104,10 +104,10 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
     """Right and wrong rows of one class by the score, and the share of right ones in each bin, Eq.
     5 and 6.
     """
-    found = study.bins(name, bins)
-    edges = 10 * np.append(found.lower, found.upper[-1])
-    right = found.count * np.nan_to_num(found.accuracy)
-    shown = int(np.argmin(np.abs(found.lower - 0.5)))  # a bin in the middle stands for all
+    result = study.bins(name, bins)
+    edges = 10 * np.append(result.lower, result.upper[-1])
+    right = result.count * np.nan_to_num(result.accuracy)
+    shown = int(np.argmin(np.abs(result.lower - 0.5)))  # a bin in the middle stands for all
     with style_context():
         figure = new_figure(FULL_WIDTH, 2.15)
         width, height = (FULL_WIDTH - 1.3) / 2, 1.55
@@ -115,7 +115,7 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
             add_axes(figure, 0.5 + i * (width + 0.7), 0.38, width, height) for i in range(2)
         )
         left.stairs(
-            found.count,
+            result.count,
             edges,
             baseline=right,
             fill=True,
@@ -128,8 +128,8 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
         left.stairs(
             right, edges, fill=True, facecolor=BLUE, edgecolor=BLACK, linewidth=0.4, label="right"
         )
-        other.stairs(found.accuracy, edges, baseline=None, color=BLACK, linewidth=1.4, gid="share")
-        _said(left, other, edges[shown : shown + 2], right[shown], found.count[shown])
+        other.stairs(result.accuracy, edges, baseline=None, color=BLACK, linewidth=1.4, gid="share")
+        _said(left, other, edges[shown : shown + 2], right[shown], result.count[shown])
         for axes, label in ((left, f"rows predicted as {name}"), (other, "share right")):
             axes.axvspan(*edges[shown : shown + 2], color=ID_SHADE, zorder=0)
             axes.set(xlim=(0, 10), xlabel=SCORE, ylabel=label)

@@ -115,14 +115,14 @@ class Study:
         """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as
         this class.
         """
-        mine = self.mine(name)
-        right = self.correct[mine]
-        return self.top_label.confidence[mine][right], self.top_label.confidence[mine][~right]
+        own = self.mine(name)
+        right = self.correct[own]
+        return self.top_label.confidence[own][right], self.top_label.confidence[own][~right]
 
     def bins(self, name: str, n: int = 10) -> ReliabilityBins:
         """Shares of right rows in bins of the score of this class; the paper has ten."""
-        mine = self.mine(name)
-        return reliability_bins(self.top_label.confidence[mine], self.correct[mine], bins=n)
+        own = self.mine(name)
+        return reliability_bins(self.top_label.confidence[own], self.correct[own], bins=n)
 
     @cached_property
     def confidence(self) -> dict[str, TopLabel]:
@@ -139,9 +139,9 @@ class Study:
         """
         return {
             method: {
-                name: nll_top(self.y[mine], top_label[mine], clip=1e-12)
+                name: nll_top(self.y[own], top_label[own], clip=1e-12)
                 for name in self.shown
-                if len(mine := self.mine(name))
+                if len(own := self.mine(name))
             }
             for method, top_label in self.confidence.items()
         }
@@ -151,8 +151,8 @@ class Study:
         have a curve.
         """
         curves = self.models[method].post_hoc["calibrator"].curves_
-        found = {name: curves[self.classes.index(name)] for name in self.shown}
-        return {name: float(curve[what]) for name, curve in found.items() if curve}
+        result = {name: curves[self.classes.index(name)] for name in self.shown}
+        return {name: float(curve[what]) for name, curve in result.items() if curve}
 
     def curve(self, method: str, name: str, scores: np.ndarray) -> np.ndarray:
         """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above
@@ -165,8 +165,8 @@ class Study:
 
     def cloud(self, method: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return score and confidence of the rows that are predicted as a class, Float[m] each."""
-        mine = self.mine(name)
-        return self.top_label.confidence[mine], self.confidence[method].confidence[mine]
+        own = self.mine(name)
+        return self.top_label.confidence[own], self.confidence[method].confidence[own]
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
         """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the
@@ -252,17 +252,19 @@ def measured(folder: Path) -> pd.DataFrame:
         for record in runs_of(EXPERIMENT, folder, FREE)
         if record["calibrator"] == "precision"
     ]
-    found = []
+    result = []
     for (_, seed), record in {
         (record["dataset"]["fingerprint"], record["seed"]): record for record in records
     }.items():
         (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
-        said = pd.read_parquet(
+        predicted = pd.read_parquet(
             path, columns=["set", "calibrated_predicted", "calibrated_confidence"]
         )
-        mine = said[(said.set == "test") & (said.calibrated_predicted == "Minor capsid")]
-        value = float(mine.calibrated_confidence.mean())
-        found.append(
+        own = predicted[
+            (predicted.set == "test") & (predicted.calibrated_predicted == "Minor capsid")
+        ]
+        value = float(own.calibrated_confidence.mean())
+        result.append(
             {"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value}
         )
     place = {
@@ -272,4 +274,4 @@ def measured(folder: Path) -> pd.DataFrame:
         "predicted_class": None,
         "variant": "",
     }
-    return pd.DataFrame([{**place, **row} for row in found])
+    return pd.DataFrame([{**place, **row} for row in result])

@@ -65,7 +65,7 @@ def main() -> None:
         for name, sizes in SCALES[arguments.scale].items()
         if name in (arguments.recipes or SAYS)
     }
-    told: dict[str, list[Claim]] = {}
+    details: dict[str, list[Claim]] = {}
     for recipe, (networks, ensembles) in wanted.items():
         folder = arguments.to / recipe
         _told(
@@ -82,25 +82,25 @@ def main() -> None:
             )
             print(_text(pool, recipe, ensembles, combine))
             if recipe in KEPT:
-                asked = list(_asked(pool, recipe, ensembles, combine, arguments.scale))
-                print("\n" + verdicts(asked))
-                told.setdefault(KEPT[recipe], []).extend(asked)
+                tested = list(_asked(pool, recipe, ensembles, combine, arguments.scale))
+                print("\n" + verdicts(tested))
+                details.setdefault(KEPT[recipe], []).extend(tested)
             _draw(pool, recipe, ensembles, combine, arguments.figures)
     if arguments.keep is not None:
-        for name, asked in told.items():
-            save_claims(asked, arguments.keep, name)
+        for name, tested in details.items():
+            save_claims(tested, arguments.keep, name)
 
 
 def _asked(
     pool: Pool, recipe: str, ensembles: int, combine: Combine, scale: str
 ) -> Iterator[Claim]:
     """Claims that are kept, each with what it was asked of and the scale of the networks."""
-    found, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
+    result, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
     if recipe == "under_trained":
-        told = [(ensembles, claims(found)), (few, of_ensembles(pool, few, combine))]
+        details = [(ensembles, claims(result)), (few, of_ensembles(pool, few, combine))]
     else:
-        told = [(ensembles, of_fully_trained(found, _saturated(pool, combine)))]
-    for n, parts in told:
+        details = [(ensembles, of_fully_trained(result, _saturated(pool, combine)))]
+    for n, parts in details:
         of = f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
         yield from (replace(one, text=f"{of}: {one.text}", scale=scale) for one in parts)
 
@@ -112,26 +112,26 @@ def _saturated(pool: Pool, combine: Combine) -> float:
 
 
 def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
-    found = measured(pool, ensembles, combine)
+    result = measured(pool, ensembles, combine)
     single = {
-        name: (said.argmax(axis=2) == pool.labels[name]).mean(axis=1)
-        for name, said in pool.log_proba.items()
+        name: (predicted.argmax(axis=2) == pool.labels[name]).mean(axis=1)
+        for name, predicted in pool.log_proba.items()
     }
     lines = [
         f"\n## {recipe}, {combine}: {SAYS[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and {np.median(single['2']):.2%} of test set 2 (medians); "
         f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
-        overall(found),
+        overall(result),
         "\nMedians over ensembles (half of them lie in the brackets).\n",
         "NLL by predicted class, medians on test sets 1 / 2:\n",
-        by_class(found, "NLL"),
+        by_class(result, "NLL"),
         "\nECE1 by predicted class:\n",
-        by_class(found, "ECE1"),
+        by_class(result, "ECE1"),
         "\nECE2 by predicted class:\n",
-        by_class(found, "ECE2"),
+        by_class(result, "ECE2"),
     ]
     if recipe not in {*FIGURE_16, *KEPT}:
-        lines += ["", verdicts(claims(found))]
+        lines += ["", verdicts(claims(result))]
     return "\n".join(lines)
 
 

@@ -28,23 +28,23 @@ RELAXED = ("larger_bandwidth_larger_nll", "b_mon2_generalises")
 """Sentences of ``claims.csv`` that the order of bandwidths is about."""
 
 
-def claims(found: pd.DataFrame) -> Iterator[Claim]:
+def claims(result: pd.DataFrame) -> Iterator[Claim]:
     """Every claim, of measurements as :func:`experiments.p2.mnist.measure.measured` gives them."""
-    yield _bandwidths_fall(found)
-    yield _optimal_is_narrowest(found)
-    yield _relaxing_lowers_nll(found)
-    yield _one_temperature_is_worse(found)
-    yield _kernels_beat_histograms(found)
-    yield from _no_sign(found)
-    yield _others_are_better_on_all_rows(found)
-    yield _others_are_alike(found)
+    yield _bandwidths_fall(result)
+    yield _optimal_is_narrowest(result)
+    yield _relaxing_lowers_nll(result)
+    yield _one_temperature_is_worse(result)
+    yield _kernels_beat_histograms(result)
+    yield from _no_sign(result)
+    yield _others_are_better_on_all_rows(result)
+    yield _others_are_alike(result)
 
 
-def of_fully_trained(found: pd.DataFrame, saturated: float) -> Iterator[Claim]:
+def of_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
     """Of networks that are fully trained, whose scores are nearly all above .99: the share that is,
     and the same measurements.
     """
-    rows = found[(found.metric == "NLL") & (found.test_set == "2")]
+    rows = result[(result.metric == "NLL") & (result.test_set == "2")]
     medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
     for name in ("KDE(b_mon)", "CwOC"):
         yield Claim(
@@ -78,17 +78,17 @@ def of_fully_trained(found: pd.DataFrame, saturated: float) -> Iterator[Claim]:
     )
 
 
-def by_ensemble(found: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
+def by_ensemble(result: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
     """One row for each ensemble, one column for each method."""
-    rows = found[
-        (found.metric == metric) & (found.test_set == test_set) & (found["class"] == klass)
+    rows = result[
+        (result.metric == metric) & (result.test_set == test_set) & (result["class"] == klass)
     ]
     return rows.pivot_table(index="ensemble", columns="method", values="value")
 
 
-def _bandwidths_fall(found: pd.DataFrame) -> Claim:
+def _bandwidths_fall(result: pd.DataFrame) -> Claim:
     rows = (
-        found[found.metric == "bandwidth"]
+        result[result.metric == "bandwidth"]
         .pivot_table(index=["ensemble", "class"], columns="method", values="value")
         .dropna()
     )
@@ -102,9 +102,9 @@ def _bandwidths_fall(found: pd.DataFrame) -> Claim:
     )
 
 
-def _optimal_is_narrowest(found: pd.DataFrame) -> Claim:
+def _optimal_is_narrowest(result: pd.DataFrame) -> Claim:
     rows = (
-        found[found.metric == "bandwidth"]
+        result[result.metric == "bandwidth"]
         .pivot_table(index=["ensemble", "class"], columns="method", values="value")
         .dropna()
     )
@@ -121,9 +121,9 @@ def _optimal_is_narrowest(found: pd.DataFrame) -> Claim:
     )
 
 
-def _relaxing_lowers_nll(found: pd.DataFrame) -> Claim:
+def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
     order = ["KDE(b_mon)", "KDE(b_mon2)", "KDE(b_mon4)"]
-    medians = {where: by_ensemble(found, "NLL", where)[order].median() for where in ("1", "2")}
+    medians = {where: by_ensemble(result, "NLL", where)[order].median() for where in ("1", "2")}
     seen = "; ".join(
         f"set {where}: {', '.join(f'{value:.4f}' for value in each)}"
         for where, each in medians.items()
@@ -137,10 +137,10 @@ def _relaxing_lowers_nll(found: pd.DataFrame) -> Claim:
     )
 
 
-def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
+def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
     shares = {}
     for where in ("1", "2"):
-        rows = by_ensemble(found, "NLL", where, WORST_CLASS)
+        rows = by_ensemble(result, "NLL", where, WORST_CLASS)
         for name in OTHERS:
             shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
     seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
@@ -152,9 +152,9 @@ def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
     )
 
 
-def _others_are_better_on_all_rows(found: pd.DataFrame) -> Claim:
+def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
     medians = pd.DataFrame(
-        {f"set {where}": by_ensemble(found, "NLL", where).median() for where in ("1", "2")}
+        {f"set {where}": by_ensemble(result, "NLL", where).median() for where in ("1", "2")}
     )
     less = 1 - medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"]
     return Claim(
@@ -170,8 +170,8 @@ def _others_are_better_on_all_rows(found: pd.DataFrame) -> Claim:
     )
 
 
-def _others_are_alike(found: pd.DataFrame) -> Claim:
-    rows = found[(found.metric == "NLL") & (found["class"] != ALL) & found.method.isin(OTHERS)]
+def _others_are_alike(result: pd.DataFrame) -> Claim:
+    rows = result[(result.metric == "NLL") & (result["class"] != ALL) & result.method.isin(OTHERS)]
     medians = rows.pivot_table(
         index=["test_set", "class"], columns="method", values="value", aggfunc="median"
     )
@@ -187,8 +187,8 @@ def _others_are_alike(found: pd.DataFrame) -> Claim:
     )
 
 
-def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
-    rows = found[(found.metric == "NLL") & (found.test_set == "2") & (found["class"] != ALL)]
+def _kernels_beat_histograms(result: pd.DataFrame) -> Claim:
+    rows = result[(result.metric == "NLL") & (result.test_set == "2") & (result["class"] != ALL)]
     medians = rows.pivot_table(index="class", columns="method", values="value", aggfunc="median")
     better = medians["KDE(b_mon2)"] <= medians["histogram"]
     holds, p = is_more_often(int(better.sum()), len(better))
@@ -205,7 +205,7 @@ def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
     )
 
 
-def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
+def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
     """Yield the two halves of the paper's sentence: no sign, and no bias of fits on set 1.
 
     All ensembles share both sets, and set 2 is the easier one for all methods alike. So a bias is
@@ -213,7 +213,7 @@ def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
     one where its NLL on set 2, as a multiple of that on set 1, exceeds that of the uncalibrated
     scores.
     """
-    rows = found[(found.metric == "NLL") & (found["class"] != ALL)]
+    rows = result[(result.metric == "NLL") & (result["class"] != ALL)]
     medians = rows.pivot_table(
         index=["method", "class"], columns="test_set", values="value", aggfunc="median"
     )

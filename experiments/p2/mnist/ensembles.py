@@ -79,31 +79,31 @@ def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """
     models = [fitted(METHODS[name], proba, y) for name in ("KDE(b_mon)", "KDE(b_mon2)")]
     score = np.linspace(LOW, 1, GRID)
-    found = {}
+    result = {}
     for k in range(10):
         rows = np.repeat(((1 - score) / 9)[:, None], 10, axis=1)
         rows[:, k] = score
         one, other = (model.predict_confidence(rows) for model in models)
-        found[str(k)] = float(np.abs(one - other).max())
-    return found
+        result[str(k)] = float(np.abs(one - other).max())
+    return result
 
 
 def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Int[10, bins, 2]: wrong and right rows by predicted class and bin, which is open below."""
     top_label = TopLabel.from_proba(proba)
     at = np.clip(np.ceil(top_label.confidence * BINS).astype(int) - 1, 0, BINS - 1)
-    found = np.zeros((10, BINS, 2), dtype=int)
-    np.add.at(found, (top_label.predicted, at, top_label.correct(y).astype(int)), 1)
-    return found
+    result = np.zeros((10, BINS, 2), dtype=int)
+    np.add.at(result, (top_label.predicted, at, top_label.correct(y).astype(int)), 1)
+    return result
 
 
-def _noise(found: pd.DataFrame) -> Claim:
-    p = float(found.p.median())
+def _noise(result: pd.DataFrame) -> Claim:
+    p = float(result.p.median())
     apart = (
-        f"{found.apart.median():.0f} of {found.bins.median():.0f} bins differ at {LEVEL:.0%} by"
+        f"{result.apart.median():.0f} of {result.bins.median():.0f} bins differ at {LEVEL:.0%} by"
         " themselves"
     )
-    seen = f"p {p:.2g}, {apart} (medians of {len(found)} ensembles)"
+    seen = f"p {p:.2g}, {apart} (medians of {len(result)} ensembles)"
     text = (
         "noise explains the differences between both test sets' shares of right rows by class and"
         " tenth of the score (Figure 4)"

@@ -48,14 +48,14 @@ def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
     )
 
 
-def of_medians(found: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
+def of_medians(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
     """Figures 18 and 19: medians over ensembles of the binary NLL."""
     label = "median NLL of right or wrong"
     for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
         yield (
             f"figure{number}",
             lambda methods=methods: plot_method_bars(
-                medians(found, "NLL", methods), ylabel=label, sets=list(SETS.values())
+                medians(result, "NLL", methods), ylabel=label, sets=list(SETS.values())
             ),
         )
 
@@ -99,8 +99,8 @@ def _panels(
 
 def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
     top_label = TopLabel.from_proba(proba)
-    mine = top_label.predicted == k
-    return reliability_bins(top_label.confidence[mine], (y == k)[mine], bins=10)
+    own = top_label.predicted == k
+    return reliability_bins(top_label.confidence[own], (y == k)[own], bins=10)
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
@@ -124,7 +124,7 @@ def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
     top_label, confidence = TopLabel.from_proba(proba["1"]), model.predict_confidence(proba["1"])
 
     def line(k: int) -> tuple[np.ndarray, np.ndarray]:
-        mine = top_label.predicted == k
-        return top_label.confidence[mine], confidence[mine]
+        own = top_label.predicted == k
+        return top_label.confidence[own], confidence[own]
 
     return line

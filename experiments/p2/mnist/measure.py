@@ -79,11 +79,11 @@ def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
     (NLL, ECE1, ECE2, bandwidth), value.
     """
     folder = _folder(pool, combine)
-    found = pd.concat(
+    result = pd.concat(
         [pd.read_parquet(_part(folder, start)) for start in range(0, ensembles, PART)],
         ignore_index=True,
     )
-    return found[found.ensemble < ensembles]
+    return result[result.ensemble < ensembles]
 
 
 def members_of(ensemble: int, networks: int) -> np.ndarray:
@@ -147,30 +147,30 @@ def errors(top_label: TopLabel, y: np.ndarray) -> Iterator[Measured]:
     for name, rows in groups.items():
         if not rows.any():
             continue
-        mine, right = top_label[rows], y[rows]
-        found = {
-            "NLL": nll_top(right, mine),
-            "ECE1": ece(right, mine),
-            "ECE2": ece(right, mine, norm="l2"),
+        own, right = top_label[rows], y[rows]
+        result = {
+            "NLL": nll_top(right, own),
+            "ECE1": ece(right, own),
+            "ECE2": ece(right, own, norm="l2"),
         }
         yield from (
-            {"class": name, "metric": metric, "value": value} for metric, value in found.items()
+            {"class": name, "metric": metric, "value": value} for metric, value in result.items()
         )
 
 
 def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
     from threadpoolctl import threadpool_limits
 
-    found = []
+    result = []
     with threadpool_limits(1):
         for ensemble in range(start, start + PART):
             proba = pool.ensemble(members_of(ensemble, pool.size), combine)
-            found += [
+            result += [
                 {"ensemble": ensemble, **entry} for entry in measure_ensemble(proba, pool.labels)
             ]
     path = _part(_folder(pool, combine), start)
     part = path.with_suffix(".part")
-    pd.DataFrame(found).to_parquet(part, index=False)
+    pd.DataFrame(result).to_parquet(part, index=False)
     part.replace(path)
     return f"{path}: ensembles {start} to {start + PART - 1}"
 

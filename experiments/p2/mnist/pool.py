@@ -89,20 +89,23 @@ class Pool:
                 f"no networks in {folder}: python -m experiments.p2.mnist train --to {folder}"
                 " trains some"
             )
-        found: dict[str, list[np.ndarray]] = {"1": [], "2": []}
+        result: dict[str, list[np.ndarray]] = {"1": [], "2": []}
         for path in blocks:
             with np.load(path) as block:
-                for name, parts in found.items():
+                for name, parts in result.items():
                     parts.append(block[f"test_set_{name}"])
         with np.load(folder / "labels.npz") as labels:
-            known = {name: labels[f"test_set_{name}"] for name in found}
+            known = {name: labels[f"test_set_{name}"] for name in result}
         return cls(
-            folder, {name: np.concatenate(parts)[:at_most] for name, parts in found.items()}, known
+            folder, {name: np.concatenate(parts)[:at_most] for name, parts in result.items()}, known
         )
 
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
         """Test set → Float64[10,000, 10]: what the members Int[m] say together."""
-        return {name: together(said[members], combine) for name, said in self.log_proba.items()}
+        return {
+            name: together(predicted[members], combine)
+            for name, predicted in self.log_proba.items()
+        }
 
 
 def together(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
@@ -156,11 +159,11 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
             random_state=number,
             checkpoint=folder / f"block_{number:03}.part",
         ).fit(X, y)
-        said = {name: fitted.member_log_proba(each) for name, (each, _) in sets.items()}
-        right = np.mean(said["2"].argmax(axis=2) == sets["2"][1], axis=1)
+        predicted = {name: fitted.member_log_proba(each) for name, (each, _) in sets.items()}
+        right = np.mean(predicted["2"].argmax(axis=2) == sets["2"][1], axis=1)
         _save(
             _block(folder, number),
-            {f"test_set_{name}": each.astype(np.float32) for name, each in said.items()},
+            {f"test_set_{name}": each.astype(np.float32) for name, each in predicted.items()},
         )
         yield (
             f"{_block(folder, number)}: {right.mean():.4f} of test set 2 right ({right.min():.4f}"

@@ -45,11 +45,11 @@ def measured(folder: Path) -> pd.DataFrame:
     """
     records = runs_of(EXPERIMENT, folder, FREE)
     full = [record for record in records if _recipe(record) == RECIPES["fully_trained"]]
-    found = [*_accuracies(records, folder), *_counts(full, folder), *_cutoffs(full)]
+    result = [*_accuracies(records, folder), *_counts(full, folder), *_cutoffs(full)]
     return pd.DataFrame(
         [
             {"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": "", **row}
-            for row in found
+            for row in result
         ]
     )
 
@@ -64,7 +64,7 @@ def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
 
     (X, y), sets = rows()
     test, labels = sets["2"]
-    found = (
+    result = (
         100 * float(np.mean(one_batch_network(X, y, seed).predict(test) == labels))
         for seed in range(networks)
     )
@@ -81,7 +81,7 @@ def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
                 "seed": seed,
                 "value": value,
             }
-            for seed, value in enumerate(found)
+            for seed, value in enumerate(result)
         ]
     )
 
@@ -92,15 +92,15 @@ def of_scores(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
     The score of most rows is that at which more than half of them stand, to two digits; where there
     is none, it has no number.
     """
-    mine, right = top_label.predicted == CLASS, top_label.correct(y)
-    found = {
+    own, right = top_label.predicted == CLASS, top_label.correct(y)
+    result = {
         "right rows of 0 below that score": float(
-            (mine & right & (top_label.confidence < LOW)).sum()
+            (own & right & (top_label.confidence < LOW)).sum()
         ),
-        "wrong rows of 0": float((mine & ~right).sum()),
+        "wrong rows of 0": float((own & ~right).sum()),
     }
     at, n = np.unique(np.round(top_label.confidence, 2), return_counts=True)
-    return found | (
+    return result | (
         {"score of most rows": float(at[n.argmax()])} if n.max() > MOST * len(y) else {}
     )
 
@@ -122,16 +122,16 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
     (0.99, 1.0)
     """
     classes = list(theta)
-    found = np.sort([each for each in classes if each is not None])
+    result = np.sort([each for each in classes if each is not None])
     wanted = int(MOST * len(classes)) + 1
-    if len(found) < wanted:
+    if len(result) < wanted:
         raise ValueError(
-            f"{len(found)} of {len(classes)} classes have a cutoff, which are not most"
+            f"{len(result)} of {len(classes)} classes have a cutoff, which are not most"
         )
-    width = found[wanted - 1 :] - found[: len(found) - wanted + 1]
+    width = result[wanted - 1 :] - result[: len(result) - wanted + 1]
     low = int(width.argmin())
-    return float(np.floor(100 * found[low]) / 100), float(
-        np.ceil(100 * found[low + wanted - 1]) / 100
+    return float(np.floor(100 * result[low]) / 100), float(
+        np.ceil(100 * result[low + wanted - 1]) / 100
     )
 
 

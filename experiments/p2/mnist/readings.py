@@ -124,10 +124,10 @@ def accuracies(
     seed : of weights and batches.
     """
     if reading.one_batch:
-        found = [one_batch_network(X, y, MEMBERS * seed + k) for k in range(MEMBERS)]
+        result = [one_batch_network(X, y, MEMBERS * seed + k) for k in range(MEMBERS)]
         return np.array(
             [
-                [(network.predict(rows_of) == labels).mean() for network in found]
+                [(network.predict(rows_of) == labels).mean() for network in result]
                 for rows_of, labels in ((X, y), test)
             ]
         )

@@ -14,22 +14,22 @@ METRICS = ("NLL", "ECE1", "ECE2")
 SETS = ("1", "2")
 
 
-def quarters(found: pd.DataFrame) -> pd.DataFrame:
+def quarters(result: pd.DataFrame) -> pd.DataFrame:
     """Quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test set
     (rows).
     """
     return (
-        found.groupby(["metric", "method", "class", "test_set"])
+        result.groupby(["metric", "method", "class", "test_set"])
         .value.quantile([0.25, 0.5, 0.75])
         .unstack()
     )
 
 
-def overall(found: pd.DataFrame) -> str:
+def overall(result: pd.DataFrame) -> str:
     """A row for each method: medians over ensembles of each metric, on both test sets, and between
     which quarters half of them lie.
     """
-    over = quarters(found[found["class"] == ALL])
+    over = quarters(result[result["class"] == ALL])
     lines = head(["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)])
     for method in ROWS:
         of_method = (over.loc[metric, method, ALL, where] for metric in METRICS for where in SETS)
@@ -40,9 +40,9 @@ def overall(found: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def by_class(found: pd.DataFrame, metric: str) -> str:
+def by_class(result: pd.DataFrame, metric: str) -> str:
     """A row for each method, a column for each class: medians over ensembles on test sets 1 / 2."""
-    values = medians(found, metric, ROWS)
+    values = medians(result, metric, ROWS)
     lines = head(["method", *next(iter(values.values()))])
     for method, of_method in values.items():
         lines.append(
@@ -57,10 +57,10 @@ def by_class(found: pd.DataFrame, metric: str) -> str:
 
 
 def medians(
-    found: pd.DataFrame, metric: str, methods: Iterable[str]
+    result: pd.DataFrame, metric: str, methods: Iterable[str]
 ) -> dict[str, dict[str, list[float]]]:
     """Method → class → median over ensembles on test sets 1 and 2, as bars are drawn of."""
-    over = quarters(found[(found.metric == metric) & (found["class"] != ALL)])[0.5]
+    over = quarters(result[(result.metric == metric) & (result["class"] != ALL)])[0.5]
     classes = sorted(set(over.index.get_level_values("class")))
     return {
         method: {k: [float(over[metric, method, k, where]) for where in SETS] for k in classes}

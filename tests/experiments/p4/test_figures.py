@@ -69,7 +69,7 @@ def runs(tmp_path):
                 pd.DataFrame(both[0][key] + both[1][key]).to_csv(
                     folder / "tables" / f"{key}.csv", index=False
                 )
-            names = ["group_mce", *figures.FORETELL]
+            names = ["group_mce", *figures.CORRELATED]
             entries = [
                 {"of": of, "on": "test", "metric": name, "value": level + rng.uniform(0, 0.01)}
                 for of, level in levels.items()
@@ -117,7 +117,7 @@ def test_figures_show_what_the_tables_hold(runs) -> None:
     np.testing.assert_allclose(error.images[0].get_array()[0], 0.505)
     np.testing.assert_allclose(gap.images[0].get_array()[0], 0.7 + 0.0505 + 0.2 - 1)
     dots = FIGURES["correlation"](study)
-    assert [axes.get_xlabel() for axes in dots.axes] == list(figures.FORETELL.values())
+    assert [axes.get_xlabel() for axes in dots.axes] == list(figures.CORRELATED.values())
     assert "small: one of 2 seeds; large: their mean" in [text.get_text() for text in dots.texts]
 
 

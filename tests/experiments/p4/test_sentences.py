@@ -32,7 +32,7 @@ def setting(lore: float) -> pd.DataFrame:
         "brier_top",
         "lce_tsne",
         "lce_pca",
-        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.METRIC_ENDS.values()),
+        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.METRIC_SUFFIXES.values()),
     ]
     for method in methods:
         for seed in range(12):
@@ -51,7 +51,10 @@ def setting(lore: float) -> pd.DataFrame:
 
 def test_a_setting_of_luo_et_al(monkeypatch) -> None:
     monkeypatch.setattr(p4, "DRAWS", 40)
-    best, worst = held(p4.of_setting(setting(0.3), 0.1)), held(p4.of_setting(setting(3.0), 0.1))
+    best, worst = (
+        held(p4.claims_on_setting(setting(0.3), 0.1)),
+        held(p4.claims_on_setting(setting(3.0), 0.1)),
+    )
     assert set(best) == set(worst) and len(best) == 12
     correlated = {"mlce_foretells", "lower_lce_lower_cost"}
     assert all(best[name] == {True} for name in best.keys() - correlated), best
@@ -61,9 +64,9 @@ def test_a_setting_of_luo_et_al(monkeypatch) -> None:
         value=lambda f: np.where(f.metric.str.startswith("mlce"), 1 / f.value, f.value)
     )
     assert (
-        held(p4.of_setting(apart, 0.1))["lower_lce_lower_cost"]
+        held(p4.claims_on_setting(apart, 0.1))["lower_lce_lower_cost"]
         == {False}
-        == held(p4.of_setting(apart, 0.1))["mlce_foretells"]
+        == held(p4.claims_on_setting(apart, 0.1))["mlce_foretells"]
     )
 
 
@@ -82,7 +85,7 @@ def test_decisions_of_luo_et_al() -> None:
         )
 
     assert held(
-        p4.of_decisions(
+        p4.claims_on_decisions(
             scores(0.9, 0.1).assign(value=lambda f: f.value + 1e-4 * f.seed * f.method.eq("none")),
             "x",
             0.1,
@@ -91,7 +94,7 @@ def test_decisions_of_luo_et_al() -> None:
         "highest_reward": {True},
         "best_prr_and_global": {True},
     }
-    assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {
+    assert held(p4.claims_on_decisions(scores(0.1, 0.9), "x", 0.1)) == {
         "highest_reward": {False},
         "best_prr_and_global": {False},
     }
@@ -114,7 +117,7 @@ def test_rewards_of_luo_et_al() -> None:
             list(rewards), list(SEEDS), pd.DataFrame(), {"reward_by_ratio": pd.DataFrame(rows)}
         )
 
-    (won,) = p4.of_rewards(
+    (won,) = p4.claims_on_rewards(
         study([-0.3, -0.61, -0.6]), "x"
     )  # first and last, by .1; behind by .01 between them
     assert (
@@ -122,7 +125,7 @@ def test_rewards_of_luo_et_al() -> None:
         and won.measured.startswith("at 2; ")
         and ": -.010 to +.100; " in won.measured.replace("−", "-")
     ), won.measured
-    (lost,) = p4.of_rewards(
+    (lost,) = p4.claims_on_rewards(
         study([-0.3, -0.61, -0.7]), "x"
     )  # as high as the best of the others is not above it
     assert (
@@ -149,7 +152,9 @@ def test_decisions_follow_local_errors_of_luo_et_al(monkeypatch) -> None:
         return pd.DataFrame(rows)
 
     for sign, holds in ((-1.0, True), (1.0, False), (0.0, False)):
-        found = [c for c in p4.of_decisions(scores(sign), "x", 0.1) if "correlates" in c.text]
+        found = [
+            c for c in p4.claims_on_decisions(scores(sign), "x", 0.1) if "correlates" in c.text
+        ]
         assert all_are(found, holds) == {"lower_lce_lower_cost"}
 
 
@@ -157,8 +162,8 @@ def test_methods_without_all_seeds_are_compared_over_those_that_both_have(monkey
     monkeypatch.setattr(p4, "DRAWS", 40)
     frame = setting(0.3)
     few = frame[(frame.seed < 9) | ~frame.method.str.endswith("_printed")]
-    texts = {claim.text: claim.measured for claim in p4.of_setting(few, 0.1)}
-    assert set(texts) == {claim.text for claim in p4.of_setting(frame, 0.1)}
+    texts = {claim.text: claim.measured for claim in p4.claims_on_setting(few, 0.1)}
+    assert set(texts) == {claim.text for claim in p4.claims_on_setting(frame, 0.1)}
     for text, told in texts.items():
         n = "9 seeds" if p4.READINGS["_printed"] in text else "12 seeds"
         assert n in told or told.startswith("clearly below"), (text, told)
@@ -174,8 +179,8 @@ def test_ends_of_the_bandwidth_of_luo_et_al() -> None:
         tables = {f"lce_by_bandwidth_{one}": pd.DataFrame(rows) for one in p4.MAPS}
         return Study(["none"], list(SEEDS), pd.DataFrame(), tables)
 
-    assert all_are(p4.of_bandwidths(study(0.999)), True) == {"mlce_becomes_one"}
-    assert all_are(p4.of_bandwidths(study(0.97)), False) == {"mlce_becomes_one"}
+    assert all_are(p4.claims_on_bandwidths(study(0.999)), True) == {"mlce_becomes_one"}
+    assert all_are(p4.claims_on_bandwidths(study(0.97)), False) == {"mlce_becomes_one"}
 
 
 def test_curves_of_local_errors_of_luo_et_al() -> None:
@@ -190,9 +195,9 @@ def test_curves_of_local_errors_of_luo_et_al() -> None:
         tables = {f"lce_by_bandwidth_logits{end}": pd.DataFrame(rows) for end in ("", "_30")}
         return Study(list(curves), list(SEEDS), pd.DataFrame(), tables)
 
-    won = list(p4.of_curves(study([0.7, 0.4, 0.1]), "lore_logits_02", "x"))
+    won = list(p4.claims_on_curves(study([0.7, 0.4, 0.1]), "lore_logits_02", "x"))
     assert all_are(won, True) == {"lowest_mlce_everywhere"}
-    lost = list(p4.of_curves(study([0.7, 0.4, 0.25]), "lore_logits_02", "x"))
+    lost = list(p4.claims_on_curves(study([0.7, 0.4, 0.25]), "lore_logits_02", "x"))
     assert all_are(lost, False) == {"lowest_mlce_everywhere"}
     assert all(claim.measured.startswith("at 2; ") for claim in lost)
 
@@ -215,10 +220,10 @@ def test_bins_of_equal_mass_of_luo_et_al() -> None:
         return pd.DataFrame(rows)
 
     alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_pca_mass": 0.105}
-    found = list(p4.of_bins(bins(alike)))
+    found = list(p4.claims_on_bins(bins(alike)))
     assert len(found) == 4 * 3 and all_are(found, True) == {"equal_mass_alike"}
     assert all_are(
-        p4.of_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False
+        p4.claims_on_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False
     ) == {"equal_mass_alike"}
 
 
@@ -242,12 +247,12 @@ def test_local_errors_beside_drawn_and_true_ones() -> None:
         of = {"parent": "forest", "simulation": "spiral", "bin": 0.1, "correlation": correlation}
         return pd.DataFrame({**of, "seed": s, "local": local + jitter(s)} for s in SEEDS)
 
-    assert all_are([*finer.of_crime(drawn(0.02)), *finer.of_truth(true(0.05, 0.5))], True) == {
-        "finer_than_ece"
-    }
-    assert all_are([*finer.of_crime(drawn(0.08)), *finer.of_truth(true(0.2, -0.1))], False) == {
-        "finer_than_ece"
-    }
+    assert all_are(
+        [*finer.claims_on_crime(drawn(0.02)), *finer.claims_on_truth(true(0.05, 0.5))], True
+    ) == {"finer_than_ece"}
+    assert all_are(
+        [*finer.claims_on_crime(drawn(0.08)), *finer.claims_on_truth(true(0.2, -0.1))], False
+    ) == {"finer_than_ece"}
 
 
 def test_a_bin_that_is_right_on_one_side_only_is_found_and_a_drawn_one_is_not() -> None:

@@ -267,7 +267,9 @@ def simulated(
     """Numbers of the simulation study whose MSE is a function of method, k and eps."""
     rows = []
     settings = [("network", np.nan, 0.0)]
-    settings += [(place, k, 0.0) for place in simulation_study.LOCAL for k in (100.0, 500.0, 1000.0)]
+    settings += [
+        (place, k, 0.0) for place in simulation_study.LOCAL for k in (100.0, 500.0, 1000.0)
+    ]
     settings += [(place, 1000.0, 0.5) for place in simulation_study.LOCAL]
     for size in sizes:
         for network in simulation_study.NETWORKS:
@@ -313,7 +315,9 @@ def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool
 
     frame = simulated(lambda method, k, eps: 2.0, coverage=coverage)
     texts = {
-        one.text: one.holds for one in simulation_study.claims(frame) if one.sentences[0] == RELIABLE
+        one.text: one.holds
+        for one in simulation_study.claims(frame)
+        if one.sentences[0] == RELIABLE
     }
     assert texts[next(text for text in texts if "for each network and method" in text)] is holds
     assert texts[next(text for text in texts if "on average over methods" in text)] is True
