@@ -1,7 +1,7 @@
-"""CIFAR-10 against CIFAR-100, SVHN and noise, beside Tables 1 and 4: what
-``experiment=paper/p1/cifar10`` and ``…/cifar10_vit`` print.
+"""CIFAR-10 against CIFAR-100, SVHN and noise, beside Tables 1 and 4 of Dey et al.: the tables after
+``experiment=paper/p1/cifar10`` and ``…/cifar10_vit``.
 
-``python -m experiments.p1.cifar10 outputs`` prints it again, from any subset of their runs.
+``python -m experiments.p1.cifar10 outputs`` prints them again, from any subset of their runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings, trains_otherwise
 
 TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
-"""Of the paper, and whose numbers they are."""
+"""Tables of the paper, and their networks."""
 METHODS = {
     "parent": "Parent",
     "kdn": "KDN",
@@ -30,7 +30,7 @@ METHODS = {
     "oe": "OE",
     "gated_isotonic": "gated isotonic",
 }
-"""Methods of runs, on whatever network, and what the paper calls them, which has no gate."""
+"""Method of runs, on any network → published name without the gate."""
 TRAININGS = {"Acet": "acet", "OutlierExposure": "oe"}
 """Class of the exposure that a network is trained with → method."""
 COLUMNS = {
@@ -42,14 +42,12 @@ COLUMNS = {
     "oce svhn": ("OCE", "svhn", "OCE, SVHN"),
     "oce noise": ("OCE", "noise", "OCE, noise"),
 }
-"""A metric, and the set out of distribution, of runs → metric and set of ``published.csv``,
-title.
-"""
+"""A metric and a set out of distribution of runs → metric and set of ``published.csv``, title."""
 PARENTS = {"lenet": "LeNet-5"}
 PUBLISHED = [*METHODS.values()][:7]
 LENET = "LeNet-5 in place of the encoder"
 FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs")
-"""What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
+"""Keys that may differ; numbers of rows have tables of their own, epochs lines."""
 NOTE = """\
 Mean ± standard deviation over seeds; the paper does not say what its ± is, nor whether that of accuracy is in percent. What it calls MCE
 is in its authors' implementation a mean of gaps, the expected calibration error in 29 bins, and so it is here; the largest gap, which is
@@ -62,8 +60,8 @@ either, so that column is still kinder to these two than to the others."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """For each number of rows, for each method: what the two tables have and what runs found, a
-    line each; markdown.
+    """Return for each number of rows and each method the numbers of both tables and of runs, a line
+    each.
     """
     parts = [
         part
@@ -79,7 +77,7 @@ def _title(rows: str, records: Sequence[Record]) -> str:
 
 
 def _table(records: Sequence[Record]) -> str:
-    """Of runs with as many rows."""
+    """Return the table of runs with equally many rows."""
     of_method = differing_settings(
         records, [(_parent(record), _method(record)) for record in records]
     )
@@ -112,7 +110,7 @@ def _method(record: Record) -> str:
 
 
 def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, Any]]:
-    """One row for each number that a column shows, of the method and of its parent."""
+    """Yield one row for each number that a column shows, of the method and of its parent."""
     for entry in record["metrics"]:
         column = " ".join(filter(None, [entry["metric"], entry["ood"]]))
         value = entry["value"]
@@ -135,7 +133,9 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
-    """Of one method: the tables that have it, then ours on each parent and with each setting."""
+    """Yield the lines of one method: those of the paper's tables, then of each parent and setting
+    of the runs.
+    """
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
     for table, encoder in TABLES.items():
@@ -153,15 +153,13 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
-    """The number as the paper has it, with its spread."""
+    """Return the published number with its spread."""
     of = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
     return f"{cell(of, 2)} ± {number(float(of.spread.iloc[0]), 2)}" if len(of) else cell(of)
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs below a folder, as :class:`experiments.reproduction.studies.Study` has it: see
-    :func:`in_published_terms`.
-    """
+    """Return the numbers of the runs below a folder, see :func:`in_published_terms`."""
     transformers = runs_of(
         "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
     )
@@ -169,8 +167,8 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
-    """Numbers as ``published.csv`` tells them apart: the transformer's are Table 1's, LeNet-5's
-    stand beside both tables.
+    """Return numbers with the keys of ``published.csv``: those of the transformer in Table 1, those
+    of LeNet-5 as variants in both tables.
     """
     rows = [
         {

@@ -1,6 +1,4 @@
-"""What Dey et al. say in words, asked of runs: each function is named by sentences of
-``claims.csv``.
-"""
+"""Claims of Dey et al., tested on runs; ``claims.csv`` names the functions."""
 
 from __future__ import annotations
 
@@ -35,20 +33,20 @@ from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
 
 SIMILAR = 0.01
-"""Of an error: the paper says no number."""
+"""Difference of similar errors; the paper has no number."""
 FAR = 5.0
-"""Radius of the spheres that Figure 2 has."""
+"""Radius of the spheres of Figure 2."""
 ID = ("isotonic", "sigmoid")
 SMALLER = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.max_epochs")
 """Keys in which runs of Trunk may be smaller than the experiment's."""
 HIGH = 10
-"""Dimensions from which on they are high: the paper's first step above two."""
+"""Least number of high dimensions: the paper's first step above two."""
 CHECKED = 40
-"""Codes, so that all triples are 64,000."""
+"""Codes in checks of all triples, 64,000."""
 
 
 def simulations(folder: Path) -> Iterator[Claim]:
-    """Of the planar simulations of Figure 1, with the floors that its authors set:
+    """Yield the claims on the planar simulations of Figure 1, with the floors of its authors:
     ``paper/p1/simulations``.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
@@ -61,8 +59,8 @@ def simulations(folder: Path) -> Iterator[Claim]:
 
 
 def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
-    """By simulation and parent, in medians over seeds as the paper has them, at every number of
-    rows that has runs.
+    """Yield the claims by simulation and parent, in medians over seeds as in the paper, at every
+    number of rows with runs.
     """
     for (dataset, parent), of in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
@@ -84,7 +82,7 @@ def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
 
 
 def of_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
-    """The radius from which on the confidence is that of the prior, by simulation and parent."""
+    """Yield the claims on the radius from which on the confidence is that of the prior."""
     for (dataset, parent), of in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
     ):
@@ -170,13 +168,15 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
 
 
 def trunk(folder: Path) -> Iterator[Claim]:
-    """Of Trunk in growing dimension, of the runs with most rows: ``paper/p1/trunk``."""
+    """Yield the claims on Trunk in growing dimension, of the runs with most rows:
+    ``paper/p1/trunk``.
+    """
     yield from of_trunk(numbers_of(runs_of("paper/p1/trunk", folder, free=SMALLER)))
 
 
 def of_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
-    """Both distances, by method and variant: in the mean over high dimensions, and how much each
-    rises from few to many.
+    """Yield the claims on both distances by method and variant: in the mean over high dimensions,
+    and on the rise from few to many.
     """
     if numbers.empty:
         return
@@ -332,7 +332,7 @@ def _on_most(
 
 
 def shapes(folder: Path) -> Iterator[Claim]:
-    """Of images of shapes that are moved away: ``paper/p1/shapes``, Figure 3."""
+    """Yield the claims on images of shapes that are moved away: ``paper/p1/shapes``, Figure 3."""
     numbers = numbers_of(runs_of("paper/p1/shapes", folder))
     far = numbers[(numbers["on"] == "ood") & (numbers.metric == "mmc")] if len(numbers) else numbers
     for (ood, param), family in far.groupby(["ood", "param"], sort=False) if len(far) else ():
@@ -372,8 +372,8 @@ def shapes(folder: Path) -> Iterator[Claim]:
 
 
 def sizes(folder: Path) -> Iterator[Claim]:
-    """How many Gaussians a fit has, of every run of KDN in the plane and on tables, and how its
-    time grows, as Section 6 was computed.
+    """Yield the claims on the number of Gaussians of every run of KDN in the plane and on tables,
+    and on the growth of its time, from the numbers of Section 6.
     """
     records = [
         *runs_of("paper/p1/simulations", folder, free=floors.FREE),
@@ -391,7 +391,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
 
 
 def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
-    """Of records of KDN: Gaussians for each training row."""
+    """Yield the claim on Gaussians per training row, of records of KDN."""
     share = [
         record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"]
         for record in records
@@ -407,8 +407,8 @@ def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
 
 
 def propositions(folder: Path) -> Iterator[Claim]:
-    """Both propositions, computed on a forest of 50 trees on 500 rows of Gaussian XOR; it asks no
-    run.
+    """Yield both propositions, computed on a forest of 50 trees on 500 rows of Gaussian XOR,
+    without runs.
     """
     X, y = GaussianXor().sample(500, np.random.default_rng(0))
     forest = RandomForestClassifier(50, random_state=0).fit(X, y)

@@ -1,4 +1,4 @@
-"""Dey et al.: which of its numbers are made again by which runs."""
+"""Studies that make the numbers of Dey et al."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RADII = "200 rows at a radius, where the paper has 1,000"
 _TIMES = "KDF alone, 1,000 and 8,000 rows of the spiral, behind a forest that is fitted already"
 _FIVE = "seed=range(0,5)"
 _FEW = (50, 100, 500)
-"""Sizes that the paper draws and no number is read at."""
+"""Sizes in the paper's figure without a number."""
 _LARGEST = ("dataset.log_share=1",)
 _RULES = (
     "tables that can be fetched, and features scaled by the training rows alone, unlike the authors'"

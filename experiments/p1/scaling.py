@@ -1,9 +1,9 @@
-"""Does KDN, and KDF, cost less with fewer polytopes, and on the embedding of an encoder: Sections
-5.2.2 and 6 of Dey et al.
+"""Cost of KDN and KDF with fewer polytopes, and on the embedding of an encoder: Sections 5.2.2 and
+6 of Dey et al.
 
-``python -m experiments.p1.scaling --keep outputs`` fits behind parents that are fitted already,
-both sides in one process and one after the other, and counts seconds of the processor. Simulations
-have 2,000 training rows, images (Fashion-MNIST) 1,000 to 4,000.
+``python -m experiments.p1.scaling --keep outputs`` fits after parents that are fitted already, both
+sides in one process and one after the other, and counts seconds of the processor. Simulations have
+2,000 training rows, images (Fashion-MNIST) 1,000 to 4,000.
 """
 
 from __future__ import annotations
@@ -32,19 +32,17 @@ from kdgraph.runner import stages
 
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial, Trunk)
 ROWS, TEST, SHARE = 2000, 1000, 0.1
-"""Training rows of a simulation, rows that are predicted, and the share of polytopes that is
-kept.
-"""
+"""Training rows of a simulation, rows to predict, and the share of polytopes that stays."""
 SEEDS, IMAGE_SEEDS = 10, 3
 IMAGES = (1000, 2000, 4000)
 DEAR = {"error": 0.005, "ECE": 0.01}
-"""What a tenth of the polytopes may cost: the paper says no number."""
+"""Largest cost of a tenth of the polytopes; the paper has no number."""
 Fit = Callable[[], Any]
 
 
 def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each simulation, seed, method and share of polytopes: error, ECE of 15 bins, and
-    seconds.
+    """Yield error, ECE of 15 bins and seconds for each simulation, seed, method and share of
+    polytopes.
     """
     for seed in range(seeds):
         for source in SIMULATIONS:
@@ -82,8 +80,8 @@ def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
 
 
 def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each number of images, seed and place of KDN: on pixels and all layers of
-    LeNet-5, or on what enters its dense layers.
+    """Yield a row for each number of images, seed and place of KDN: on pixels and all layers of
+    LeNet-5, or on the input of its dense layers.
     """
     places = {
         "pixels": {"layers": "all", "embedding": "input"},
@@ -123,8 +121,8 @@ def _fit(
 
 
 def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict[str, float]]]:
-    """Each model and its seconds of the processor to fit and to predict ``new``; the least of two
-    and of three, all in turn.
+    """Return each model and its seconds of the processor to fit and to predict ``new``, the least
+    of two and of three, by turns.
     """
     models: dict[Any, Any] = {}
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
@@ -140,8 +138,8 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
 
 
 def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Costs and seconds with a tenth of the polytopes against all, in means over simulations,
-    paired by seed.
+    """Yield the claims on costs and seconds with a tenth of the polytopes against all, in means
+    over simulations, paired by seed.
     """
     of = ("pruning",)
     for method, rows in frame.groupby("method"):
@@ -169,8 +167,8 @@ def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Seconds on the embedding against those on pixels, at each number of images, and how they
-    grow; paired by seed.
+    """Yield the claims on seconds on the embedding against those on pixels, at each number of
+    images, and on their growth; paired by seed.
     """
     of = ("encoder_scales",)
     for what, title in (
@@ -197,7 +195,7 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def main() -> None:
-    """Measure both, print the claims, and keep them if asked to."""
+    """Measure both, and print and save the claims."""
     parser = study_parser(__doc__, keep=True)
     options = parser.parse_args()
     details = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
@@ -205,7 +203,7 @@ def main() -> None:
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """All of them, each said on stderr as it is there: the whole takes minutes."""
+    """Return all rows, and print each to stderr, since the whole takes minutes."""
     result = []
     for row in rows:
         result.append(row)

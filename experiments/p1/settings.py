@@ -1,4 +1,4 @@
-"""Settings of ours beside those that Dey et al. print, read from the presets that the runs have.
+"""Settings of the presets beside those that Dey et al. print.
 
 A setting that no preset has, such as the machine of Appendix B, is left out.
 """
@@ -22,7 +22,7 @@ _SHAPES = ("experiment=paper/p1/shapes",)
 
 
 def settings() -> pd.DataFrame:
-    """Return a row for each setting, in the terms of ``published.csv``, with one value of ours."""
+    """Return a row for each setting with the keys of ``published.csv``, with one value."""
     rows = [
         {"item": item, "dataset": dataset, "metric": metric, "method": method, "value": value}
         for of in (_of_simulations, _of_tables, _of_shapes, _of_parents)

@@ -1,8 +1,8 @@
-"""Print the tables of this folder's README, but those of the figures, from the records of finished
+"""Tables of the README of this folder, except those of the figures, from the records of finished
 runs.
 
-``python -m experiments.p1.tables outputs`` after the sweeps that the README names. It reads
-result.json only; any subset of runs will do.
+``python -m experiments.p1.tables outputs`` after the sweeps that the README names, with any subset
+of their runs. It reads result.json only.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ DEFAULTS = {
     "distance": "scaled",
     "max_polytopes": "auto",
 }
-"""The default of each setting that the ablations change."""
+"""Default of each setting that the ablations change."""
 PUBLISHED = {"distance": "geodesic", "max_polytopes": None}
 """Other defaults of the published versions."""
 
 
 def on_forests(folder: Path) -> Iterator[Record]:
-    """Records on a forest with radii in features' units: not those of the figures, nor those beside
-    networks.
+    """Return the records on a forest with radii in units of the features, as neither the figures
+    nor networks have them.
     """
     for path in folder.glob("*/*/*/result.json"):
         record = json.loads(path.read_text())
@@ -62,7 +62,7 @@ def on_forests(folder: Path) -> Iterator[Record]:
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
-    """One row for each metric of each record; the parent is a method of its own."""
+    """Yield one row for each metric of each record; the parent is a method of its own."""
     for record in records:
         version = version_of(record["config"]["calibrator"])
         calibrator = {**record["config"]["calibrator"], "version": version}
@@ -103,7 +103,7 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def columns(frame: pd.DataFrame, radii: list[float]) -> pd.DataFrame:
-    """One column for each number that a table shows."""
+    """Return one column for each number of a table."""
     test = frame[(frame.on == "test") & frame.metric.isin(["error", "nll", "brier", "ece"])].assign(
         column=lambda f: f.metric
     )
@@ -114,7 +114,7 @@ def columns(frame: pd.DataFrame, radii: list[float]) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
-    """Means over seeds by data set and ``rows``, with the number of seeds."""
+    """Return means over seeds by data set and ``rows``, with the number of seeds."""
     wide = columns(frame, radii).drop_duplicates(["dataset", rows, "seed", "column"])
     means = wide.pivot_table(
         index=["dataset", rows], columns="column", values="value", aggfunc="mean"
@@ -125,7 +125,7 @@ def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
 
 
 def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | None = None) -> str:
-    """The table, data sets in the given order."""
+    """Return the table, data sets in the given order."""
     lines = head(
         [
             "data",
@@ -146,8 +146,8 @@ def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | 
 
 
 def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
-    """One row for each setting: means over data sets, and the worst data set of each far-field
-    column.
+    """Return one row for each setting: means over data sets, and the worst data set of each
+    far-field column.
     """
     chosen = means.loc[[data for data in datasets if data in means.index.get_level_values(0)]]
     by_setting = chosen.groupby(level=1)
@@ -169,7 +169,7 @@ def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
 
 
 def main() -> None:
-    """All tables, one after the other."""
+    """Print all tables."""
     outputs = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
     if (forests := pd.DataFrame(entries(on_forests(outputs)))).size:
         print_forests(forests)
@@ -185,7 +185,9 @@ def main() -> None:
 
 
 def print_forests(everything: pd.DataFrame) -> None:
-    """Simulations, tables, ablation, and the published versions on the spiral."""
+    """Print the tables of simulations, real tables, the ablation, and the published versions on the
+    spiral.
+    """
     usual = everything[everything.setting == "default"]
     print(
         "## Simulations\n\n"

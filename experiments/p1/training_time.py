@@ -1,5 +1,5 @@
-"""How the time of training grows with rows, O(n² l_f) by Section 6 of Dey et al.: what ``kdg
-reproduce p1 'Section 6'`` computes.
+"""Growth of the training time with rows, O(n² l_f) by Section 6 of Dey et al.: ``kdg reproduce p1
+'Section 6'``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kdgraph.data.simulations import Spiral
 from kdgraph.density.published import PaperForest
 
 ROWS = 1000, 8000
-"""Training rows whose times are compared; 30 % of all rows calibrate, beside them."""
+"""Training rows whose times are compared, besides 30 % of all rows that calibrate."""
 TREES = 100
 SEEDS = 3
 
 
 def section6() -> pd.DataFrame:
-    """In the terms of ``published.csv``: log of the ratio of times over log of the ratio of rows,
-    by seed.
+    """Return the log of the ratio of times over the log of the ratio of rows by seed, with the keys
+    of ``published.csv``.
     """
     shared = {
         "item": "Section 6",
@@ -37,16 +37,16 @@ def section6() -> pd.DataFrame:
 
 
 def exponent(few: int, many: int, seed: int) -> float:
-    """Of the processor time of the paper's own estimator, from ``few`` training rows of the spiral
-    to ``many``.
+    """Return the exponent of the processor time of the paper's estimator, from ``few`` training
+    rows of the spiral to ``many``.
     """
     seconds(few, seed)  # compiles
     return float(np.log(seconds(many, seed) / seconds(few, seed)) / np.log(many / few))
 
 
 def seconds(n: int, seed: int) -> float:
-    """Processor time of the fit, k searched, behind a forest that is fitted already; the least of
-    three.
+    """Return the processor time of the fit, k searched, after a forest that is fitted already; the
+    least of three.
     """
     rng, source = np.random.default_rng(seed), Spiral()
     X, y = source.sample(n, rng)

@@ -1,9 +1,9 @@
-"""What Salamon et al. say of kernel densities in general, on scores of several classifiers: how
-wide they are, their ends, and whose rows.
+"""Claims of Salamon et al. on kernel densities, on scores of several classifiers: their widths,
+their ends, and their rows.
 
 ``python -m experiments.p2.bandwidths --keep outputs`` fits them on one half of each record and
-judges them on the other. Three records are made on the spot, by random forests; other score records
-and the counts of PhANNs are named behind it, and take a minute each.
+tests them on the other. Three records are made on the spot, by random forests; other score records
+and the counts of PhANNs are further arguments, and take a minute each.
 """
 
 from __future__ import annotations
@@ -40,33 +40,35 @@ FORESTS = {
     "satimage": lambda: OpenmlTable(182),
     "letter": lambda: OpenmlTable(6),
 }
-"""Tables of which a forest makes a record: it learns one half of the rows and scores the other."""
+"""Tables with a record of a forest, which learns one half of the rows and scores the other."""
 TREES = 200
 RULE = "b_mon2"
-"""What the paper recommends."""
+"""Rule that the paper recommends."""
 FIXED = (0.03, 0.05, 0.1)
 """Reasonable bandwidths: about the medians of b_mon4, b_mon2 and b_mon over MNIST ensembles
 (README.md).
 """
 PRECISION, ALL_ROWS, REFLECTED = "Conf1", f"{RULE} of all rows", "reflected"
 IGNORED_NLL, IGNORED_CONFIDENCE = 0.01, 0.01
-"""Share of the NLL, and mean change of the confidence, that may be ignored: the paper says no
+"""Share of the NLL, and mean change of the confidence, that may be ignored; the paper has no
 number.
 """
 SHARE = 1.0
-"""Test rows for each row that is fitted on."""
+"""Test rows per fitted row."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Scores of a classifier that is trained already.
+    """Scores of a trained classifier.
 
     Attributes
     ----------
-    name : what claims call it.
-    X, y : Float[n, K], Int[n]: scores and labels.
-    knows_others : whether the scores of classes that were not predicted are its own; the
-        counts of PhANNs by class and score have none.
+    name : str
+        Name in claims.
+    X, y : Float[n, K], Int[n]
+        Scores and labels.
+    knows_others : bool
+        Whether the scores of classes that were not predicted are its own; the counts of PhANNs by class and score have none.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Record:
 
 
 def of_forest(name: str) -> Record:
-    """What a random forest says of rows that it did not learn."""
+    """Return scores of a random forest on rows that it did not learn."""
     table = FORESTS[name]().load()
     learnt, scored = train_test_split(
         np.arange(len(table.y)), test_size=0.5, stratify=table.y, random_state=0
@@ -106,7 +108,7 @@ def study(record: Record, seeds: int) -> pd.DataFrame:
 
 
 def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
-    """What is asked of one record, of what :func:`study` found."""
+    """Yield the claims on one record, of :func:`study`."""
     nll = result.pivot(index="seed", columns="method", values="nll")
     rule = result[result.method == RULE]
     stored = f"{int(rule.curves.sum())} of {int(rule.classes.sum())} classes of {len(rule)} splits"
@@ -127,8 +129,8 @@ def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Claim]:
-    """That mirrored kernels change next to nothing: neither the loss, nor what is said of most
-    rows.
+    """Yield that mirrored kernels change next to nothing: neither the loss, nor the confidence of
+    most rows.
     """
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
     changes = {one: nll[f"{one} {REFLECTED}"] / nll[one] - 1 for one in at}
@@ -157,7 +159,7 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
 
 
 def table(result: pd.DataFrame) -> str:
-    """A row for each fit: mean ± standard deviation over splits."""
+    """Return mean ± standard deviation over splits, a row for each fit."""
     lines = head(["fit", "binary NLL", "mean change of the confidence", "largest"])
     for method, of in result.groupby("method", sort=False):
         changes = [

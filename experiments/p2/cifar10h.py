@@ -15,12 +15,12 @@ import numpy as np
 
 
 def scores(counts: np.ndarray) -> np.ndarray:
-    """Float[n, K]: shares of the votes, Int[n, K].
+    """Return Float[n, K], shares of the votes Int[n, K].
 
     Raises
     ------
     ValueError
-        A row without votes, or with fewer than none.
+        If a row has no votes, or fewer.
 
     Examples
     --------

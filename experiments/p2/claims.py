@@ -13,9 +13,9 @@ from experiments.common.runs import runs_of
 from experiments.p2 import records as of_records
 
 TOP_LABEL = ("csts", "tswa", "kde")
-"""Calibrators of being right, class by class."""
+"""Calibrators of correctness, class by class."""
 WHOLE = ("temperature", "isotonic")
-"""Those of the full matrix of responses."""
+"""Calibrators of the full matrix of responses."""
 COMPETITIVE = 1.1
 """Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
 

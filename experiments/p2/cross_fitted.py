@@ -35,7 +35,7 @@ MINIMAL = 0.01
 UNSTABLE = 0.1
 """Gap of the confidence between folds from which a curve is unstable; the paper has no number."""
 SEVERAL = 3
-"""Classes that are several."""
+"""Number of classes that are several."""
 ROWS = {
     phanns_scores.EXPERIMENT: "PhANNs, ten classes",
     phanns_scores.REBUILT: f"PhANNs, {phanns_scores.REBUILT_VARIANT}",

@@ -1,11 +1,10 @@
-"""Salamon et al., Section XIII B and conclusions: what happens to calibrated confidence when
-classes are met in use more or less often.
+"""Salamon et al., Section XIII B and conclusions: calibrated confidence under other class
+frequencies.
 
 ``python -m experiments.p2.label_shift wideresnet-16-4-cifar-10.npz`` fits the calibrators on one
-half of a record and judges them on the other half, whose rows count more or less by their true
+half of a record and tests them on the other half, whose rows count more or less by their true
 class: P(x|y) stays and P(y) changes. Another fit knows the use-set's class frequencies: calibration
-rows weigh what their class does (``fit(..., sample_weight_calibration=...)``). Tables and verdicts
-are markdown.
+rows count as much as its rows.
 """
 
 from __future__ import annotations
@@ -39,14 +38,13 @@ METHODS = {
     "csts": "CSTS",
     "tswa": "TSwA",
 }
-"""The techniques that the paper compares; the record has the scores of all classes, so temperatures
-are among them.
+"""Techniques that the paper compares; the record has the scores of all classes, so temperatures are
+among them.
 """
 FACTORS = (0.25, 0.5, 2.0, 4.0)
-"""How much more often one class is met."""
+"""Factors of the frequency of one class."""
 CONCENTRATIONS = (10.0, 1.0)
-"""Of the Dirichlet distribution that new class frequencies are drawn from; its mean is the old
-ones.
+"""Concentrations of the Dirichlet distribution of new class frequencies; its mean is the old ones.
 """
 NONE, IN_SAMPLE, WITHOUT_WORST = "none", "none, in sample", "none, but for the worst technique"
 BASES = {
@@ -54,28 +52,22 @@ BASES = {
     NONE: "held-out rows",
     WITHOUT_WORST: "held-out rows, but for the worst technique",
 }
-"""Whose differences label-shift error is compared with."""
+"""Fits whose differences label-shift error is compared with."""
 MEASURES = {"nll": "NLL", "brier": "Brier score"}
 STRONG = (f"one class × {FACTORS[-1]:g}", f"Dirichlet({CONCENTRATIONS[-1]:g})")
 
 
 @dataclass(frozen=True)
 class Shift:
-    """Class frequencies in use.
-
-    Attributes
-    ----------
-    kind : what shifts like it are called together.
-    weight : Float[K], what a row of each class counts in use.
-    """
+    """Class frequencies in use: the kind of shift, and Float[K], the weight of a row of each class."""
 
     kind: str
     weight: np.ndarray
 
 
 def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[Shift]:
-    """No shift; one class at a time, each factor; and frequencies drawn at random around ``prior``,
-    Float[K].
+    """Yield no shift; one class at a time, each factor; and frequencies drawn at random around
+    ``prior``, Float[K].
     """
     k = len(prior)
     yield Shift(NONE, np.ones(k))
@@ -156,8 +148,8 @@ def study(
 def confidence(
     method: str, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, new: np.ndarray
 ) -> TopLabel:
-    """What a calibrator that is fitted on X, Float[n, K], and y with weights, Float[n], says of new
-    rows, Float[m, K].
+    """Return the confidence in new rows Float[m, K] of a calibrator that is fitted to X, Float[n,
+    K], and y with weights, Float[n].
     """
     model: Any = build(
         _node(method),
@@ -175,19 +167,19 @@ def confidence(
 
 @cache
 def _node(method: str) -> dict[str, Any]:
-    """The configuration of a calibrator, read without Hydra: composing takes longer than
+    """Return the configuration of a calibrator, read without Hydra: composing takes longer than
     fitting.
     """
     return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
 
 
 def judged(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of labels
-    Int[n] that count as Float[n].
+    """Return NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of
+    labels Int[n] that count as Float[n].
 
     The gap is the mean over rows of |mean confidence - share right| of their predicted class: a
-    top-label ECE of one bin a class. Sampling adds little to so few bins, and it is what a change
-    of class frequencies moves.
+    top-label ECE of one bin a class. Sampling adds little to so few bins, and it moves with class
+    frequencies.
     """
     assert nll_top.by_row is not None and brier_top.by_row is not None
     nll, brier = (
@@ -228,7 +220,7 @@ class Summary:
 
 
 def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
-    """Averages of what :func:`study` found."""
+    """Return averages of :func:`study`."""
     means = {
         of: result.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False)
         for of in ("nll", "brier", "gap")
@@ -260,8 +252,8 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
 
 
 def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
-    """A row for each kind of shift: "nll" or "brier" of each method, fitted on unshifted rows, and
-    less with known frequencies.
+    """Return "nll" or "brier" of each method, fitted on unshifted rows, and less with known
+    frequencies, a row for each kind of shift.
     """
     means, error, worst = result.means[of], result.error[of], result.worst[of]
     lines = head(
@@ -298,8 +290,8 @@ def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
 
 
 def gap_table(result: Summary, methods: Sequence[str]) -> str:
-    """The gap of each method: on unshifted rows, and with known frequencies; and how much of what
-    the shift added this takes away.
+    """Return the gap of each method: on unshifted rows, and with known frequencies; and the share
+    of the added gap that this removes.
     """
     gap, names = result.means["gap"], [METHODS.get(m, m) for m in methods]
     lines = head(["use-set", "uncalibrated", *names, "repaired, mean"])
@@ -325,15 +317,15 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
 
 
 def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
-    """How much of what a shift adds to the gap is gone where the frequencies are known; of the
-    methods' mean gaps, Float[m] each.
+    """Return the share of a shift's added gap that known frequencies remove, of the methods' mean
+    gaps, Float[m] each.
     """
     return float((shifted - known).mean() / (shifted - at_rest).mean())
 
 
 def ratios(result: Summary, of: str, basis: str) -> dict[str, float]:
-    """Kind of shift → label-shift error by the spread of the methods on this basis; above 1 it is
-    the larger of the two.
+    """Return kind of shift → label-shift error over the spread of the methods on this basis; above
+    1 it is the larger of the two.
     """
     return {
         kind: error / result.spread[of][basis] if result.spread[of][basis] else np.inf
@@ -342,8 +334,8 @@ def ratios(result: Summary, of: str, basis: str) -> dict[str, float]:
 
 
 def ratio_table(result: Summary) -> str:
-    """A row for each measure and basis: the spread of the techniques, and label-shift error in
-    units of it for each kind of shift.
+    """Return a row for each measure and basis: the spread of the techniques, and label-shift error
+    in units of it for each kind of shift.
     """
     lines = head(["differences between the techniques", "spread", *result.error["nll"]])
     for of, measure in MEASURES.items():
@@ -356,8 +348,8 @@ def ratio_table(result: Summary) -> str:
 
 
 def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
-    """Whether the differences between the techniques are small beside label-shift error, and
-    whether knowing the frequencies repairs it.
+    """Yield whether the differences between the techniques are small beside label-shift error, and
+    whether known frequencies repair it.
     """
     for of, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
         ratio = ratios(result, of, basis)

@@ -1,5 +1,6 @@
-"""Salamon et al.: which of its numbers are made again by which runs. Nearly all of its results are
-figures, which print no number.
+"""Studies that make the numbers of Salamon et al.
+
+Nearly all of its results are figures, which print no number.
 """
 
 from __future__ import annotations

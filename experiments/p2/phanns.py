@@ -28,19 +28,17 @@ import numpy as np
 import pandas as pd
 
 LARGEST = 60_000
-"""No class of the test set has more rows; two fractions of such numbers differ by far more than a
-float is off.
+"""Largest number of rows of a class in the test set; two fractions of such numbers differ by far
+more than floating-point noise.
 """
 
 
 def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Int[t] and Int[t]: right and wrong rows of a class at or above each threshold, as few as can
-    be.
+    """Return Int[t] and Int[t], right and wrong rows of a class at or above each threshold, as few
+    as can be.
 
-    Parameters
-    ----------
-    precision : Float[t] by rising threshold, not 0.
-    last : what the right rows at the last threshold are a multiple of.
+    ``precision`` is Float[t] by rising threshold, not 0; the right rows at the last threshold are a
+    multiple of ``last``.
 
     Examples
     --------
@@ -65,8 +63,8 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of ``table`` (class, threshold, precision, recall) with the columns right and wrong,
-    of rows at or above each threshold.
+    """Return the rows of ``table`` (class, threshold, precision, recall) with the columns right and
+    wrong, of rows at or above each threshold.
     """
     parts = []
     for _, of_class in table.sort_values("threshold", kind="stable").groupby("class", sort=False):
@@ -77,12 +75,11 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows(result: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.DataFrame:
-    """A row for each protein: the scores of the classes, which sum to 1, and the label.
+    """Return a row for each protein: the scores of the classes, which sum to 1, and the label.
 
-    A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the
-    highest threshold; what it leaves is spread evenly over the other classes, whose scores the table
-    lacks. It lacks the true class of a row that is wrong, too: here it is the class
-    after the predicted one.
+    A score is the middle of its bin, or with ``rng`` anywhere in it, as a share of the highest
+    threshold; the rest is spread evenly over the other classes, whose scores the table lacks. It
+    lacks the true class of a wrong row, too: here it is the class after the predicted one.
     """
     names = list(dict.fromkeys(result["class"]))
     top, step = float(result.threshold.max()), float(np.diff(result.threshold.unique()).min())
@@ -103,7 +100,7 @@ def rows(result: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Dat
 
 
 def main() -> None:
-    """Write the rows, and print how many of each class there are."""
+    """Write the rows, and print the number of each class."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

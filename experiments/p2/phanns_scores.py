@@ -237,15 +237,7 @@ def losses(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
-    """Yield the claims on the NLL of methods; those whose methods are missing are left out.
-
-    Parameters
-    ----------
-    found : mapping of str to DataFrame
-        Calibrator → what :func:`losses` returns.
-    rows : str
-        Name of the rows in the texts.
-    """
+    """Yield the claims on the NLL of methods with losses; ``rows`` is their name in the texts."""
     nll = {name: float(frame.nll.mean()) for name, frame in result.items()}
     by_class = pd.DataFrame(
         {name: frame.groupby("predicted").nll.mean() for name, frame in result.items()}

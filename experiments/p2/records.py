@@ -24,13 +24,13 @@ from kdgraph.results.comparison.significance import compare_pairs
 
 EXPERIMENT = "paper/p2/records"
 FREE = ("dataset.path", "dataset.name", "dataset.target")
-"""What differs between records, beside seed and method."""
+"""Keys that differ between records, besides seed and method."""
 SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top_label", "none"
-"""Shared temperature for being right; for the whole row; what is chosen by cross-validation; the
+"""Shared temperature of correctness; of the whole row; the method chosen by cross-validation; the
 scores as they are.
 """
 WANTED = 18
-"""In so many of 20 splits the chosen one is to have the lower binary NLL."""
+"""Least number of 20 splits in which the chosen method has the lower binary NLL."""
 CHANCE = "top_label_ece_debiased_if_calibrated"
 COLUMNS = {
     "nll_top": "binary NLL",
@@ -53,8 +53,8 @@ that are drawn from the stated confidences, simulated, which is not 0 since a me
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
-    """One row for each number of each record; the parent is a method of its own, and has no more
-    than one row for a split.
+    """Yield one row for each number of each record; the parent is a method of its own, with one row
+    for each split.
     """
     parents = set()
     for record in records:
@@ -79,12 +79,12 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Metric → a row for each split, a column for each method, of one data set; ``full_nll`` of all
-    of them beside the others.
+    """Return metric → a row for each split, a column for each method, of one data set; with the
+    ``full_nll`` of all of them.
 
     The rows that ``fill_proba`` makes of a confidence c are c at the predicted class and (1 - c)
     p_j / (1 - p) elsewhere, with the parent's p: the full NLL is the binary one and, of wrong rows,
-    -log p_y / (1 - p), which is what the parent's own two differ by.
+    -log p_y / (1 - p), by which the parent's own two differ.
     """
     wide = {
         str(metric): part.pivot(index="seed", columns="method", values="value")
@@ -95,8 +95,8 @@ def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Markdown, of one data set: methods in the order of their binary NLL, the best of a column in
-    bold.
+    """Return the table of one data set: methods in the order of their binary NLL, the best of a
+    column in bold.
     """
     wide, share = by_split(frame), float(frame["share"].iloc[0])
     order = [str(method) for method in wide["nll_top"].mean().sort_values().index]
@@ -156,9 +156,7 @@ def _cells(
 
 
 def wins(values: pd.DataFrame, method: str, against: str) -> str:
-    """In how many splits a method's number is lower, of those that both have; ties to six decimals
-    are no win.
-    """
+    """Return in how many common splits a method's number is lower; ties to six decimals are no win."""
     if method == against or method not in values or against not in values:
         return "–"
     compared = compare_pairs(values[method], values[against], decimals=6)
@@ -166,8 +164,8 @@ def wins(values: pd.DataFrame, method: str, against: str) -> str:
 
 
 def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim | None:
-    """Whether the calibrator that was chosen beats shared temperature in binary NLL often enough;
-    None where either is missing.
+    """Return whether the calibrator that was chosen beats shared temperature in binary NLL often
+    enough; None without either.
     """
     values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
     if not {CHOSEN, SHARED} <= set(values):
@@ -192,7 +190,7 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
 
 
 def main() -> None:
-    """All tables, then the claims."""
+    """Print all tables, then the claims."""
     outputs = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
     records = runs_of(EXPERIMENT, outputs, free=FREE)
     if not records:

@@ -1,4 +1,4 @@
-"""Settings of ours beside those that Salamon et al. print of MNIST and PhANNs."""
+"""Settings of the presets beside those that Salamon et al. print of MNIST and PhANNs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ _DATA = "Appendix, MNIST dataset preparation"
 
 
 def settings(networks: int, ensembles: int) -> pd.DataFrame:
-    """Return a row for each setting, in the terms of ``published.csv``, with one value of ours.
+    """Return a row for each setting with the keys of ``published.csv``.
 
-    Parameters
-    ----------
-    networks, ensembles : int
-        Numbers of under-trained networks and of ensembles of them that run.
+    ``networks`` and ``ensembles`` are the numbers of under-trained networks and of ensembles of
+    them that run.
     """
     rows = [
         *_of_networks(),

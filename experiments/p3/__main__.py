@@ -1,7 +1,7 @@
-"""Print every table of this folder's README but those of the theorems, from finished runs: ``python
--m experiments.p3 outputs``.
+"""Print every table of this folder's README except those of the theorems, from finished runs:
+``python -m experiments.p3 outputs``.
 
-With ``--figures FOLDER`` it draws Figures 3 to 7 too. Any subset of the runs will do; ``--only text
+With ``--figures FOLDER`` it draws Figures 3 to 7 too, from any subset of the runs; ``--only text
 images`` is faster, since finding the runs of an experiment means composing it.
 """
 

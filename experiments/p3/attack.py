@@ -2,22 +2,22 @@
 sign of a gradient (FGSM).
 
 ``python -m experiments.p3.attack --keep outputs`` trains both on 3,000 images of CIFAR-10 and of
-CIFAR-100, ten epochs of the autoencoder, moves SVHN and the other CIFAR, and prints what the paper
-says of it. ``experiment=paper/p3/cifar_fgsm`` moves them against another network of the same rows
-and in one direction alone. Here images are moved both ways: up the loss, as FGSM has it, which
-makes the network less sure of its class, and down, which makes it more sure.
+CIFAR-100, ten epochs of the autoencoder, moves SVHN and the other CIFAR, and tests the claims of
+the paper. ``experiment=paper/p3/cifar_fgsm`` moves them against another network of the same rows
+and in one direction alone. Here images are moved both ways: up the loss, as by FGSM, so that the
+network is less sure of its class, and down, so that it is more sure.
 
 Threat model: the attacker has the images out of distribution, the training rows and all fitted
 models, changes each pixel by at most a step of 2 to 8/255, takes one gradient, and wants the images
-to pass as rows in distribution. Three attacks differ in what the gradient is of.
+to pass as rows in distribution. Three attacks differ in the function of the gradient.
 
-- LeNet-5, as in the paper if its network is one: TOOD is another model, and beside the scores of
-  the network that is attacked stand those of another network of the same rows.
+- LeNet-5, as in the paper if its network is one: TOOD is another model, and the scores of the
+attacked network have those of another network of the same rows beside them.
 - The encoder of TOOD: the step brings the latent of an image nearer to that of a training row,
-  another one for each image, so that images are spread over the leaves as training rows are.
+another one for each image, so that images are spread over the leaves as training rows are.
 - Encoder and trees: trees have no gradient, so of such steps towards several training rows, and no
-  step, each image takes the one whose leaves it shares with the fewest others, which is what
-  lowers the score. Leaves are counted over all images of the set, with the attacked forest itself.
+step, each image takes the one whose leaves it shares with the fewest others, which lowers the
+score. Leaves are counted over all images of the set, with the attacked forest itself.
 """
 
 from __future__ import annotations
@@ -52,29 +52,27 @@ TOOD, NETWORK = ("tood_given", "tood_shuffled"), ("msp", "odin", "mahalanobis", 
 ATTACKED, ANOTHER = "the network that is attacked", "another network of the same rows"
 ENCODER, ENCODER_AND_TREES = "its encoder", "its encoder and trees"
 OWN = (ENCODER, ENCODER_AND_TREES)
-"""What of TOOD itself is attacked; "" where LeNet-5 is."""
+"""Attacked parts of TOOD; "" for LeNet-5."""
 N_TARGETS = 8
 """Training rows that images are moved towards."""
 N_SWEEPS = 3
 """Times that each image chooses its step again, given those of the others."""
 SETS = ("svhn", "the_other")
 STEPS = (2, 4, 8)
-"""Of 255, as the runs of Figure 5 have them; the paper says none."""
+"""Steps of 255 in the runs of Figure 5; the paper has no number."""
 AS_GOOD, TOLD_APART = 0.05, 0.6
-"""Of an AUROC: what falls by no more does not compromise too much, and what is not told apart at
-first has nothing to lose.
-"""
+"""Fall of an AUROC that does not compromise too much, and least AUROC that can fall."""
 SIZES = ("dataset.n_train=3000", "dataset.n_calibration=500", "dataset.n_test=1000")
 EPOCHS = 10
-"""Of the autoencoder, of thirty by default."""
+"""Epochs of the autoencoder, thirty by default."""
 SHARE = 1000 / 3500
-"""Test rows for each row that is fitted on."""
+"""Test rows per fitted row."""
 OTHER_SEED = 1000
-"""What is added to the seed of a network that is not attacked."""
+"""Offset of the seed of a network that is not attacked."""
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
-    """The composed config of each method on one data set."""
+    """Return the composed config of each method on one data set."""
     words = [
         "experiment=paper/p3/cifar",
         f"dataset=choice({dataset})",
@@ -94,9 +92,11 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC: columns ``dataset, seed, method, network, set, step, value``; a step
-    below 0 goes down the network's loss. ``network`` of TOOD is what of it is attacked, one of
-    ``OWN``, which only the largest step is, or "" where LeNet-5 is attacked.
+    """Yield ``dataset, seed, method, network, set, step, value`` of each AUROC; a step below 0 goes
+    down the network's loss.
+
+    ``network`` of TOOD is its attacked part, one of ``OWN``, with the largest step only, or ""
+    where LeNet-5 is attacked.
     """
     splits = stages.split(of["msp"].dataset, seed)
     trees = stages.fit(of["tood_given"].parent, splits.train, seed=seed, n_jobs=1)
@@ -147,8 +147,8 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
 def _moved_against_trees(
     trees: Any, models: Mapping[str, FittedModel], train: np.ndarray, X: np.ndarray, seed: int
 ) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield the method, what of it is attacked, and images Float32[n, c, h, w] that are moved by
-    the largest step.
+    """Yield the method, its attacked part, and images Float32[n, c, h, w] that are moved by the
+    largest step.
 
     Parameters
     ----------
@@ -156,10 +156,8 @@ def _moved_against_trees(
         Encoder and trees of TOOD.
     models : mapping of str to FittedModel
         Fitted TOOD by method.
-    train : Float32[m, c, h, w]
-        Training rows.
-    X : Float32[n, c, h, w]
-        Images out of distribution.
+    train, X : Float32[m, c, h, w], Float32[n, c, h, w]
+        Training rows, and images out of distribution.
     seed : int
         Seed of the targets, and of the order in which images choose.
     """
@@ -190,12 +188,8 @@ def _moved_against_trees(
 def _fewest_shared(leaves: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return Int[n], for each image a candidate with leaves that few others are in.
 
-    Parameters
-    ----------
-    leaves : Int[k, n, t]
-        Leaves of k candidates of n images in t trees; the last is where images are at first.
-    rng : Generator
-        Draws the order in which images choose.
+    ``leaves``, Int[k, n, t], has k candidates of n images in t trees; the last is where images are
+    at first. ``rng`` draws the order in which images choose.
     """
     # Coordinate ascent on the mean pairwise Hamming distance: an image that moves to the candidate
     # with the fewest images in its leaves raises it, so it never falls.
@@ -212,7 +206,7 @@ def _fewest_shared(leaves: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _scores(model: FittedModel, X: np.ndarray, seed: int) -> np.ndarray:
-    """Of rows in sets of 100, or of single rows."""
+    """Return scores of rows in sets of 100, or of single rows."""
     return (
         model.score_sets(X, np.random.default_rng(seed)).values
         if model.has_set_scores
@@ -221,13 +215,13 @@ def _scores(model: FittedModel, X: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _loss(logits: Any) -> Any:
-    """Float[n]: the cross-entropy of the class that logits Float[n, K] predict."""
+    """Return Float[n], the cross-entropy of the class that logits Float[n, K] predict."""
     return -logits.log_softmax(dim=1).amax(dim=1)
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What FGSM against LeNet-5 changes of TOOD, what the worse of both directions changes of TOOD
-    and of each score of the network, and what attacks of TOOD itself change.
+    """Yield the claims on TOOD after FGSM against LeNet-5, on the worse of both directions for TOOD
+    and each score of the network, and on attacks of TOOD itself.
     """
     for dataset, of in frame.groupby("dataset", sort=False):
         against_network = of[~of.network.isin(OWN)]
@@ -259,7 +253,7 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
 
 
 def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
-    """On SVHN alone: hardly any score tells one CIFAR from the other."""
+    """Yield the claims on SVHN alone: hardly any score separates one CIFAR from the other."""
     wide = of.pivot_table(index=["method", "network", "seed"], columns="step", values="value")
     farthest = max(STEPS)
     # Attacks of TOOD itself have one direction: the other is missing, and min skips it.
@@ -309,7 +303,7 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
 
 
 def main() -> None:
-    """Print the claims, and keep them."""
+    """Print and save the claims."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
     asked(
         __doc__,

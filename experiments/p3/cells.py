@@ -17,7 +17,7 @@ from experiments.p3.study import METRICS, Study
 
 HERE = Path(__file__).parent
 GIVEN, SHUFFLED = "", "labels shuffled"
-"""Algorithm 1 of the paper, and what its Section 6 allows in its place."""
+"""Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6."""
 WITH_SHUFFLED = "second of two"
 """Setting of tables 3 and 4 of Appendix E, which are taken to have shuffled labels.
 
@@ -26,20 +26,20 @@ KMNIST is 99.2 and 99.1 in Table 3 and in table 2. Section 6 shuffles labels and
 table.
 """
 LABELS_GIVEN = "labels given"
-"""What stands beside numbers with shuffled labels."""
+"""Title of given labels where shuffled ones are the paper's."""
 ENOUGH = 40_000
-"""Training images of CIFAR, of 50,000, from which on a number stands for the paper's."""
+"""Least number of training images of CIFAR, of 50,000, for a number in the paper's place."""
 FEW_IMAGES = "few images"
-"""What stands beside otherwise."""
+"""Title of the variant with fewer."""
 SMALL_TEXTS = {
     text.TOPICS: "topics of few texts",
     text.WORD_VECTORS: "word vectors of 50 numbers, few texts",
 }
-"""Experiment → what stands beside numbers of texts, whose data are not at hand whole."""
+"""Experiment → title of the variant of texts, whose data are incomplete."""
 SENTENCES = "sentences"
-"""What stands beside where sentences are in the place of whole reviews."""
+"""Title of the variant with sentences in the place of whole reviews."""
 IMAGES = {"tood_given": ("TOOD", GIVEN), "tood_shuffled": ("TOOD", SHUFFLED), "msp": ("MSP", "")}
-"""Name of a run's method → the paper's, and as which variant it stands there."""
+"""Method of a run → published name and variant."""
 PHOTOGRAPHS = IMAGES | {
     "odin": ("ODIN", ""),
     "mahalanobis_layers": ("Mahalanobis", ""),
@@ -51,9 +51,9 @@ PHOTOGRAPHS = IMAGES | {
     "energy_fine_tuning": ("energy fine-tuning", ""),
     "energy_fine_tuning_permuted": ("energy fine-tuning", "permuted pixels"),
 }
-"""The same of CIFAR, where the paper has more methods."""
+"""The same for CIFAR, where the paper has more methods."""
 SVHN_ALONE = "SVHN alone"
-"""What stands beside means of six sets, of which one is at hand."""
+"""Title of the variant with one of six sets."""
 TEXTS = {
     "tood_given": ("TOOD", GIVEN),
     "tood_shuffled": ("TOOD", SHUFFLED),
@@ -110,7 +110,7 @@ def of_texts(folder: Path) -> pd.DataFrame:
 
 
 def _beside(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
-    """Return the methods as variants that have a label before their own."""
+    """Return the methods as variants with a label before their own."""
     return {
         name: (method, ", ".join(filter(None, [label, variant])))
         for name, (method, variant) in methods.items()
@@ -118,8 +118,8 @@ def _beside(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tup
 
 
 def _distances(records: Sequence[Record]) -> pd.DataFrame:
-    """Mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1: of digits and clothes
-    together, and of CIFAR-10.
+    """Return mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1, for digits and
+    clothes together, and for CIFAR-10.
     """
     frame = table_of(record for record in records if record["method"] in IMAGES)
     if frame.empty:
@@ -141,7 +141,9 @@ def _distances(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _largest(result: Iterable[Record]) -> list[Record]:
-    """Of each data set the runs with the most training rows: smaller ones are of other studies."""
+    """Return for each data set the runs with the most training rows: smaller ones are of other
+    studies.
+    """
     records = list(result)
     rows = [record["dataset"]["n_train"] for record in records]
     most: dict[str, int] = {}
@@ -164,7 +166,7 @@ def _numbers(records: Iterable[Record], methods: Collection[str]) -> pd.DataFram
 def _placed(
     frame: pd.DataFrame, methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return a row for each published number and seed, by the columns of ``published.csv``: one
+    """Return a row for each published number and seed with the keys of ``published.csv``: one
     number may be printed in several tables.
     """
     if frame.empty:

@@ -1,6 +1,4 @@
-"""What the paper on TOOD says in words, asked of runs: each function is named by sentences of
-``claims.csv``.
-"""
+"""Claims of the paper on TOOD, tested on runs; ``claims.csv`` names the functions."""
 
 from __future__ import annotations
 
@@ -21,36 +19,36 @@ from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import measured
 
 AS_GOOD = 0.05
-"""An AUROC that is apart by no more is as good: the paper says no number."""
+"""Difference of equally good AUROC; the paper has no number."""
 BOTH = ["tood_given", "tood_shuffled"]
 OURS = {"leaf_box", "graph_density", "knn"} | {
     "mahalanobis_nonnegative",
     "oe_permuted",
     "energy_fine_tuning_permuted",
 }
-"""Methods of runs that the paper does not compare with, but for tables."""
+"""Methods of runs that the paper compares with for tables alone."""
 NEAR_1 = 0.99
-"""What is close to 1: the paper says no number."""
+"""Least number that is close to 1; the paper has no number."""
 IMAGES = {**of_images.MNIST.datasets, **of_images.CIFAR.datasets}
 AS_WELL = ("labels_shuffled", "unsupervised")
-"""Sentences that are content with shuffled labels being better."""
+"""Sentences that allow shuffled labels to be better."""
 
 
 def sets(folder: Path) -> Iterator[Claim]:
-    """Of tests that judge the same sets as TOOD: ``paper/p3/contamination``."""
+    """Yield the claims on tests that judge the same sets as TOOD: ``paper/p3/contamination``."""
     yield from of_contamination.claims(of_contamination.power(of_contamination.read(folder)))
 
 
 def simulated(folder: Path) -> Iterator[Claim]:
-    """Of circles, lines and squares among noise: ``paper/p3/simulated``."""
+    """Yield the claims on circles, lines and squares among noise: ``paper/p3/simulated``."""
     frame = table_of(of_simulated.read(folder), ["dataset.n_dims"])
     for method in (name for name in BOTH if len(frame) and name in set(frame.method)):
         yield from of_simulated.claims(frame, method)
 
 
 def size_labels(folder: Path) -> Iterator[Claim]:
-    """Of numbers of training rows with given and with shuffled labels: ``paper/p3/size_labels`` and
-    ``…_latent``.
+    """Yield the claims on numbers of training rows with given and with shuffled labels:
+    ``paper/p3/size_labels`` and ``…_latent``.
     """
     frame = of_size_labels.measured(of_size_labels.read(folder))
     for sizes in of_size_labels.STUDIES.values():
@@ -77,7 +75,7 @@ def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator
 
 
 def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
-    """That curves of APHD with shuffled labels look like those with given ones."""
+    """Yield that curves of APHD with shuffled labels look like those with given ones."""
     distance = frame[(frame.metric == APHD) & frame.set.isin(sizes.sets)]
     for dataset, of in distance.groupby("dataset", sort=False):
         means = of.groupby(["set", "rows", "method"]).value.mean().unstack("method")
@@ -101,19 +99,19 @@ def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
 
 
 def images(folder: Path) -> Iterator[Claim]:
-    """Of images behind an autoencoder: ``paper/p3/mnist`` and ``paper/p3/cifar``."""
+    """Yield the claims on images after an autoencoder: ``paper/p3/mnist`` and ``paper/p3/cifar``."""
     yield from of_sets(measured(of_images.read(folder)), IMAGES)
 
 
 def text(folder: Path) -> Iterator[Claim]:
-    """Of texts: ``paper/p3/text``."""
+    """Yield the claims on texts: ``paper/p3/text``."""
     frame = measured(of_text.read(folder, [of_text.TOPICS]))
     yield from of_sets(frame, {**of_text.GROUPS, **of_text.OTHERS})
     yield from by_a_large_margin(frame)
 
 
 def tabular(folder: Path) -> Iterator[Claim]:
-    """Of three tables against each other and noise: ``paper/p3/tabular``."""
+    """Yield the claims on three tables against each other and noise: ``paper/p3/tabular``."""
     frame = table_of(of_tabular.read(folder))
     if len(frame):
         sets = {*of_tabular.TABLES, *of_tabular.NOISE, IN}
@@ -122,8 +120,8 @@ def tabular(folder: Path) -> Iterator[Claim]:
 
 
 def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
-    """By data set and number of rows: TOOD against the paper's other methods, given against
-    shuffled labels, in against out.
+    """Yield the claims by data set and number of rows: TOOD against the paper's other methods,
+    given against shuffled labels, in against out.
     """
     own = frame[frame.dataset.isin(titles)] if len(frame) else frame
     for (dataset, rows), of in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
@@ -168,7 +166,7 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
 
 
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
-    """Whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
+    """Yield whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
     change = mean.tood_shuffled - mean.tood_given
     evidence = ", ".join(
         f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
@@ -218,8 +216,8 @@ def _outperforms(
 
 
 def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
-    """On newsgroups, by at least the smallest gap of the paper's table to outlier exposure,
-    .072.
+    """Yield the claim on newsgroups, by at least the smallest gap of the paper's table to outlier
+    exposure, .072.
     """
     own = (
         frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")]

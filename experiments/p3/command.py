@@ -1,5 +1,5 @@
-"""What ``python -m`` does with a study that no run of ``kdg`` makes: measure seed by seed, print
-its claims, and keep them.
+"""Command line of a study without runs of ``kdg``: it measures seed by seed, prints its claims, and
+saves them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ def asked(
     measure: Callable[[int], Iterable[Mapping[str, Any]]],
     claims: Callable[[pd.DataFrame], Iterable[Claim]],
 ) -> None:
-    """Measure, print the claims, and keep them where the command line says so; what cannot be had
-    is said in a line.
+    """Measure seed by seed, print the claims, and save them with ``--keep``.
 
     Parameters
     ----------
-    about : the docstring of the study's module.
-    name : what the claims are kept as.
-    seeds : how many, if the command line does not say.
-    measure : seed → rows of numbers.
-    claims : what all rows say.
+    about : str or None
+        Docstring of the study's module.
+    name : str
+        Name of the saved claims.
+    seeds : int
+        Default number of seeds.
+    measure : callable
+        Seed → rows of numbers.
+    claims : callable
+        All rows → claims.
     """
     parser = study_parser(about, keep=True)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")

@@ -1,9 +1,9 @@
-"""Power of TOOD and of other tests of the same sets, by the share of rows out of distribution: what
-``kdg run experiment=paper/p3/contamination`` prints at its end.
+"""Power of TOOD and of other tests of the same sets, by the share of rows out of distribution: the
+tables after ``kdg run experiment=paper/p3/contamination``.
 
-``python -m experiments.p3.contamination outputs`` prints it again, from any subset of the runs. It
-is not in the paper, whose sets are all in or all out of distribution and whose rivals score single
-rows.
+``python -m experiments.p3.contamination outputs`` prints them again, from any subset of the runs.
+It is not in the paper, whose sets are all in or all out of distribution and whose rivals score
+single rows.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ METHODS = {
     "logistic": "classifier test, logistic regression",
     "ks": "Kolmogorov-Smirnov tests",
 }
-"""By the names of their runs."""
+"""Titles of methods by the names of their runs."""
 TOOD = ("tood_given", "tood_shuffled")
 AS_GOOD = 0.05
-"""An AUROC that is apart by no more is as good, as in :mod:`experiments.p3.claims`."""
+"""Difference of equally good AUROC, as in :mod:`experiments.p3.claims`."""
 NOTE = """AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either kind, 20 for the forest; mean ± standard
 deviation over seeds. The rows of a set are drawn from test rows and rows out of distribution in the ratio of the column, and every method
 draws from the same rows. TOOD's score of a set is its mean APHD."""
@@ -113,8 +113,8 @@ def ranks(frame: pd.DataFrame) -> str:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield what the paper has of other methods, of methods that judge the same sets, which are all
-    in or all out of distribution.
+    """Yield the paper's claims on other methods for methods that judge the same sets, all in or all
+    out of distribution.
     """
     whole = frame[frame.share == 1]
     for dataset, of in whole.groupby("dataset", sort=False):

@@ -1,8 +1,8 @@
 """Histograms of the average pairwise Hamming distance of images in and out of distribution, Figure
 3, from finished runs of ``experiment=paper/p3/mnist`` and ``…/cifar``.
 
-``python -m experiments.p3.figure3 outputs --figures experiments/p3/pictures``; the distances are in
-the store of the runs, or the runs are done again.
+``python -m experiments.p3.figure3 outputs --figures experiments/p3/pictures``; the distances come
+from the store of the runs, or the runs are done again.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ from kdgraph.figures.style import (
 from kdgraph.metrics import auroc
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 SIZES = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test")
-"""May differ from the experiments': of runs with several sizes those with the most rows are
-drawn.
+"""Keys that may differ from the experiments': of runs with several sizes those with the most rows
+are drawn.
 """
 NEAREST = 1e-4
-"""Distances are told apart up to so far from 1: a row that shares one leaf of 100 trees with one
-other of 100 rows is as near.
+"""Smallest distance from 1: a row that shares one leaf of 100 trees with one other of 100 rows is
+as near.
 """
 ON = ("test", "ood")
 _BINS = np.linspace(0.0, -np.log10(NEAREST), 61)
@@ -68,14 +67,16 @@ _NAMES, _WIDTH, _NUMBER, _BETWEEN, _STRIP, _HEAD, _FOOT, _NOTE = (
 
 @dataclass(frozen=True)
 class Distances:
-    """Of one method on one data set.
+    """Distances of one method on one data set.
 
     Attributes
     ----------
-    sets : name → Float[n], APHD of rows in sets, of all seeds; those of the test rows are called
-    :data:`IN`.
-    thresholds : below which a row is called out of distribution, one for each seed.
-    auroc : name of a set out of distribution → mean over seeds.
+    sets : mapping of str to Float[n]
+        APHD of rows in sets, of all seeds; test rows are :data:`IN`.
+    thresholds : sequence of float
+        Threshold of each seed, below which a row is out of distribution.
+    auroc : mapping of str to float
+        Mean over seeds for each set out of distribution.
     """
 
     sets: Mapping[str, np.ndarray]
@@ -84,7 +85,7 @@ class Distances:
 
 
 def distances(records: Sequence[Record], folder: Path) -> Distances:
-    """Read them from the runs of one method on one data set, a seed each."""
+    """Read the distances of the runs of one method on one data set, a seed each."""
     result: dict[str, list[np.ndarray]] = {}
     details: dict[str, list[float]] = {}
     for record in records:
@@ -105,14 +106,16 @@ def distances(records: Sequence[Record], folder: Path) -> Distances:
 
 @dataclass(frozen=True)
 class Block:
-    """A data set in distribution.
+    """Distances of a data set in distribution, by the labels of the trees.
 
     Attributes
     ----------
-    title, rows : its name, and how many rows trained.
-    sets : name → title of sets out of distribution, in the order of their strips; those that no run
-    has are left out.
-    by_labels : "given labels" → distances.
+    title, rows : str, int
+        Title and number of training rows.
+    sets : mapping of str to str
+        Titles of sets out of distribution, in the order of their strips; those without runs are left out.
+    by_labels : mapping of str to Distances
+        Distances by kind of labels, such as "given labels".
     """
 
     title: str
@@ -122,7 +125,7 @@ class Block:
 
     @property
     def there(self) -> dict[str, str]:
-        """Sets that some run has."""
+        """Return the sets that some run has."""
         return {
             name: title
             for name, title in self.sets.items()
@@ -132,12 +135,7 @@ class Block:
 
 def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     """Draw the shares of rows at each distance, a strip for each set out of distribution over those
-    of the test rows.
-
-    Parameters
-    ----------
-    blocks : from top to bottom; labels are side by side.
-    note : what the shares are of.
+    of the test rows; ``note`` is the line above.
     """
     height = sum(_HEAD + _STRIP * len(block.there) + _FOOT for block in blocks) + _NOTE
     with style_context():
@@ -182,7 +180,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
 
 
 def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
-    """The data set above, those that are set against it below, beside their strips."""
+    """Draw the data set above, and the other sets beside their strips."""
     figure = cast("Figure", axes.figure)
     where = {"transform": axes.transAxes, "ha": "right"}
     axes.text(
@@ -235,28 +233,28 @@ def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
 
 
 def _place(distance: np.ndarray) -> np.ndarray:
-    """Where a distance is on the axis: near 1, where those of images are, as far from each other as
-    their logarithms to 1.
+    """Return the place of a distance on the axis, the logarithm of its difference from 1, where
+    distances of images are.
     """
     return -np.log10(np.maximum(1 - distance, NEAREST))
 
 
 def _shares(distance: np.ndarray) -> np.ndarray:
-    """Float[bins], the highest .9: what is compared is where they are, and rows that are all alike
-    have one high bin.
+    """Return Float[bins], the highest .9: places are compared, and rows that are all alike have one
+    high bin.
     """
     count = np.histogram(np.clip(_place(distance), *_BINS[[0, -1]]), _BINS)[0]
     return 0.9 * count / count.max()
 
 
 def _middle(i: int, n: int) -> float:
-    """Of the i-th strip from the top, as a share of all."""
+    """Return the middle of the i-th strip from the top, as a share of all."""
     return (n - i - 0.5) / n
 
 
 def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
-    """Of each data set that has runs below a folder, those with the most rows; and their
-    records.
+    """Return the block of each data set with runs below a folder, of those with the most rows; and
+    their records.
     """
     blocks, used = [], []
     for study in STUDIES:
@@ -289,12 +287,12 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
 
 
 def draw(folder: Path, to: Path) -> list[Path]:
-    """Write the picture of the runs below a folder, to figure3.svg and .pdf in another.
+    """Write the picture of the runs below a folder, figure3.svg and .pdf in another.
 
     Raises
     ------
     KdgError
-        There are none.
+        If there are no runs.
     """
     blocks, used = read_blocks(folder)
     if not blocks:

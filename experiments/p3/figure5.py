@@ -28,7 +28,6 @@ from kdgraph.figures.style import BLUE, VERMILLION, PlotStyle
 from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 EXPERIMENT = "paper/p3/cifar_fgsm"
 TITLES = {"svhn": "SVHN", **CIFAR.datasets}
 _DASHED = (0, (1.0, 1.2))
@@ -38,12 +37,12 @@ ROLES = {
     ("other", "given"): PlotStyle(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
     ("other", "shuffled"): PlotStyle(VERMILLION, marker="^"),
 }
-"""How a set and the labels of the trees are drawn; the other set is the other CIFAR."""
+"""Style of a set and the labels of the trees; the other set is the other CIFAR."""
 
 
 def aurocs(records: Sequence[Record]) -> pd.DataFrame:
-    """A row for each AUROC of TOOD: data set in distribution, set out of it, labels, seed, step of
-    255 and value.
+    """Return each AUROC of TOOD: data set in distribution, set out of it, labels, seed, step of 255
+    and value.
     """
     return pd.DataFrame(
         [row for record in records if record["detector"] == "tood" for row in _rows(record)]
@@ -72,7 +71,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """A panel for each CIFAR in distribution, a curve for each set out of distribution and for
+    """Draw a panel for each CIFAR in distribution, a curve for each set out of distribution and for
     given and shuffled labels.
     """
     panels = {}
@@ -99,13 +98,13 @@ def figure_5(frame: pd.DataFrame) -> Figure:
 
 
 def draw(folder: Path, to: Path) -> list[Path]:
-    """Write the picture of those runs below a folder that have the most rows, to figure5.svg and
-    .pdf in another.
+    """Write the picture of those runs below a folder that have the most rows, figure5.svg and .pdf
+    in another.
 
     Raises
     ------
     KdgError
-        There are none.
+        If there are no runs.
     """
     sizes = by_size(runs_of(EXPERIMENT, folder, free=FREE))
     if not sizes:

@@ -1,5 +1,5 @@
-"""Images against other images and noise, beside Tables 3 to 5 and Appendix E: what
-``experiment=paper/p3/mnist``, ``…/cifar`` and ``…/cifar_fgsm`` print.
+"""Images against other images and noise, beside Tables 3 to 5 and Appendix E: the tables after
+``experiment=paper/p3/mnist``, ``…/cifar`` and ``…/cifar_fgsm``.
 
 ``python -m experiments.p3.images outputs`` prints them all again, from any subset of their runs.
 """
@@ -121,12 +121,12 @@ FREE = (
     "parent.max_epochs",
     "parent.encoder.max_epochs",
 )
-"""What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
+"""Keys that may differ; numbers of rows have tables of their own, epochs lines."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Three tables for each data set of each study among the records of a sweep, published and
-    found; markdown.
+    """Return three tables for each data set of each study among the records of a sweep, published
+    and measured.
     """
     moved = [record for record in records if _epsilons(record)]
     frame = with_mean_of_medmnist(measured([record for record in records if record not in moved]))
@@ -152,8 +152,8 @@ def with_mean_of_medmnist(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def fgsm(rows: str, records: Sequence[Record]) -> str:
-    """AUROC against images that are moved against a network, a column for each step: Figure 5,
-    which prints no number.
+    """Return AUROC against images that are moved against a network, a column for each step: Figure
+    5, which prints no number.
     """
     named = [
         (
@@ -190,7 +190,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:
-    """Its AUROC against images that are moved, if there are any."""
+    """Return the entries of AUROC against moved images."""
     return [
         e
         for e in record["metrics"]

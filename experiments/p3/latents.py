@@ -1,9 +1,9 @@
-"""TOOD on what an autoencoder makes of images against TOOD on their pixels, and the time that it
-takes with the autoencoder.
+"""TOOD on the latents of an autoencoder of images against TOOD on their pixels, and its time with
+the autoencoder.
 
 ``python -m experiments.p3.latents --keep outputs`` trains both on 2,000 images of MNIST and of
-Fashion-MNIST, and LeNet-5 beside them, and prints what the paper says of it. Sets out of
-distribution are those of ``experiment=paper/p3/mnist``.
+Fashion-MNIST, with LeNet-5, and tests the claims of the paper. Sets out of distribution are those
+of ``experiment=paper/p3/mnist``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ DATASETS = MNIST.datasets
 SIZES = ("dataset.n_train=2000", "dataset.n_calibration=500", "dataset.n_test=1000")
 LABELS = ("given", "shuffled")
 SHARE = 1000 / 2500
-"""Test rows for each row that is fitted on."""
+"""Test rows per fitted row."""
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
-    """The composed configs of TOOD with given and shuffled labels and of the MSP of LeNet-5, on one
-    data set.
+    """Return the composed configs of TOOD with given and shuffled labels and of the MSP of LeNet-5,
+    on one data set.
     """
     words = [
         "experiment=paper/p3/mnist",
@@ -53,9 +53,7 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC and time: columns ``dataset, seed, setting, labels, set, metric,
-    value``; ``of`` as :func:`configs` gives it.
-    """
+    """Yield ``dataset, seed, setting, labels, set, metric, value`` of each AUROC and time."""
     splits = stages.split(of["given"].dataset, seed)
     sets = {each.name: each.X for each in stages.ood_sets(of["given"].ood, splits, seed)}
     rows, parents, known = (
@@ -112,8 +110,8 @@ def _flat(images: np.ndarray) -> np.ndarray:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That latents are better than pixels, and that TOOD is faster than a network with its
-    autoencoder, too.
+    """Yield that latents are better than pixels, and that TOOD is faster than a network even with
+    its autoencoder.
     """
     scores = frame[frame.metric == "auroc"]
     for (dataset, labels), of in scores.groupby(["dataset", "labels"], sort=False):
@@ -142,7 +140,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def main() -> None:
-    """Print the claims, and keep them."""
+    """Print and save the claims."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
     asked(
         __doc__,

@@ -1,5 +1,5 @@
-"""Panels of curves with bands, side by side, each curve named at its end: what the figures of this
-study are made of.
+"""Panels of curves with bands, side by side, each curve with its name at its end, for the figures
+of this study.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ _LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = (
 class Curve:
     """Repetitions of one curve, drawn as their mean and the range of the middle 90 % of them.
 
-    Attributes
-    ----------
-    x : Float[v], increasing.
-    y : Float[s, v], a row for each repetition; one row has no band.
-    role : colour, dashes and marker.
+    ``x`` is Float[v], increasing; ``y`` Float[s, v] has a row for each repetition, and one row has
+    no band; ``role`` is colour, dashes and marker.
     """
 
     x: np.ndarray
@@ -54,14 +51,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves by name, on common axes.
+    """Curves by name, on common axes; a curve with an empty name has no label.
 
-    Attributes
-    ----------
-    curves : name → curve; a name that is empty is not written.
-    xlabel, log : of the first axis.
-    ylim : ends of the second; None: what the curves need.
-    ticks : on the first axis; None: by itself.
+    ``ylim`` and ``ticks`` (of the first axis) follow from the curves by default.
     """
 
     curves: Mapping[str, Curve]
@@ -74,13 +66,12 @@ class Panel:
 def side_by_side(
     panels: Mapping[str, Panel], *, ylabel: str, note: str, columns: int = 3
 ) -> Figure:
-    """Draw panels by title, as wide as a page, so many in a row; ``note`` says what lines and bands
-    are of.
+    """Draw panels by title, as wide as a page, in rows of ``columns``, with a line above them.
 
     Raises
     ------
     ValueError
-        No panel, or a curve that does not fit its values.
+        If there is no panel, or a curve does not fit its values.
     """
     _check(panels)
     columns = min(columns, len(panels))

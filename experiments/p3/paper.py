@@ -1,4 +1,4 @@
-"""TOOD: which of its numbers are made again by which runs."""
+"""Studies that make the numbers of TOOD."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Numbers of finished runs as a table: what was measured, on which rows, and the average pairwise
-Hamming distance behind a mean score.
+"""Numbers of finished runs as a table: metric, rows, and the average pairwise Hamming distance of a
+mean score.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import pandas as pd
 from experiments.common.runs import Record
 
 IN = "in distribution"
-"""What the set of test rows is called."""
+"""Set of test rows."""
 APHD = "aphd"
-"""What is added for each mean score of TOOD: the mean over rows of their APHD, which the score is
-the threshold less.
+"""Metric added for each mean score of TOOD: the mean over rows of their APHD, which is the
+threshold less the score.
 """
 DETECTED = "calibrated"
-"""Whose numbers these are in a record: those of the whole method, not of its parent alone."""
+"""Model of the numbers in a record: the whole method, not its parent alone."""
 
 
 def table_of(records: Iterable[Record], keys: Sequence[str] = ()) -> pd.DataFrame:
-    """One row for each number of the detector: dataset, method, seed, the keys of the config
+    """Return one row for each number of the detector: dataset, method, seed, the keys of the config
     ("dataset.n_dims"), set, metric, value.
     """
     return pd.DataFrame(row for record in records for row in _rows(record, keys))
@@ -58,8 +58,8 @@ def _value(config: Any, key: str) -> Any:
 
 
 def by_seed(frame: pd.DataFrame, metric: str, at: str, **where: Any) -> tuple[list, np.ndarray]:
-    """Values of the column ``at``, v of them, and Float[s, v] of a metric, a row for each seed that
-    has all of them.
+    """Return the v values of the column ``at``, and Float[s, v] of a metric, a row for each seed
+    that has all of them.
     """
     chosen = frame[frame.metric == metric]
     for column, value in where.items():

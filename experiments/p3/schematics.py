@@ -1,5 +1,5 @@
-"""Figures 1 and 2: four samples between two splits, the trees that are grown of them, and APHD of
-test samples among their leaves.
+"""Figures 1 and 2: four samples between two splits, their trees, and APHD of test samples among the
+leaves.
 
 ``python -m experiments.p3.schematics --figures experiments/p3/pictures`` grows the trees and
 computes every number that it draws.
@@ -40,7 +40,6 @@ from kdgraph.figures.style import (
 from kdgraph.geometry import partition_of
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 SAMPLES = np.array([[0.25, 0.25], [0.25, 0.75], [0.75, 0.75], [0.75, 0.25]])
 """Lower left, upper left, upper right, lower right: the first to the fourth sample of Section 3.1,
 each of a class of its own.
@@ -48,9 +47,9 @@ each of a class of its own.
 LIKE_TRAINING = np.array([[0.16, 0.34], [0.33, 0.83], [0.66, 0.64], [0.86, 0.18]])
 FROM_ELSEWHERE = np.array([[0.62, 0.88], [0.71, 0.68], [0.83, 0.84], [0.9, 0.62]])
 THRESHOLD = 0.5
-"""Between the APHD of both sets; the paper's is lost in the text."""
+"""Threshold between the APHD of both sets; the paper's is lost in the text."""
 SEED = 0
-"""Of the forest: the first whose trees begin with different features, as in Figure 1."""
+"""Seed of the forest: the first whose trees begin with different features, as in Figure 1."""
 _SAID = ("x₁", "x₂")
 _ROLES = (
     PlotStyle(BLUE),
@@ -62,8 +61,8 @@ _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
 
 def grown() -> RandomForestClassifier:
-    """Two trees that tell the four samples apart: one begins with the vertical line, the other with
-    the horizontal one.
+    """Return two trees that separate the four samples: one begins with the vertical line, the other
+    with the horizontal one.
     """
     return RandomForestClassifier(2, max_features=1, bootstrap=False, random_state=SEED).fit(
         SAMPLES, np.arange(len(SAMPLES))
@@ -71,8 +70,8 @@ def grown() -> RandomForestClassifier:
 
 
 def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
-    """Int[n, 2] from 1: the leaf of each row in each tree, counted from the left, where the answer
-    to every question is yes.
+    """Return Int[n, 2] from 1, the leaf of each row in each tree, counted from the left, where the
+    answer to every question is yes.
     """
     ends = [np.flatnonzero(tree.tree_.children_left < 0) for tree in forest.estimators_]
     codes = partition_of(forest).encode(X)
@@ -83,7 +82,7 @@ def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 
 
 def figure_1() -> Figure:
-    """The samples, both trees, and the embedding of the samples with its APHD."""
+    """Draw the samples, both trees, and the embedding of the samples with its APHD."""
     forest = grown()
     with style_context():
         figure = new_figure(FULL_WIDTH, _HEIGHT)
@@ -99,8 +98,8 @@ def figure_1() -> Figure:
 
 
 def figure_2() -> Figure:
-    """Test samples like the training samples, and others that crowd, among the same splits; and
-    their APHD.
+    """Draw test samples like the training samples, and others that crowd, among the same splits;
+    and their APHD.
     """
     forest = grown()
     sets = {
@@ -142,7 +141,7 @@ def figure_2() -> Figure:
 
 
 def _regions(axes: Axes) -> None:
-    """The unit square, cut by both lines."""
+    """Draw the unit square, cut by both lines."""
     axes.set(
         xlim=(0, 1),
         ylim=(0, 1),
@@ -159,7 +158,7 @@ def _regions(axes: Axes) -> None:
 def _tree(
     axes: Axes, tree: DecisionTreeClassifier, forest: RandomForestClassifier, which: int
 ) -> None:
-    """Questions, answers and leaves, with the sample that reaches each leaf below it."""
+    """Draw questions, answers and leaves, with the sample that reaches each leaf below it."""
     word: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": NOTE_SIZE}
     for (x, y), (parent_x, parent_y), text, answer in _nodes(tree):
         axes.plot([parent_x, x], [parent_y, y], color=GREY, linewidth=0.8, zorder=1)
@@ -199,11 +198,11 @@ def _tree(
 
 
 Node = tuple[tuple[float, float], tuple[float, float], str, str]
-"""Where it is, where its parent is, its question if it has one, and the answer that leads to it."""
+"""Place, place of the parent, question or "", and the answer that leads to it."""
 
 
 def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
-    """From the root down: the answer yes, above the threshold, leads to the left."""
+    """Yield the nodes from the root down: the answer yes, above the threshold, leads to the left."""
     inside = tree.tree_
 
     def below(
@@ -224,7 +223,7 @@ def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
 
 
 def _embedding(axes: Axes, result: np.ndarray) -> None:
-    """A row for each sample: its leaves, and its APHD."""
+    """Draw a row for each sample: its leaves, and its APHD."""
     axes.set(xlim=(0, 4), ylim=(0, 5))
     axes.set_axis_off()
     for x, title in zip((1.4, 2.2, 3.3), ("tree 1", "2", "APHD"), strict=True):

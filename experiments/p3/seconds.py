@@ -1,4 +1,4 @@
-"""How long methods take, side by side in one process, and what the paper says of it."""
+"""Seconds of methods side by side in one process, and the claim on them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from experiments.common.splits import half_width
 
 
 def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, float]:
-    """Seconds of processor time of each, in which the work of other programs does not count; an odd
-    seed turns the order round.
-    """
+    """Return seconds of processor time of each function; an odd seed reverses the order."""
     result = {}
     for name in sorted(works, reverse=bool(seed % 2)):
         _, result[name] = processor_seconds(works[name])
@@ -23,12 +21,10 @@ def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, f
 
 
 def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
-    """That TOOD is often faster than a network: on more than half of the data sets.
+    """Yield that TOOD is often faster than a network: on more than half of the data sets.
 
-    Parameters
-    ----------
-    seconds : columns ``dataset, seed, setting, value``; settings are "tood" and "network".
-    text : of the claim; the rule is added.
+    ``seconds`` has the columns ``dataset, seed, setting, value``, with the settings "tood" and
+    "network"; the rule is added to ``text``.
     """
     result, held = [], []
     for dataset, of in seconds.groupby("dataset", sort=False):

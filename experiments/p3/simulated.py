@@ -1,7 +1,7 @@
-"""Circles against lines and squares among noise dimensions, Figures 6 and 7: what ``kdg run
-experiment=paper/p3/simulated`` prints.
+"""Circles against lines and squares among noise dimensions, Figures 6 and 7: the tables after ``kdg
+run experiment=paper/p3/simulated``.
 
-``python -m experiments.p3.simulated outputs`` prints it again, from any subset of the runs, and
+``python -m experiments.p3.simulated outputs`` prints them again, from any subset of the runs, and
 draws both figures.
 """
 
@@ -34,17 +34,18 @@ from kdgraph.figures.style import (
 )
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 EXPERIMENT = "paper/p3/simulated"
 FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"]
-"""Keys that have the dimension of the circles."""
+"""Keys with the dimension of the circles."""
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "leaf_box": "leaf box",
     "knn": "k-NN",
 }
-"""By the names of their runs; sets of 100 rows in the first two, single rows in the others."""
+"""Titles of methods by the names of their runs; sets of 100 rows in the first two, single rows in
+the others.
+"""
 SETS = {
     IN: PlotStyle(BLUE),
     "lines": PlotStyle(VERMILLION, marker="^"),
@@ -53,9 +54,7 @@ SETS = {
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """AUROC and APHD by dimension, and what the paper says of them, of the records of a sweep;
-    markdown.
-    """
+    """Return AUROC and APHD by dimension, and the verdicts, of the records of a sweep."""
     frame = table_of(records, ["dataset.n_dims"])
     if frame.empty:
         return "no run of circles, lines and squares is there"
@@ -80,8 +79,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """A row for each method and set, a column for each dimension: AUROC, mean ± standard deviation
-    over seeds.
+    """Return AUROC, mean ± standard deviation over seeds, a row for each method and set, a column
+    for each dimension.
     """
     dims = sorted(frame.n_dims.unique())
     lines = head(["AUROC against", *(f"d = {d}" for d in dims)])
@@ -100,7 +99,7 @@ def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
 
 
 def distances(frame: pd.DataFrame, method: str) -> str:
-    """The mean APHD of each set by dimension."""
+    """Return the mean APHD of each set by dimension."""
     dims = sorted(frame.n_dims.unique())
     lines = head([f"APHD, {METHODS[method].partition(', ')[2]}", *(f"d = {d}" for d in dims)])
     for name in SETS:
@@ -113,7 +112,7 @@ def distances(frame: pd.DataFrame, method: str) -> str:
 
 
 def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
-    """That APHD grows with the dimension, and that sets become alike in it."""
+    """Yield that APHD grows with the dimension, and that sets become alike in it."""
     title = METHODS[method]
     for name in SETS:
         dims, distance = by_seed(frame, APHD, "n_dims", method=method, set=name)
@@ -147,7 +146,7 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
 
 
 def figure_6(rows: int = 600) -> Figure:
-    """The first two features of each cloud, class by colour."""
+    """Draw the first two features of each cloud, class by colour."""
     with style_context():
         figure = new_figure(5.1, 1.85)
         for i, shape in enumerate(("circles", "lines", "squares")):
@@ -162,7 +161,7 @@ def figure_6(rows: int = 600) -> Figure:
 
 
 def figure_7(frame: pd.DataFrame) -> Figure:
-    """APHD of the three sets against the dimension, with given and with shuffled labels."""
+    """Draw APHD of the three sets against the dimension, with given and with shuffled labels."""
     panels = {}
     for method in ("tood_given", "tood_shuffled"):
         curves, dims = {}, []
@@ -189,7 +188,7 @@ def read(folder: Path) -> list[Record]:
 
 
 def draw(records: Sequence[Record], folder: Path) -> None:
-    """Both figures; of no runs the first, which needs none."""
+    """Draw both figures; without runs the first alone."""
     save_picture(figure_6(), folder / "figure6", PAPER)
     if records:
         save_picture(figure_7(table_of(records, ["dataset.n_dims"])), folder / "figure7", PAPER)

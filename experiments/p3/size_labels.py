@@ -1,6 +1,5 @@
 """Average pairwise Hamming distance against training rows, with given and with shuffled labels,
-Figure 4: what ``kdg run experiment=paper/p3/size_labels`` and ``…/size_labels_latent`` print at
-their end.
+Figure 4: the tables after ``kdg run experiment=paper/p3/size_labels`` and ``…/size_labels_latent``.
 
 ``python -m experiments.p3.size_labels outputs`` prints both again, from any subset of the runs, and
 draws the figures.
@@ -27,21 +26,23 @@ from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, PlotStyle
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """One experiment.
+    """One experiment and its rows.
 
     Attributes
     ----------
-    experiment, of : its name in ``conf/``, and what its rows are.
-    datasets : in distribution, as runs call them, and their titles.
-    sets : rows of each data set, in and out of distribution, as runs call them: title, and how they
-    are drawn.
-    ticks : numbers of rows on the axis.
+    experiment, of : str
+        Name in ``conf/``, and kind of its rows.
+    datasets : mapping of str to str
+        Data sets in distribution and their titles.
+    sets : mapping
+        Rows in and out of distribution → title and style.
+    ticks : sequence of float
+        Numbers of rows on the axis.
     """
 
     experiment: str
@@ -79,14 +80,13 @@ IMAGES = Sizes(
     ticks=(50, 200, 800, 3200, 10000),
 )
 STUDIES = {"figure4": TABLES, "figure4_images": IMAGES}
-"""By the names of their pictures."""
+"""Experiments by the names of their pictures."""
 LABELS = ("labels_carry_little",)
-"""The sentence of ``claims.csv`` that labels are about."""
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
-    """Numbers by dataset, method, seed, rows that train, set and metric; a table that has given all
-    its rows is there once.
+    """Return numbers by dataset, method, seed, training rows, set and metric; a table that has
+    given all its rows is there once.
     """
     frames = [table_of([record]).assign(rows=record["dataset"]["n_train"]) for record in records]
     if not frames:
@@ -95,9 +95,7 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """APHD at both ends, AUROC with all rows, and what the paper says of them, of the records of a
-    sweep; markdown.
-    """
+    """Return APHD at both ends, AUROC with all rows, and the verdicts, of the records of a sweep."""
     frame = measured(records)
     parts = []
     for sizes in STUDIES.values():
@@ -117,7 +115,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
-    """Mean APHD of each set, with the fewest and with the most rows."""
+    """Return the mean APHD of each set, with the fewest and with the most rows."""
     return _table(
         frame,
         sizes,
@@ -128,7 +126,7 @@ def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
 
 
 def aurocs(frame: pd.DataFrame, sizes: Sizes) -> str:
-    """AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
+    """Return AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
     outside = [name for name in sizes.sets if name != IN]
     return _table(
         frame, sizes, "AUROC", outside, lambda of: spread(of[of.metric == "auroc"].value, digits=2)
@@ -154,8 +152,8 @@ def _table(
 
 
 def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
-    """That more rows give a larger APHD, that what is out of distribution has the smaller one, and
-    that labels do not matter.
+    """Yield that more rows give a larger APHD, that rows out of distribution have the smaller one,
+    and that labels do not matter.
     """
     frame = frame[frame.set.isin(sizes.sets)]
     titles = {name: title for name, (title, _) in sizes.sets.items()}
@@ -208,11 +206,10 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
 
 
 def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
-    """APHD against the number of training rows: a column for each data set, given labels above,
-    shuffled ones below.
+    """Draw APHD against the number of training rows: a column for each data set, given labels
+    above, shuffled ones below.
 
-    Of seeds that have all numbers of rows; a data set of which there is none is left out. None
-    without any.
+    It has the seeds with all numbers of rows, and no data set without one; None without any.
     """
     drawn = {
         name: [_panel(frame, sizes, name, method) for method in METHODS] for name in sizes.datasets
@@ -248,12 +245,12 @@ def _panel(frame: pd.DataFrame, sizes: Sizes, dataset: str, method: str) -> Pane
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
+    """Return the records of its runs below a folder."""
     return [record for sizes in STUDIES.values() for record in runs_of(sizes.experiment, folder)]
 
 
 def draw(records: Sequence[Record], folder: Path) -> None:
-    """A picture of each experiment that has runs."""
+    """Draw a picture of each experiment with runs."""
     frame = measured(records)
     for name, sizes in STUDIES.items() if len(frame) else ():
         if figure := figure_4(frame, sizes):

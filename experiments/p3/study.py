@@ -1,5 +1,5 @@
-"""A study of the paper as tables: for each data set in distribution and each metric, what was
-published and what runs found.
+"""Tables of a study of the paper: for each data set in distribution and each metric, published and
+measured numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PARENTS = {
     "tabular_mlp_oe": "network with outlier exposure",
 }
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}
-"""As records and as the paper call them; in distribution is positive in all of them."""
+"""Metric of records → published name; in distribution is positive in all of them."""
 NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
 below it get single rows, which is a harder task. Mean ± standard deviation over seeds in percent; as many rows are in as out of
 distribution."""
@@ -34,19 +34,20 @@ distribution."""
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment.
+    """One experiment and its tables.
 
     Attributes
     ----------
-    experiment, title : its name in ``conf/``, and over its tables.
-    note : how it differs from the paper.
-    datasets, sets, methods : as runs call them, and their titles: in distribution, out of it, and
-    what scores.
-    published : title of a line → the paper's method, and its tables, of which the first that has a
-    number gives it.
-    metrics : a table for each.
-    stands_for : name in runs → that in ``published.csv``, where something else had to take the
-        place of the paper's, or the paper abbreviates a name.
+    experiment, title, note : str
+        Name in ``conf/``, title of its tables, and differences from the paper.
+    datasets, sets, methods : mapping of str to str
+        Titles of data sets in distribution, of sets out of it, and of scores.
+    published : mapping
+        Title of a line → the paper's method, and its tables, of which the first with a number counts.
+    metrics : sequence of str
+        A table for each.
+    stands_for : mapping of str to str
+        Name in runs → that in ``published.csv``, for substitutes and abbreviations.
     """
 
     experiment: str
@@ -61,9 +62,10 @@ class Study:
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
-    """As :func:`~experiments.p3.records.table_of`, beside it what tells runs of one method apart.
+    """Return :func:`~experiments.p3.records.table_of` records with the keys that distinguish runs
+    of one method.
 
-    ``rows`` says how many there were, ``setting`` and ``parent_setting`` what else differs among
+    ``rows`` are the numbers of rows, ``setting`` and ``parent_setting`` other differences among
     runs with as many rows.
     """
     frames = []
@@ -86,8 +88,8 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def tables(study: Study, frame: pd.DataFrame) -> list[str]:
-    """Parts of markdown: for each number of rows a title with its notes, then tables for each data
-    set, of what :func:`measured` gives.
+    """Return parts of markdown: for each number of rows a title with its notes, then tables for
+    each data set, of :func:`measured`.
     """
     own = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
     parts = []
@@ -104,8 +106,8 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
 
 
 def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
-    """One metric of one data set in distribution: a line for each method, published or run, a
-    column for each set out of distribution.
+    """Return one metric of one data set in distribution: a line for each method, published or run,
+    a column for each set out of distribution.
     """
     published = read_published(Path(__file__).parent)
     theirs = study.stands_for.get(dataset, dataset)
@@ -132,14 +134,16 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
 
 
 def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:
-    """The number of the first of the paper's tables that has one."""
+    """Return the number of the first of the paper's tables that has one."""
     of = published[(published.method == method) & (published.ood == ood)]
     return next((cell(of[of.item == item], 1) for item in items if (of.item == item).any()), "–")
 
 
 def _errors(frame: pd.DataFrame, study: Study) -> str:
-    """Of each parent, once for each seed. Parents that are trained with different outliers are told
-    apart by the titles of their methods: a source of outliers is a long setting.
+    """Return the errors of each parent, once for each seed.
+
+    Parents that are trained with different outliers have the titles of their methods: a source of
+    outliers is a long setting.
     """
     of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
 

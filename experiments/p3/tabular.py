@@ -1,7 +1,7 @@
-"""Three tables against each other and noise, beside Table 1: what ``kdg run
-experiment=paper/p3/tabular`` prints at its end.
+"""Three tables against each other and noise, beside Table 1: the tables after ``kdg run
+experiment=paper/p3/tabular``.
 
-``python -m experiments.p3.tabular outputs`` prints it again, from any subset of the runs.
+``python -m experiments.p3.tabular outputs`` prints them again, from any subset of the runs.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ METHODS = {
     "lof": "LOF",
     "isolation_forest": "isolation forest",
 }
-"""By the names of their runs; the first two score rows in sets of 100, all others single rows."""
+"""Titles of methods by the names of their runs; the first two score rows in sets of 100, all others
+single rows.
+"""
 VARIANTS = {"tood_given": "", "tood_shuffled": "labels shuffled"}
-"""Algorithm 1 of the paper, and what its Section 6 allows in its place."""
+"""Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6."""
 NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
 below it get single rows, which is a harder task. *Own range*: the other table's columns are moved onto the ranges of the training rows, so
 that no value alone is out of range; elsewhere they are scaled as the training rows are. Mean ± standard deviation in percent."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """AUROC of each table against the others and noise, published and found, of the records of a
-    sweep; markdown.
+    """Return AUROC of each table against the others and noise, published and measured, of the
+    records of a sweep.
     """
     frame = table_of(records)
     if frame.empty:
@@ -66,8 +68,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
-    """Of one table in distribution: what was published, each method, and the share of rows that are
-    out of range anyway.
+    """Return the numbers of one table in distribution: published, of each method, and the share of
+    rows that are out of range anyway.
     """
     others = [name for name in TABLES if name != own]
     sets = {
@@ -92,8 +94,8 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed, by the
-    columns of ``published.csv``.
+    """Return AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed,
+    with the keys of ``published.csv``.
     """
     frame = table_of(read(folder))
     if frame.empty:
@@ -111,14 +113,14 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def _percent(frame: pd.DataFrame) -> pd.DataFrame:
-    """AUROC among the numbers of runs, as the paper prints it."""
+    """Return AUROC among the numbers of runs, in the unit of the paper."""
     of = frame[frame.metric == "auroc"]
     return of.assign(value=100 * of.value)
 
 
 def outside_of(record: Record) -> dict[str, float]:
-    """Share of rows of each set that have a value below the smallest or above the largest of the
-    training rows; test rows too.
+    """Return the share of rows of each set with a value outside the range of the training rows;
+    test rows too.
     """
     config = record["config"]
     splits = split(config["dataset"], record["seed"])
@@ -134,7 +136,7 @@ def outside_of(record: Record) -> dict[str, float]:
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
+    """Return the records of its runs below a folder."""
     return runs_of(EXPERIMENT, folder)
 
 

@@ -1,7 +1,7 @@
-"""Texts against texts on other things, beside Tables 2 and 6: what ``experiment=paper/p3/text`` and
-``…/word_vectors`` print.
+"""Texts against texts on other topics, beside Tables 2 and 6: the tables after
+``experiment=paper/p3/text`` and ``…/word_vectors``.
 
-``python -m experiments.p3.text outputs`` prints it again, from any subset of its runs.
+``python -m experiments.p3.text outputs`` prints them again, from any subset of its runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NOTES = {
         f" 300. {_SIZES} Sentences of reviews stand where the paper has whole reviews."
     ),
 }
-"""How the texts of an experiment differ from the paper's."""
+"""Differences of the texts of an experiment from the paper's."""
 
 
 def _study(experiment: str, dataset: str, titles: dict[str, str], table: str) -> Study:

@@ -1,10 +1,9 @@
-"""Theorems 4.1 to 4.4 of TOOD on simulations where all that they assume holds but what they leave
-out.
+"""Theorems 4.1 to 4.4 of TOOD on simulations that meet all their stated assumptions.
 
 ``python -m experiments.p3.theorems --scale smoke`` grows extremely randomised trees on uniform rows
 with a random target each, so that every leaf has one row, and compares the Hamming distance H of
-pairs of rows with what the theorems say. It prints tables and draws a figure of each of Theorems
-4.2 to 4.4; of Theorem 4.1 it has a counter-example in numbers.
+pairs of rows with the theorems. It prints tables and draws a figure of each of Theorems 4.2 to 4.4;
+for Theorem 4.1 it has a counter-example in numbers.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ from kdgraph.detection import aphd
 from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, PlotStyle
 
 PAPER = Path(__file__).parent
-"""Its folder."""
 DIMENSIONS = (1, 2, 5)
 TOLERANCE = 0.05
-"""Of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it by
-.03.
+"""Error of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it
+by .03.
 """
 EPSILON = 0.1
 """Deviation of which Theorem 4.4 bounds the probability."""
@@ -43,8 +41,8 @@ OTHER = PlotStyle(VERMILLION, marker="^")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is drawn: training rows, test rows, trees of a forest, repetitions, trees for
-    Theorem 4.4.
+    """Numbers of training rows, test rows, trees of a forest, repetitions, and trees for Theorem
+    4.4.
     """
 
     train: int
@@ -58,7 +56,7 @@ SCALES = {"smoke": Scale(300, 300, 20, 2, 200), "workstation": Scale(1000, 1000,
 
 
 def forest_on(X: np.ndarray, trees: int, seed: int) -> ExtraTreesRegressor:
-    """Trees on targets that say nothing, so that every row of X is alone in its leaf, as Section 4
+    """Return trees on random targets, so that every row of X is alone in its leaf, as Section 4
     assumes.
     """
     y = np.random.default_rng(seed).random(len(X))
@@ -66,13 +64,13 @@ def forest_on(X: np.ndarray, trees: int, seed: int) -> ExtraTreesRegressor:
 
 
 def mean_h(forest: ExtraTreesRegressor, X: np.ndarray) -> float:
-    """The mean of H over trees and all pairs of rows of X."""
+    """Return the mean of H over trees and all pairs of rows of X."""
     return float(aphd(forest.apply(X)).mean())
 
 
 def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
-    """Int[n, 1], the cell of each row in a grid of k^d over [0, 1]^d, of which those at the edge go
-    on to infinity.
+    """Return Int[n, 1], the cell of each row in a grid of k^d over [0, 1]^d, whose outer cells are
+    unbounded.
 
     >>> grid_cells(np.array([[0.1, 0.9], [0.1, 7.0], [0.9, 0.9]]), 2).ravel()
     array([2, 2, 3])
@@ -82,15 +80,15 @@ def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def of_shift(a: float | np.ndarray, d: int) -> np.ndarray:
-    """Theorem 4.3: E H = 1 - a^(2d) of rows from U[a, 1 + a]^d; the formula that its proof and
-    Remark 4.2 have, the text's is lost.
+    """Return E H = 1 - a^(2d) of rows from U[a, 1 + a]^d by Theorem 4.3, in the formula of its
+    proof and Remark 4.2; the text's is lost.
     """
     return 1.0 - np.asarray(a, dtype=np.float64) ** (2 * d)
 
 
 def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
-    """Theorem 4.1: k features that are shifted by 2, beyond all training rows → the mean APHD of
-    such rows; it says 0 for every k > 0.
+    """Return k features that are shifted by 2, beyond all training rows → the mean APHD of such
+    rows; Theorem 4.1 has 0 for every k > 0.
     """
     result = {}
     for k in (0, 1, d // 2, d - 1, d):
@@ -101,7 +99,7 @@ def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
 
 
 def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Theorem 4.2: 1 - E H of rows like the training rows, by the number of regions: name →
+    """Return 1 - E H of rows like the training rows by the number of regions (Theorem 4.2): name →
     (Float[v], Float[draws, v]).
 
     Trees have as many leaves as training rows.
@@ -123,8 +121,8 @@ def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
-    """Theorem 4.3: mean H of rows from U[a, 1 + a]^d, in trees and in a grid of about as many
-    cells: name → Float[draws, v].
+    """Return mean H of rows from U[a, 1 + a]^d (Theorem 4.3), in trees and in a grid of about as
+    many cells: name → Float[draws, v].
     """
     result = {
         "trees": np.empty((scale.draws, len(shifts))),
@@ -144,14 +142,12 @@ def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Theorem 4.4: how often the mean H of T trees is ε or more away, over pairs of rows from U[a,
-    1 + a]^d and sets of T trees.
+    """Return how often the mean H of T trees is ε or more away (Theorem 4.4), over pairs of rows
+    from U[a, 1 + a]^d and sets of T trees.
 
-    Returns
-    -------
-    Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and pairs, of
-    which the theorem speaks; and away from the pair's own mean over trees, of which Hoeffding's
-    inequality does.
+    These are Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and
+    pairs, of which the theorem speaks; and away from the pair's own mean over trees, of which
+    Hoeffding's inequality does.
     """
     rng = np.random.default_rng((d, 4))
     forest = forest_on(rng.random((scale.train, d)), scale.many_trees, d)
@@ -168,19 +164,14 @@ def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str
 
 
 def hoeffding(trees: np.ndarray) -> np.ndarray:
-    """Theorem 4.4, Eq. 7: 2·exp(-2·T·ε²), at most 1."""
+    """Return the bound of Theorem 4.4, Eq. 7: 2·exp(-2·T·ε²), at most 1."""
     return np.minimum(2 * np.exp(-2 * trees * EPSILON**2), 1.0)
 
 
 @dataclass(frozen=True)
 class Found:
-    """All that is measured, by dimension where it has one.
-
-    Attributes
-    ----------
-    outside : as :func:`counter_example` gives it.
-    regions, shifts, trees : as :func:`by_regions`, :func:`by_shift` and :func:`by_trees` give them.
-    a : Float[v], the shifts.
+    """All measurements, by dimension where they have one, as the functions above return them;
+    ``a``, Float[v], are the shifts.
     """
 
     outside: Mapping[int, float]
@@ -191,7 +182,7 @@ class Found:
 
 
 def measure(scale: Scale) -> Found:
-    """Everything, at one scale."""
+    """Return all measurements at one scale."""
     a = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0])
     regions = {d: by_regions(scale, d) for d in DIMENSIONS}
     shifts = {d: by_shift(scale, d, a) for d in DIMENSIONS}
@@ -201,7 +192,7 @@ def measure(scale: Scale) -> Found:
 
 
 def tables(result: Found) -> str:
-    """Theorems 4.1 and 4.3 in numbers; markdown."""
+    """Return Theorems 4.1 and 4.3 in numbers."""
     lines = head(["of 10 features out of range", *map(str, result.outside)])
     lines += [line(["APHD", *(number(h) for h in result.outside.values())]), ""]
     lines += head(["mean H at a =", *(f"{a:g}" for a in result.a)])
@@ -222,7 +213,7 @@ def tables(result: Found) -> str:
 
 
 def claims(result: Found) -> Iterator[Claim]:
-    """What the theorems say, and whether it holds here."""
+    """Yield whether each theorem holds here."""
     inside = {k: h for k, h in result.outside.items() if k}
     holds = all(h < TOLERANCE for h in inside.values())
     predicted = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
@@ -271,7 +262,7 @@ def claims(result: Found) -> Iterator[Claim]:
 
 
 def figure_regions(result: Found) -> Figure:
-    """Theorem 4.2: the share of pairs that share a region, times K, against K."""
+    """Draw the share of pairs that share a region, times K, against K (Theorem 4.2)."""
     panels = {}
     for d in DIMENSIONS:
         roles = {"grid": GRID, "trees": TREES}
@@ -292,7 +283,7 @@ def figure_regions(result: Found) -> Figure:
 
 
 def figure_shift(result: Found) -> Figure:
-    """Theorem 4.3: mean H against the shift."""
+    """Draw mean H against the shift (Theorem 4.3)."""
     fine = np.linspace(0, 1, 101)
     panels = {}
     for d in DIMENSIONS:
@@ -312,7 +303,7 @@ def figure_shift(result: Found) -> Figure:
 
 
 def figure_trees(result: Found) -> Figure:
-    """Theorem 4.4: how often H is far from its mean, against the number of trees."""
+    """Draw how often H is far from its mean, against the number of trees (Theorem 4.4)."""
     panels = {}
     for d, (trees, away) in result.trees.items():
         curves = {

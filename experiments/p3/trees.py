@@ -1,10 +1,10 @@
-"""TOOD on tables under other trees, with fewer test rows and fewer training rows, the error of its
-trees, and the time it takes.
+"""TOOD on tables with other trees, with fewer test rows and fewer training rows, the error of its
+trees, and its time.
 
 ``python -m experiments.p3.trees --keep outputs`` grows the trees of each setting on the rows of
 ``experiment=paper/p3/size_labels`` (digits and breast cancer, all training rows), of
-``paper/p3/tabular``, and of digits 0 to 4 against 5 to 9, and prints what the paper says of them.
-All settings of a seed share one split and one draw of every set out of distribution, which runs of
+``paper/p3/tabular``, and of digits 0 to 4 against 5 to 9, and tests the claims of the paper. All
+settings of a seed share one split and one draw of every set out of distribution, which runs of
 ``kdg`` would draw again for each.
 """
 
@@ -40,24 +40,22 @@ HYPERPARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "half of the features": {"max_features": 0.5},
     "entropy": {"criterion": "entropy"},
 }
-"""What is not too extreme: the paper says no number, and its own are lost in the text."""
+"""Settings that are not too extreme; the paper has no number, and its own are lost in the text."""
 EXTREME: Mapping[str, Mapping[str, Any]] = {
     "20 rows to a leaf": {"min_samples_leaf": 20},
     "one feature": {"max_features": 1},
     "all features": {"max_features": None},
 }
-"""What somebody who tunes would try, too."""
+"""Further settings of a search."""
 SETTINGS = {DEFAULT: {}, **HYPERPARAMETERS, **EXTREME}
 LABELS = ("given", "shuffled")
 SET_SIZE, VERY_FEW, FEW = 100, 5, 10
-"""Rows of a set; very few of them, and twice as many, which is told beside them."""
+"""Rows of a set; very few of them, and twice as many."""
 UNITS = 1000
-"""Rows in sets that an AUROC is of, whatever their size."""
+"""Rows in sets behind an AUROC, of sets of any size."""
 FEW_TRAINING_ROWS = 50
 AS_GOOD, TOLD_APART = 0.05, 0.9
-"""Of an AUROC: what is apart by no more is as good, what is above is told apart; the paper says
-neither.
-"""
+"""Difference of equally good AUROC, and least AUROC that separates; the paper has neither."""
 SHARED = ("method=choice(paper/p3/tood_given)", "seed=choice(0)")
 TITLES = {
     "digits": "digits",
@@ -79,12 +77,12 @@ class Table:
 
     @property
     def share(self) -> float:
-        """Test rows for each row that is learnt from or calibrates."""
+        """Return test rows per row that is learnt from or calibrates."""
         return len(self.splits.test.y) / (len(self.splits.train.y) + len(self.splits.calibration.y))
 
 
 def configs() -> dict[str, Any]:
-    """The composed config of a run on each table, by its title."""
+    """Return the composed config of a run on each table, by its title."""
     half = [
         "dataset=digits",
         "dataset.left_out=[5,6,7,8,9]",
@@ -107,7 +105,7 @@ def configs() -> dict[str, Any]:
 
 
 def drawn(title: str, config: Any, seed: int) -> Table:
-    """A split of the table, and its sets."""
+    """Return a split of the table, and its sets."""
     splits = stages.split(config.dataset, seed)
     return Table(
         title, splits, {each.name: each.X for each in stages.ood_sets(config.ood, splits, seed)}
@@ -117,11 +115,11 @@ def drawn(title: str, config: Any, seed: int) -> Table:
 def measure(
     table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] = SETTINGS
 ) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC, error and time: columns ``dataset, seed, share, labels, setting, size,
-    rows, set, metric, value``.
+    """Yield ``dataset, seed, share, labels, setting, size, rows, set, metric, value`` of each
+    AUROC, error and time.
 
-    ``size`` is of the sets, ``rows`` how many train, and ``set`` the rows out of distribution,
-    empty where the number is of none.
+    ``size`` is of the sets, ``rows`` the number of training rows, and ``set`` the rows out of
+    distribution, or "".
     """
     train = table.splits.train
     known = {
@@ -160,7 +158,7 @@ def measure(
 
 
 def grown(forest: Any, train: Dataset, table: Table, labels: Any, seed: int) -> TreeHamming:
-    """TOOD on a forest that is grown on given or shuffled labels."""
+    """Return TOOD on a forest that is grown on given or shuffled labels."""
     detector = TreeHamming(
         forest.set_params(random_state=seed), labels=labels, set_size=SET_SIZE, random_state=seed
     )
@@ -199,8 +197,8 @@ def _aurocs(
 
 
 def seconds_of(table: Table, seed: int) -> dict[str, float]:
-    """Seconds of one core to train and to score test rows and all sets: TOOD, and the largest
-    probability of a network; by turns first.
+    """Return seconds of one core to train and to score test rows and all sets, of TOOD and of the
+    largest probability of a network, in turn.
     """
     rows = [table.splits.test.X, *table.sets.values()]
     network = (
@@ -227,9 +225,7 @@ def seconds_of(table: Table, seed: int) -> dict[str, float]:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What the paper says of trees, their settings, labels, test rows and time, of what
-    :func:`measure` gives.
-    """
+    """Yield the claims on trees, their settings, labels, test rows and time, of :func:`measure`."""
     for dataset, of in frame.groupby("dataset", sort=False):
         seeds = counted_noun([of.seed.nunique()], "seed")
         for labels, own in of.groupby("labels", sort=False):
@@ -298,14 +294,11 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
 def _largest(
     by_set: pd.DataFrame, settings: list[str], share: float, *, better: bool = False
 ) -> tuple[float, str]:
-    """Of all sets and settings the largest change of the mean AUROC, of those for the better alone
-    if asked, and what it is of.
+    """Return the largest change of the mean AUROC over sets and settings, or the largest gain, and
+    a description of it.
 
-    Parameters
-    ----------
-    by_set : AUROC by set and seed, a column for each setting.
-    settings : those that are compared with the default.
-    share : see :func:`~experiments.common.splits.half_width`.
+    ``by_set`` has the AUROC by set and seed, a column for each setting; for ``share`` see
+    :func:`~experiments.common.splits.half_width`.
     """
     change = by_set[settings].sub(by_set[DEFAULT], axis=0)
     mean = change.groupby("set").mean().stack()
@@ -361,7 +354,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
 
 
 def main() -> None:
-    """Print the claims, and keep them."""
+    """Print and save the claims."""
     planned = configs()
 
     def of_seed(seed: int) -> Iterator[dict[str, Any]]:

@@ -1,12 +1,9 @@
-"""The study on tables of OpenML: tables, claims, Figure 2 and Figures 5 to 8 of Dey et al. from
-finished runs, beside the stored numbers.
+"""Tables, claims, Figure 2 and Figures 5 to 8 of Dey et al. on tables of OpenML, beside the stored
+numbers.
 
 ``python -m experiments.p1.cc18 outputs`` after the experiments ``bench/openml`` (one sample size)
-and ``paper/p1/cc18`` (three of them); any subset of runs will do, and it says how many there are.
-It reads result.json, and of ``paper/p1/cc18`` the archive of its numbers too, with far rows of
-``paper/p1/cc18_far``. ``--every`` takes all runs on a forest or a network in the folder,
-whatever their settings, ``--free dataset.max_learn`` those that differ from the experiment in that
-key too.
+and ``paper/p1/cc18`` (three of them), with any subset of their runs. It reads result.json, and of
+``paper/p1/cc18`` the archive of its numbers.
 """
 
 from __future__ import annotations
@@ -53,15 +50,15 @@ from experiments.p1.cc18.tables import (
 )
 
 PAPER = Path(__file__).resolve().parents[1]
-"""The folder of the paper, where the pictures are."""
+"""Folder of the paper with its pictures."""
 EXPERIMENTS = {"bench/openml": "tabular", "paper/p1/cc18": "figure2"}
-"""Experiment → how its pictures are called."""
+"""Experiment → name of its pictures."""
 PARTS = ["tables", "pairs", "claims", "published", "each", "figure2", "pages", "stored"]
 USUAL = ["tables", "pairs", "claims", "published", "figure2"]
 
 
 def main() -> None:
-    """Print and draw what the runs allow, experiment by experiment."""
+    """Print and draw each experiment as far as there are runs."""
     arguments = _arguments()
     if "stored" in arguments.only:
         draw_stored(arguments)
@@ -80,8 +77,8 @@ def main() -> None:
 
 
 def draw_stored(arguments: argparse.Namespace) -> None:
-    """Figures 2 and 5 to 8 of the numbers that the authors stored, which need no run; twelve tables
-    a page, as theirs, at whole radii.
+    """Draw Figures 2 and 5 to 8 of the numbers that the authors stored, without runs; twelve tables
+    a page, at whole radii.
     """
     stored = published_numbers()
     stored = stored[stored["at"].isna() | ((stored["at"] >= 1) & (stored["at"] % 1 == 0))]
@@ -136,7 +133,7 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
 def _sections(
     result: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace
 ) -> list[str]:
-    """Paragraphs and tables of one parent."""
+    """Return paragraphs and tables of one parent."""
     threshold, published = arguments.threshold, published_numbers(priors_of(result))
     printed = tables(published, result.parent)
     sections = [heading(result, N_TABLES if stem == "figure2" else None)]

@@ -19,8 +19,8 @@ from experiments.common.runs import Record, runs_of
 from experiments.p1.cc18.records import AUTHORS, EUCLIDEAN, KEY, OURS, frame, key_of, method_of
 
 GEODESIC, FAR, OWN = "geodesic", "far", "kdgraph's variant"
-"""Versions of the authors' code: that of October 2023, behind error and ECE, and that of August
-2023, behind the columns of confidence; and our method, as a title.
+"""Versions of the authors' code: that of October 2023 for error and ECE, and that of August 2023
+for the columns of confidence; and the title of kdgraph's method.
 """
 VERSIONS = (GEODESIC, EUCLIDEAN, OWN, FAR)
 DIGITS = 6
@@ -48,19 +48,10 @@ def archive_path(folder: Path) -> Path:
 
 
 def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
-    """Return the numbers of all runs of Figure 2 below a folder, and of its archive.
+    """Return the numbers of all runs of Figure 2 below a folder, and of its archive, by version.
 
-    Parameters
-    ----------
-    folder : Path
-        Of runs of ``paper/p1/cc18`` and ``paper/p1/cc18_far``, or of a page that keeps an archive.
-
-    Returns
-    -------
-    dict of str to DataFrame
-        Version → numbers as :func:`~experiments.p1.cc18.records.frame` has them, in
-        :data:`DIGITS` digits. A run replaces the archived numbers of the same table, method and
-        seed; archived numbers that stand on another fit of the parent than a run are left out.
+    Numbers are as :func:`~experiments.p1.cc18.records.frame` has them, in :data:`DIGITS` digits. A
+    run replaces the archived numbers of the same table, method and seed.
     """
     near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
     result = by_version(near, runs_of("paper/p1/cc18_far", folder))
@@ -91,7 +82,7 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
 
 
 def at_largest(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers at the largest sample of each table behind each parent.
+    """Return the numbers at the largest sample of each table and parent.
 
     More seeds may have run there than at smaller samples, so a statistic of these alone has more
     complete seeds.
@@ -104,12 +95,7 @@ def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers of seeds that are complete: of all tables, sizes and methods of a parent.
 
     Leaving out a seed that some tables do not have would leave their part of a statistic as it is,
-    and its standard error would be too small. Complete is a seed that no other has more runs of.
-
-    Parameters
-    ----------
-    numbers : DataFrame
-        Of one version, as :func:`~experiments.p1.cc18.records.frame` has them.
+    and its standard error would be too small. A seed is complete if no other has more runs.
     """
     if numbers.empty:
         return numbers
@@ -121,11 +107,6 @@ def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
 def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return numbers of one method name for both versions: error and ECE of the first, far rows of
     the second.
-
-    Parameters
-    ----------
-    numbers : mapping of str to DataFrame
-        By version.
     """
     near, far = (with_complete_seeds(numbers[version]) for version in (GEODESIC, FAR))
     if far.empty:

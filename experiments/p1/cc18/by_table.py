@@ -30,8 +30,8 @@ from kdgraph.runner import stages
 BY_TABLE = "Figures 5 to 8"
 """Item of these numbers in ``published.csv``."""
 AS_LARGE = 0.1
-"""Largest relative difference between the largest sample of a table here and the stored one: our
-splits keep a few rows more or less, and a part of a table has far fewer.
+"""Largest relative difference between the largest sample of a table here and the stored one: splits
+here keep a few rows more or less, and a part of a table has far fewer.
 """
 LAST_RADIUS = 5.0
 SHARE = "largest share of a class, splits without strata"
@@ -145,7 +145,7 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
 
 
 def _called(version: str) -> dict[tuple[str, str], str]:
-    """Return parent and method of our records → what ``published.csv`` calls that method."""
+    """Return parent and method of a record → published name of the method."""
     return {
         (parent, ours): name
         for parent in NAMES

@@ -1,6 +1,4 @@
-"""What the paper and we claim of many tables, counted from the numbers: nothing here knows a
-result.
-"""
+"""Claims of the paper and of kdgraph on many tables, counted from the numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ RADII = (1.5, 2.0, 5.0)
 
 
 def claims(result: Tables, published: Tables | None, threshold: float) -> str:
-    """One row for each claim: here, and from the published numbers where they hold it."""
+    """Return one row for each claim: measured, and from the published numbers if they have it."""
     method = kernel_method(result)
     here = _facts(result, method, "ece", threshold)
     there = (
@@ -41,8 +39,8 @@ def claims(result: Tables, published: Tables | None, threshold: float) -> str:
 
 
 def dominance(result: Tables) -> str:
-    """On how many tables each method is dominated in all criteria at once, OCE being the mean over
-    radii above 1.
+    """Return the number of tables on which each method is dominated in all criteria at once, OCE
+    being the mean over radii above 1.
     """
     if missing := [name for name in CRITERIA if name not in result.values]:
         return f"Dominance needs {', '.join(missing)}, which the records do not have."
@@ -67,13 +65,12 @@ def dominance(result: Tables) -> str:
 
 
 def with_choice(result: Tables) -> Tables:
-    """The same with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the gate on the
-    best calibrator of each table.
+    """Return the numbers with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the
+    gate on the best calibrator of each table.
 
-    For each table and seed it is that of the methods with a density gate whose calibrator has the
-    lowest NLL on the calibration rows; it sees no test row. ``found`` comes back as it is where
-    ``gated_best``, which chooses within a run, is among its methods, or where not every record of
-    these methods has that NLL.
+    For each table and seed it is the gated method whose calibrator has the lowest NLL on the
+    calibration rows; it sees no test row. Numbers are returned unchanged if ``gated_best``, which
+    chooses within a run, is among the methods, or if a record lacks that NLL.
     """
     if "gated_best" in result.methods:
         return result
@@ -111,15 +108,15 @@ def _what_was_chosen(result: Tables) -> str:
 
 
 def _dominating(result: Tables, table: str, method: str) -> list[str]:
-    """The methods that dominate this one on a table; what was chosen is none, for it is one of the
-    others.
+    """Return the methods that dominate this one on a table; for the choice none, because it is one
+    of the others.
     """
     of_table = result.values.loc[table][CRITERIA]
     return dominating(of_table.loc[method], of_table.drop(index=[method, CHOICE], errors="ignore"))
 
 
 def _facts(result: Tables, method: str, ece: str, threshold: float) -> dict[str, str]:
-    """Claim → what these numbers say of it; claims of which they hold nothing are not there."""
+    """Return claim → its measured value; claims without numbers are missing."""
     error, calibration = result.column("error"), result.column(ece)
     if method not in error:
         return {}

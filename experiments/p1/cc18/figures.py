@@ -1,6 +1,4 @@
-"""Figure 2 and Figures 5 to 8: numbers of many tables as the curves and strips that kdgraph
-draws.
-"""
+"""Figure 2 and Figures 5 to 8: numbers of many tables as curves and strips."""
 
 from __future__ import annotations
 
@@ -45,10 +43,10 @@ KERNEL = "KDF or KDN"
 
 
 def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
-    """Improvements over the parent, a row for each parent: against rows where tables have several
+    """Draw improvements over the parent, a row for each parent: against rows if tables have several
     sizes, else one dot for each table.
 
-    Numbers that have no ECE of 15 bins are drawn with that between 10 edges, as the published ones.
+    Numbers without an ECE of 15 bins are drawn with that between 10 edges, as the published ones.
     """
     panels = {}
     several = (numbers.groupby("dataset").learn.nunique() > 1).any()
@@ -66,11 +64,11 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
 
 
 def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]:
-    """Figures 5 to 8: of each table error and ECE against rows, and confidence against radius at
-    its largest sample.
+    """Draw Figures 5 to 8: of each table error and ECE against rows, and confidence against radius
+    at its largest sample.
 
-    Tables are in the order of their names, or of their numbers where those are all that is known.
-    Numbers that have no ECE of 15 bins are drawn with that between 10 edges.
+    Tables are in the order of their names, or of their numbers if there are no names. Numbers
+    without an ECE of 15 bins are drawn with that between 10 edges.
     """
     result = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
     every = {dataset for one in result.values() for dataset in one.datasets}
@@ -95,7 +93,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
 
 
 def _shown(result: Tables) -> list[str]:
-    """The paper's method first, then as many others as can be told apart."""
+    """Return the paper's method first, then as many others as can be distinguished."""
     return [kernel_method(result), *(method for method in OTHERS if method in result.methods)][
         :N_STYLES
     ]
@@ -144,9 +142,8 @@ def _against_radius(result: Tables, threshold: float) -> RepeatedCurves | None:
 
 
 def _with_parent(result: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the curves under the names that people read, after the parent's, which are 0.
-
-    The paper's method has its short name: there is one in a figure.
+    """Return the curves under their titles, after the parent's, which are 0; the paper's method has
+    its short name.
     """
     zero = {label("parent", result.parent): np.zeros_like(next(iter(curves.values())))}
     short = {kernel_method(result): label(OURS[result.parent])}
@@ -160,7 +157,7 @@ def _improvement(parent: pd.Series, method: pd.Series, threshold: float) -> np.n
 def _of_table(
     numbers: pd.DataFrame, result: Tables, dataset: str, methods: Sequence[str]
 ) -> dict[str, RepeatedCurves]:
-    """Quantity → seeds of each method on one table, at parameters that all methods have."""
+    """Return quantity → seeds of each method on one table, at parameters that all methods have."""
     own = numbers[(numbers.dataset == dataset) & (numbers.parent == result.parent)]
     largest = own[own.learn == result.learn[dataset]]
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]

@@ -1,5 +1,5 @@
-"""The stored numbers behind Figures 2 and 5 to 8 in the form of ours, and both beside each
-other.
+"""Stored numbers of the authors behind Figures 2 and 5 to 8 in the form of measured ones, and
+tables of both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kdgraph.metrics import absolute_improvement
 
 HERE = Path(__file__).resolve().parent
 NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
-"""Parent of a run → what ``published.csv`` calls it, and the method on it."""
+"""Parent of a run → its published name, and that of the method on it."""
 N_TABLES = 45
 EQUAL = 2e-6
 """Difference of two equal mean errors over seeds, which are of numbers in six digits. An error of 1,000
@@ -54,18 +54,12 @@ MEASURES = {
 def published_numbers(
     priors: pd.Series | None = None, folder: Path = HERE, distance: str = "geodesic"
 ) -> pd.DataFrame:
-    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours, tables by their
-    number.
+    """Return the stored numbers in the form of :func:`~experiments.p1.cc18.records.frame`, tables
+    by their number.
 
-    What was measured on spheres goes with the largest sample of its table; one table, 23517, has
-    nothing else and is not here.
-
-    Parameters
-    ----------
-    priors : number of a table (text) → the largest share of a class. What is stored is mean
-        confidence; with these it gives OCE too, the distance of the mean to the prior, on tables
-        that are among them.
-    distance : of KDF and KDN; "euclidean" too.
+    Numbers on spheres go with the largest sample of their table; table 23517 has nothing else and
+    is left out. ``priors``, number of a table → the largest share of a class, turn the stored mean
+    confidence into OCE too, the distance of the confidence from the prior.
     """
     stored = read_published(folder)
     rows = [
@@ -92,15 +86,13 @@ def published_numbers(
 
 
 def priors_of(ours: Tables) -> pd.Series:
-    """Number of a table (text) → the largest share of a class among our training rows, of tables of
-    OpenML.
-    """
+    """Return number of a table of OpenML → the largest share of a class among the training rows."""
     prior = ours.column("prior")["parent"]
     return pd.Series({str(n): prior[dataset] for dataset, n in ours.openml.items()}, dtype=float)
 
 
 def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
-    """Medians over the tables that both have, published / ours, each at its largest sample."""
+    """Return medians over the common tables, published / measured, each at its largest sample."""
     printed, shared = _shared(ours, published)
     if not shared:
         return "No table of these runs is among the published ones."
@@ -139,7 +131,7 @@ def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
 
 
 def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
-    """Published / ours on each table that both have: rows that learn, error, confidence at radius
+    """Return published / measured on each common table: training rows, error, confidence at radius
     5.
     """
     printed, shared = _shared(ours, published)
@@ -168,8 +160,8 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
 
 
 def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
-    """Median improvements against the number of rows, published / ours, with the number of
-    tables.
+    """Return median improvements against the number of rows, published / measured, with the number
+    of tables.
     """
     lines = head(["improvement", "method", *(f"n = {size:,}" for size in SIZES)])
     for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
@@ -201,7 +193,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def archived(folder: Path) -> pd.DataFrame:
-    """Return the numbers by table and seed that :func:`measured` is of, as an archive has them."""
+    """Return the numbers by table and seed behind :func:`measured`, as an archive has them."""
     return to_rows(numbers_below(folder))
 
 
@@ -299,13 +291,11 @@ def on_tables_of(
     distance: str = "geodesic",
     priors: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """Return the stored numbers of the tables that ran behind a parent, without sizes that ours do
-    not count.
+    """Return the stored numbers of the tables that ran with a parent, at sizes that count here too.
 
-    ``distance`` and ``priors`` are as in :func:`published_numbers`.
-
-    A sample of 100 rows of a table with many classes has too few rows of most, which we drop; where
-    fewer than :data:`FEWEST` rows are left, the stored sample of the same rank is dropped too.
+    ``distance`` and ``priors`` are as in :func:`published_numbers`. A sample of 100 rows of a table
+    with many classes has too few rows of most, which are dropped; with fewer than :data:`FEWEST`
+    rows left, the stored sample of the same rank is dropped too.
     """
     stored = published_numbers(priors, distance=distance)
     stored = stored[stored.parent == parent]
@@ -378,8 +368,8 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
 
 
 def _oce_differences(published: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
-    """Median absolute improvement at radius 5, published / ours, as the published Figure 2 has
-    it.
+    """Return the median absolute improvement at radius 5, published / measured, as the published
+    Figure 2 has it.
     """
     result = []
     for of, names in ((published, list(shared)), (ours, list(shared.values()))):
@@ -396,7 +386,7 @@ def _oce_differences(published: Tables, ours: Tables, shared: dict[str, str], me
 
 
 def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
-    """The published tables, and number → our name of those that we have too."""
+    """Return the published tables, and number → name of the common ones."""
     printed = tables(published, ours.parent)
     return printed, {
         str(n): dataset
@@ -406,10 +396,10 @@ def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, st
 
 
 def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
-    """Return what ``published.csv`` calls each method, and what our records do.
+    """Return the published and the recorded name of each method of a version.
 
     ``version``: "geodesic" and "euclidean", the authors' code of October 2023; :data:`FAR`, that of
-    August 2023; :data:`OWN`, our method in the place of the geodesic one.
+    August 2023; :data:`OWN`, kdgraph's method in the place of the geodesic one.
     """
     name, method = NAMES[parent]
     ours = {

@@ -1,5 +1,5 @@
-"""Runs on many tables as data frames: one row for each number, means over seeds, and one row for
-each table and method.
+"""Runs on many tables as data frames: numbers, means over seeds, and a row for each table and
+method.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pandas as pd
 from experiments.common.runs import Record
 
 PARENTS = {"random_forest": "random forest", "mlp": "network"}
-"""Parent of a run → what people read."""
+"""Parent of a run → title."""
 EUCLIDEAN = "euclidean"
-"""Ends the name of a kernel density method with such distances. The others have those of their
-preset: geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
+"""Suffix of kernel density methods with Euclidean distances. The others have those of their preset:
+geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
 """
 METHODS = {
     "parent": "parent",
@@ -41,28 +41,26 @@ METHODS = {
     "gated_best": "gated best",
     "gate_on_best": "gate on the best calibrator",
 }
-"""Calibrator of a run, with its gate → what people read, in the order of tables."""
+"""Calibrator of a run, with its gate → title, in the order of tables."""
 CHOICE = "gate_on_best"
-"""Stands among methods for what is chosen for each table and seed; see
-:mod:`experiments.p1.cc18.claims`.
-"""
+"""Method that is chosen for each table and seed; see :mod:`experiments.p1.cc18.claims`."""
 OURS = {"random_forest": "kdf", "mlp": "kdn"}
-"""Our kernel density method on each parent."""
+"""kdgraph's kernel density method on each parent."""
 AUTHORS = {parent: f"{method}_reference" for parent, method in OURS.items()}
-"""The paper's method on each parent, as the authors' code of October 2023 has it."""
+"""The paper's method on each parent, in the authors' code of October 2023."""
 MORE_EDGES = "ece_by_15_edges"
 """ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all else."""
 ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges", MORE_EDGES]
 ON_SPHERES = ["oce", "mmc"]
 KEY = ["dataset", "learn", "parent", "method", "seed"]
 SAME = 1e-9
-"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by
+"""Largest difference of a parent's values in two runs: it is the same fit, perhaps predicted on
 another machine.
 """
 
 
 class Inconsistent(Exception):
-    """Runs that cannot stand in one table; says which and why in one line."""
+    """Runs that cannot be in one table."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,12 @@ class Tables:
 
     Attributes
     ----------
-    parent : the parent's name in the records.
-    runs : a row for each table, method and seed, a column for each number: ``error``, ``ece``,
-        ``oce@1.5``, ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``.
-    learn : table → rows that fit and calibrate.
-    openml : table → its number on openml.org, of those that have one.
-    left_out : tables on which some method has no run, with what is missing.
+    parent : str
+        Name of the parent in the records.
+    runs : DataFrame
+        A row for each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``, ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``.
+    learn, openml : mapping
+        Table → rows that fit and calibrate, and its number on OpenML.
     """
 
     parent: str
@@ -87,27 +85,27 @@ class Tables:
 
     @cached_property
     def values(self) -> pd.DataFrame:
-        """A row for each table and method: means over seeds."""
+        """Return means over seeds by table and method."""
         return self.runs.groupby(["dataset", "method"]).mean()
 
     @property
     def seeds(self) -> pd.Series:
-        """Table → how many seeds it has."""
+        """Return the number of seeds of each table."""
         return self.runs.reset_index().groupby("dataset").seed.nunique()
 
     @property
     def methods(self) -> list[str]:
-        """In the order of :data:`METHODS`, the parent first."""
+        """Return the methods in the order of :data:`METHODS`, the parent first."""
         return sorted(self.values.index.unique("method"), key=order)
 
     @property
     def datasets(self) -> list[str]:
-        """In alphabetical order."""
+        """Return the tables in alphabetical order."""
         return sorted(self.values.index.unique("dataset"))
 
     @property
     def radii(self) -> list[float]:
-        """Of the spheres, from 1 on."""
+        """Return the radii of the spheres, from 1 on."""
         return sorted(
             r
             for r in (float(name[4:]) for name in self.values if name.startswith("oce@"))
@@ -115,9 +113,7 @@ class Tables:
         )
 
     def column(self, name: str) -> pd.DataFrame:
-        """A row for each table, a column for each method; NaN where the records have no such
-        number.
-        """
+        """Return a row for each table, a column for each method; NaN without the number."""
         values = (
             self.values[name] if name in self.values else pd.Series(np.nan, index=self.values.index)
         )
@@ -125,19 +121,19 @@ class Tables:
 
 
 def kernel_method(result: Tables) -> str:
-    """Return the authors' method where it was run, of either version, else ours."""
+    """Return the authors' method if it was run, of either version, else kdgraph's."""
     ours = OURS[result.parent]
     published = (AUTHORS[result.parent], f"{ours}_figure1")
     return next((name for name in published if name in result.methods), ours)
 
 
 def order(method: str) -> tuple[int, str]:
-    """Where a method stands in tables."""
+    """Return the place of a method in tables."""
     return list(METHODS).index(method) if method in METHODS else len(METHODS), method
 
 
 def label(method: str, parent: str = "") -> str:
-    """What people read; the parent's own name where it is given."""
+    """Return the title of a method; the parent's own name if it is given."""
     return (
         PARENTS.get(parent, parent)
         if method == "parent" and parent
@@ -146,18 +142,13 @@ def label(method: str, parent: str = "") -> str:
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row for each number of each run: columns :data:`KEY`, ``openml, metric, at, value``. The
-    parent counts once.
+    """Return one row for each number of each run: columns :data:`KEY`, ``openml, metric, at,
+    value``; the parent counts once.
 
     ``at`` is the radius of a sphere, NaN on test rows; but the confidence of test rows, ``mmc``, is
-    at 0, where the published figures have it. Beside :data:`ON_TEST` and, from radius 1 on,
+    at 0, as in the published figures. Besides :data:`ON_TEST` and, from radius 1 on,
     :data:`ON_SPHERES` there are the metrics ``prior``, the largest share of a class, and
-    ``calibration_nll``, which the calibrator says of itself.
-
-    Raises
-    ------
-    Inconsistent
-        Two runs of one method, or two parents, where a table can hold one.
+    ``calibration_nll``.
     """
     records = list(records)
     _check_one_each(records)
@@ -179,9 +170,10 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def tables(numbers: pd.DataFrame, parent: str) -> Tables:
-    """Runs on one parent at each table's largest sample, on tables and seeds that all methods have.
+    """Return runs on one parent at each table's largest sample, on the tables and seeds of all
+    methods.
 
-    A method that fewer than half of the tables have is not in the tables at all.
+    A method that fewer than half of the tables have is left out.
     """
     own = numbers[numbers.parent == parent]
     own = own[own.learn == own.groupby("dataset").learn.transform("max")]
@@ -206,7 +198,7 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
 
 
 def parents_of(numbers: pd.DataFrame) -> list[str]:
-    """In the order of :data:`PARENTS`."""
+    """Return the parents in the order of :data:`PARENTS`."""
     return [parent for parent in PARENTS if parent in set(numbers.parent)]
 
 
@@ -229,8 +221,8 @@ def method_of(record: Record) -> str:
 
 
 def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Rows of tables and seeds that all methods have; and of each table that has none, what is
-    missing.
+    """Return the rows of tables and seeds that all methods have, and what is missing of each table
+    without one.
     """
     having = mine.groupby(["dataset", "seed"]).method.nunique()
     full = having[having == len(methods)].index
@@ -278,7 +270,7 @@ def _has_more_edges(parent: str, method: str) -> bool:
 
 
 def key_of(record: Record) -> Record:
-    """Return what a run is known by, :data:`KEY` → value."""
+    """Return the key of a run, :data:`KEY` → value."""
     about = record["dataset"]
     parent = (
         "mlp" if record["parent"].endswith("mlp") else record["parent"]

@@ -1,6 +1,4 @@
-"""Improvement over the parent against the sample size, of tables that were sampled at different
-sizes.
-"""
+"""Improvement over the parent against the sample size, of tables with samples of different sizes."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import relative_improvement
 
 FEWEST = 90
-"""Rows of a sample that counts. Of 100 rows of a table with many classes most belong to classes too
-rare to be calibrated, and are left out: what remains is another problem, with fewer rows and
+"""Least number of rows of a sample. Of 100 rows of a table with many classes most belong to classes
+too rare to be calibrated, and are left out: the rest is another problem, with fewer rows and
 classes.
 """
 
@@ -26,9 +24,12 @@ class BySize:
 
     Attributes
     ----------
-    sizes : Float[v], increasing: every size that some table was sampled at.
-    curves : method → Float[t, v], a row for each table, NaN outside its own sizes.
-    left_out : pairs of table and size at which the parent's value is too small.
+    sizes : Float[v]
+        All sizes of samples, increasing.
+    curves : mapping of str to Float[t, v]
+        A row for each table, NaN outside its own sizes.
+    left_out : sequence
+        Tables and sizes at which the parent's value is too small.
     """
 
     sizes: np.ndarray
@@ -37,19 +38,15 @@ class BySize:
 
     @property
     def methods(self) -> set[str]:
-        """Without the parent."""
+        """Return the methods without the parent."""
         return set(self.curves) - {"parent"}
 
 
 def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) -> BySize:
-    """Eq. 19 on means over seeds, then linear interpolation in the number of rows to the sizes of
-    all tables, as for the paper's Figure 2.
+    """Return Eq. 19 on means over seeds of one parent, interpolated linearly in the number of rows
+    to the sizes of all tables, as for the paper's Figure 2.
 
-    Parameters
-    ----------
-    numbers : of one parent, as :func:`experiments.p1.cc18.records.frame` gives them.
-    metric : "error", "ece".
-    threshold : as of :func:`kdgraph.metrics.relative_improvement`.
+    ``threshold`` is that of :func:`kdgraph.metrics.relative_improvement`.
     """
     numbers = numbers[numbers.learn >= FEWEST]
     means = (
@@ -80,9 +77,7 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
 def at_sizes(
     curve: np.ndarray, sizes: np.ndarray, wanted: Sequence[float]
 ) -> list[tuple[float, int]]:
-    """Median over tables, and how many tables there are, at each wanted size; NaN and 0 where none
-    is so large.
-    """
+    """Return the median over tables and their number at each size; NaN and 0 if none is so large."""
     result = []
     for size in wanted:
         values = np.array([np.interp(size, sizes, row, left=np.nan, right=np.nan) for row in curve])

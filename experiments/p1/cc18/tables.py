@@ -18,8 +18,8 @@ IMPROVED = ["error", "ece", "mce"]
 
 
 def in_distribution(result: Tables, threshold: float) -> str:
-    """Medians over tables of means over seeds, and of improvements over the parent, with how many
-    tables have none.
+    """Return medians over tables of means over seeds and of improvements over the parent, with the
+    number of tables without one.
     """
     metrics = ["error", "nll", "ece", "mce"]
     lines = head(
@@ -37,8 +37,8 @@ def in_distribution(result: Tables, threshold: float) -> str:
 
 
 def far_field(result: Tables) -> str:
-    """Medians over tables of OCE at each radius from 1 on, and the highest of any table at the
-    last.
+    """Return medians over tables of OCE at each radius from 1 on, and the highest of any table at
+    the last.
     """
     if not result.radii:
         return "No run has spheres."
@@ -64,8 +64,8 @@ def far_field(result: Tables) -> str:
 
 
 def against_parent(result: Tables) -> str:
-    """Wins/ties/losses of each method against the parent, with the p value of the paired test,
-    adjusted over the methods of a column.
+    """Return wins/ties/losses of each method against the parent, with the p value of the paired
+    test, adjusted over the methods of a column.
     """
     methods = [method for method in result.methods if method != "parent"]
     columns = []
@@ -92,8 +92,8 @@ def against_parent(result: Tables) -> str:
 
 
 def against_each_other(result: Tables, metric: str) -> str:
-    """Wins/ties/losses of each row's method against each column's, p values adjusted over all
-    pairs.
+    """Return wins/ties/losses of each row's method against each column's, p values adjusted over
+    all pairs.
     """
     methods = [method for method in result.methods if method not in ("parent", CHOICE)]
     values, pairs = result.column(metric), list(combinations(methods, 2))
@@ -122,7 +122,7 @@ def against_each_other(result: Tables, metric: str) -> str:
 
 
 def heading(result: Tables, of_paper: int | None = None) -> str:
-    """How many tables and seeds there are, and which tables are not among them."""
+    """Return the numbers of tables and seeds, and the tables that are left out."""
     rows = result.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
     text = (

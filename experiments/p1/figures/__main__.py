@@ -1,9 +1,8 @@
-"""Draw Figures 1, 3 and 4 of Dey et al. from finished runs, and print their numbers beside the
-published ones.
+"""Figures 1, 3 and 4 of Dey et al. from finished runs, and their numbers beside the published ones.
 
 ``python -m experiments.p1.figures outputs`` after the experiments ``paper/p1/simulations``,
-``trunk`` and ``shapes`` (``posteriors`` for Figure 4 alone); any subset of runs will do. ``--free
-parent.hidden`` takes runs that differ in that key too, ``--only figure3`` draws one.
+``trunk`` and ``shapes`` (``posteriors`` for Figure 4 alone), with any subset of their runs.
+``--free parent.hidden`` takes runs that differ in that key too, ``--only figure3`` draws one.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from kdgraph.figures import (
 from kdgraph.runner import stages
 
 HERE = Path(__file__).resolve().parents[1]
-"""The folder of the paper, where the pictures are."""
+"""Folder of the paper with its pictures."""
 SIMULATIONS = {
     "gaussian_xor": "Gaussian XOR",
     "spiral": "spiral",
@@ -91,7 +90,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def figure1(outputs: Path, free: list[str], to: Path) -> None:
-    """Figure 1, once for our variant and once for those that made it, and its table."""
+    """Draw Figure 1, once for kdgraph's variant and once for the paper's, and print its table."""
     result = _found("paper/p1/simulations", outputs, [*free, *floors.FREE])
     planes = {variant: _plane(result, variant) for variant in VARIANTS}
     plane = pd.concat(planes.values(), ignore_index=True)
@@ -120,7 +119,9 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def figure3(outputs: Path, free: list[str], to: Path) -> None:
-    """Figure 3: an image of each kind (A to C); D to F with bands over seeds, and its table."""
+    """Draw an image of each kind (A to C) and D to F with bands over seeds, and print the table of
+    Figure 3.
+    """
     _save(plot_image_row(*_images()), to / "figure3_images")
     shapes = frame(_found("paper/p1/shapes", outputs, free))
     if not len(shapes):
@@ -164,7 +165,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def figure4(outputs: Path, free: list[str], to: Path) -> None:
-    """Figure 4, once for our variant and once for the one that made Figure 1, from the runs with
+    """Draw Figure 4, once for kdgraph's variant and once for that of Figure 1, from the runs with
     most rows.
     """
     records = [
@@ -193,7 +194,7 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def _images() -> tuple[list[np.ndarray], list[str]]:
-    """A circle, a rectangle and an ellipse, and what they are."""
+    """Return a circle, a rectangle and an ellipse, and their titles."""
     half, is_box = (
         np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]),
         np.array([False, True, False]),
@@ -207,7 +208,7 @@ def _images() -> tuple[list[np.ndarray], list[str]]:
 def _maps(
     records: list[Record], outputs: Path
 ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-    """Training rows, and title → map, of the runs on one data set with one variant."""
+    """Return training rows, and title → map, of the runs on one data set with one variant."""
     maps: dict[str, np.ndarray] = {}
     shown = None
     for group, (parent_name, method) in GROUPS.items():
@@ -229,8 +230,8 @@ def _maps(
 
 
 def _plane(records: list[Record], variant: str) -> pd.DataFrame:
-    """Numbers of one variant; of the paper's, errors and distances with the floors of those panels
-    and confidence with that of far rows.
+    """Return the numbers of one variant; of the paper's, errors and distances with the floors of
+    those panels and confidence with that of far rows.
     """
     if variant == "kdgraph":
         return frame(
@@ -252,7 +253,7 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
 def _planar_row(
     plane: pd.DataFrame, dataset: str, variant: str
 ) -> dict[str, dict[str, RepeatedCurves]]:
-    """Group → quantity → curves of one planar simulation; groups without a run are left out."""
+    """Return group → quantity → curves of one planar simulation, without groups that have no run."""
     if not len(plane):
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
@@ -275,7 +276,7 @@ def _planar_row(
 
 
 def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, RepeatedCurves]]:
-    """The same of Trunk in growing dimension; its far field is one radius."""
+    """Return the same for Trunk in growing dimension; its far field is one radius."""
     if not len(trunk):
         return {}
     rows, label = trunk[trunk.variant.isin(["", variant])], {"x_label": "features"}
@@ -323,7 +324,7 @@ def _groups(
 
 
 def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
-    """Training rows of a simulation, the first two features."""
+    """Return training rows of a simulation, the first two features."""
     name = {shown: dataset for dataset, shown in SIMULATIONS.items()}.get(label, "trunk")
     config = compose([f"dataset={name}", f"dataset.n_train={SHOWN_POINTS}"])
     train = stages.split(config.dataset, 0).train
@@ -331,7 +332,7 @@ def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
-    """Its runs; says on stderr what is missing, and how to make it."""
+    """Return the runs of a figure, and print to stderr what is missing and how to make it."""
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
         print(

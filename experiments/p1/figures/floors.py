@@ -1,4 +1,4 @@
-"""The floors of the paper's Figure 1, which its authors set by hand: one for each simulation and
+"""Density floors of the paper's Figure 1, set by hand by its authors: one for each simulation and
 parent, and another for far rows.
 """
 
@@ -18,19 +18,21 @@ NEAR = {
     ("polynomial", "kdn"): 2e8,
     ("sinewave", "kdn"): 1e10,
 }
-"""Simulation and method → the multiplier of their notebooks for error and Hellinger distance."""
+"""Simulation and method → the multiplier of the authors' notebooks for error and Hellinger
+distance.
+"""
 USUAL = 1e9
-"""That of all others, and of the version where nothing is said."""
+"""Multiplier of all others, and default of the version."""
 FAR = 1e3
-"""That of all in the panels of confidence against radius."""
+"""Multiplier in the panels of confidence against radius."""
 FREE = ("calibrator.floor", "ood.unit")
-"""Keys in which these runs are not those of ``paper/p1/simulations``: far rows are at radii of the
-features as they are.
+"""Keys in which these runs differ from those of ``paper/p1/simulations``: radii of far rows are in
+units of the features.
 """
 
 
 def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> float:
-    """The log density floor that the authors set; the simulations have two features."""
+    """Return the log density floor of the authors; the simulations have two features."""
     multiplier = FAR if far else NEAR.get((dataset, method), USUAL)
     return round(figure1_log_floor(n_train, 2, multiplier), 4)
 
@@ -38,8 +40,7 @@ def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> flo
 def sweeps(
     methods: Iterable[str], sizes: Iterable[int], words: Sequence[str], far: bool = False
 ) -> list[tuple[str, ...]]:
-    """Words of ``kdg run -m``, simulations of one floor together; ``words``: what else is said of
-    each.
+    """Return words of ``kdg run -m`` for each floor, with further ``words`` for each.
 
     Floors of ``far`` rows go with radii of the features themselves, which the authors did not
     scale.
@@ -66,14 +67,14 @@ def sweeps(
 
 
 def is_near(config: Mapping[str, Any]) -> bool:
-    """Whether a run has the floor of the error and Hellinger panels; a run without a floor has it
-    where that is the usual one.
+    """Return whether a run has the floor of the error and Hellinger panels; no floor is the usual
+    one.
     """
     return _has(config, far=False)
 
 
 def is_far(config: Mapping[str, Any]) -> bool:
-    """Whether a run has the floor and the radii of the panels of far rows."""
+    """Return whether a run has the floor and the radii of the panels of far rows."""
     return _has(config, far=True) and config["ood"].get("unit") == "feature"
 
 

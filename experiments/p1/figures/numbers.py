@@ -1,4 +1,4 @@
-"""The numbers of records as a data frame, by what Figures 1, 3 and 4 vary: data, rows, dimensions,
+"""Numbers of records as a data frame, with the keys of Figures 1, 3 and 4: data, rows, dimensions,
 parent, variant, distance.
 """
 
@@ -15,8 +15,8 @@ from experiments.p1.versions import version_of
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row for each metric of each record. The parent, measured again in each run that stands on
-    it, counts once.
+    """Return one row for each metric of each record; a parent, measured again in each of its runs,
+    counts once.
     """
     rows = [_row(record, entry) for record in records for entry in record["metrics"]]
     if not rows:

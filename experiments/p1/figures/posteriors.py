@@ -1,7 +1,7 @@
-"""The maps of Figure 4, models of finished runs on a grid, and how far they are from the truth.
+"""Maps of Figure 4, models of finished runs on a grid, and their distance from the truth.
 
 ``python -m experiments.p1.figures.posteriors outputs --keep outputs`` after runs of
-``paper/p1/posteriors``; those with most training rows are taken, all of their seeds.
+``paper/p1/posteriors``, of which those with most training rows are taken, with all seeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
 ID_BOX = (-1.0, 1.0, -1.0, 1.0)
 FEWER = 50
-"""Points along each side where a mean over the grid is all that is asked."""
+"""Points along each side for a mean over the grid."""
 FREE = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.hidden", "parent.max_epochs")
 """Keys in which runs may be smaller than the experiment's."""
 PARTS = {
@@ -35,25 +35,25 @@ PARTS = {
     "test rows": "true posterior at test rows",
     "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
 }
-"""Where a map is compared with what: in the box by area, with and without the paper's rule, and
-where rows are.
+"""Part of the plane in which a map is compared: the box by area, with and without the paper's rule,
+and the rows.
 """
 METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 
 def grid_points(side: int = SIDE) -> np.ndarray:
-    """Float[side², 2], centres of the cells of the square, x₁ fastest."""
+    """Return Float[side², 2], centres of the cells of the square, x₁ fastest."""
     centres = (np.arange(side) + 0.5) * (2 * REACH / side) - REACH
     return np.column_stack([axis.ravel() for axis in np.meshgrid(centres, centres)])
 
 
 def first_class(model: Any) -> np.ndarray:
-    """Float[SIDE, SIDE], what ``model`` gives the first class on the grid."""
+    """Return Float[SIDE, SIDE], the probability of the first class on the grid."""
     return model.predict_proba(grid_points())[:, 0].reshape(SIDE, SIDE)
 
 
 def truth(splits: Any) -> np.ndarray:
-    """The same of the true posterior, one half outside the data's box, as the paper has it."""
+    """Return the true posterior on the grid, one half outside the data's box, as in the paper."""
     points = grid_points()
     inside = np.abs(points).max(axis=1) <= 1
     exact = np.full(len(points), 0.5)
@@ -62,7 +62,7 @@ def truth(splits: Any) -> np.ndarray:
 
 
 def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, Any]]:
-    """Mean |posterior − truth| of parent and model of each run: one row for each of
+    """Return mean |posterior − truth| of parent and model of each run, a row for each of
     :data:`PARTS`.
     """
     points = grid_points(FEWER)
@@ -93,8 +93,8 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """By method, variant and part: the mean distance is below the parent's on every simulation,
-    over seeds.
+    """Yield by method, variant and part that the mean distance is below the parent's on every
+    simulation, over seeds.
     """
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
         method, title = METHODS[str(parent)]
@@ -121,7 +121,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def main() -> None:
-    """Print the claims of the runs below a folder, and keep them if asked to."""
+    """Print the claims of the runs below a folder, and save them with ``--keep``."""
     parser = study_parser(__doc__, keep=True)
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"

@@ -1,4 +1,4 @@
-"""Tables of ours beside published, in markdown."""
+"""Measured beside published numbers of the figures, in markdown."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ from experiments.p1.figures.numbers import frame
 from experiments.p1.versions import OWN, version_of
 
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
-"""Parent of a run → what ``published.csv`` calls it and the method on it."""
+"""Parent of a run → its published name, and that of the method on it."""
 MEASURES = {"error": ("test", "error"), "hellinger on the grid": ("grid", "hellinger")}
 SIZES = (1000, 10000)
 FROM = "first radius at the prior"
 AWAY = "mean max confidence far away"
 VARIANTS = {"": "", "figure1": "", "kdgraph": "kdgraph's variant"}
-"""Variant of a run → its title beside the version that made the paper's figure; a parent has
-none.
-"""
+"""Variant of a run → its title beside the paper's version; a parent has none."""
 HERE = Path(__file__).resolve().parents[1]
 
 
 def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
-    """One row for each data set, method and distance; for 1,000 and 10,000 rows published, the
-    version that made it, ours.
+    """Return a row for each data set, method and distance; for 1,000 and 10,000 rows published, the
+    paper's version, kdgraph's.
 
     The last columns are the first radius from which on the mean max confidence stays within .01 of
     the prior, at 1,000 rows.
@@ -71,8 +69,8 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
 
 
 def trunk_table(trunk: pd.DataFrame, far: float) -> str:
-    """One row for each model and variant: error, Hellinger on test rows and far confidence in 2,
-    10, 50 and 100 dimensions.
+    """Return a row for each model and variant: error, Hellinger on test rows and far confidence in
+    2, 10, 50 and 100 dimensions.
     """
     dims = [d for d in (1, 2, 10, 50, 100) if d in set(trunk.n_dims)]
     quantities = {
@@ -97,7 +95,7 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
 
 
 def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
-    """One row for each set of Figure 3: medians and quartiles of each model."""
+    """Return a row for each set of Figure 3: medians and quartiles of each model."""
     lines = head(["shift", "value", *names.values()])
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
@@ -114,7 +112,7 @@ def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
 def first_at_the_prior(
     radii: np.ndarray, confidence: np.ndarray, prior: float = 0.5, within: float = 0.01
 ) -> float:
-    """The first of the radii from which on all confidences are within ``within`` of the prior;
+    """Return the first radius from which on all confidences are within ``within`` of the prior;
     infinity if the last is not.
     """
     away = np.flatnonzero(np.abs(confidence - prior) > within)
@@ -123,12 +121,11 @@ def first_at_the_prior(
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """What Figure 1 and its section have, of the runs below a folder, as
-    :class:`experiments.reproduction.studies.Study` has it.
+    """Return the numbers of Figure 1 and its section by seed, of the runs below a folder.
 
-    A value for each seed. The paper's version has the floors that its authors set: one for error
-    and Hellinger distance, by simulation and parent, and another for far rows, whose radii are
-    those of the features themselves, ours too. A run with another floor is left out.
+    The paper's version has the floors of its authors: one for error and Hellinger distance, by
+    simulation and parent, and another for far rows, whose radii are those of the features
+    themselves. A run with another floor is left out.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
     ours = [r for r in records if version_of(r["config"]["calibrator"]) == OWN]
@@ -147,7 +144,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Each published measure by model, size and seed."""
+    """Yield each published measure by model, size and seed."""
     for shared, rows in _by_model(near):
         for measure in MEASURES:
             for n in SIZES:
@@ -156,7 +153,7 @@ def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
 
 
 def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """The first radius at the prior of each model and seed."""
+    """Yield the first radius at the prior of each model and seed."""
     for shared, rows in _by_model(far):
         for seed, of in rows[rows.n_train == 1000].groupby("seed"):
             if not np.isnan(first := _radius(of)):
@@ -164,9 +161,7 @@ def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
 
 
 def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
-    """What the rows of one data set, model and variant share in ``published.csv``, and those
-    rows.
-    """
+    """Yield the published keys of the rows of one data set, model and variant, and those rows."""
     if rows.empty:
         return
     for (dataset, parent, model, variant), of in rows.groupby(
@@ -185,8 +180,8 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
 
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
-    """Confidence of both methods with geodesic distances at the largest radius and 1,000 rows, the
-    mean of all simulations, by seed.
+    """Yield the confidence of both methods with geodesic distances at the largest radius and 1,000
+    rows, the mean of all simulations, by seed.
     """
     far = rows[
         (rows["on"] == "ood")
@@ -219,7 +214,7 @@ def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list
 
 
 def _radius(rows: pd.DataFrame) -> float:
-    """The first radius at the prior of the median over seeds; NaN where there is no far field."""
+    """Return the first radius at the prior of the median over seeds; NaN without a far field."""
     curve = rows[(rows["on"] == "ood") & (rows.metric == "mmc")].groupby("at").value.median()
     return (
         first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())

@@ -33,7 +33,6 @@ from experiments.p2.figures.study import LABELS, SCORE_LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
 PAPER = Path(__file__).resolve().parents[1]
-"""Its folder."""
 DRAWN = {
     "figure1": (joint.figure1, ("none",)),
     "figure3": (schematics.figure3, ("none",)),
@@ -45,9 +44,7 @@ DRAWN = {
     "figure14a": (curves.figure14, ("kde_b_mon", "kde")),
     "figure17": (bars.figure17, tuple(LABELS)),
 }
-"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need
-more, and 2 needs none.
-"""
+"""Figures that need runs alone, and their calibrators; 6 and 15 need more, and 2 needs none."""
 WITH_SCORES = {
     "figure1_scores": (joint.figure1_scores, ("none",)),
     "figure7_scores": (curves.figure7_scores, ("tswa", "kde")),
@@ -59,7 +56,7 @@ WITH_SCORES = {
         tuple(SCORE_LABELS),
     ),
 }
-"""The same of the runs of proteins that have all scores."""
+"""The same for the runs of proteins with all scores."""
 REBUILT = {
     name.replace("scores", "rebuilt"): made
     for name, made in WITH_SCORES.items()
@@ -76,7 +73,7 @@ NO_FIGURE_6 = (
 
 
 def main() -> None:
-    """Draw and print all that the runs allow."""
+    """Print and draw all that the runs allow."""
     options = _arguments()
     wanted = options.only or FIGURES
     study = (
@@ -117,7 +114,7 @@ def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
 
 
 def _missing(study: Study, name: str) -> bool:
-    """Whether a run is not there that the figure needs, and say so."""
+    """Return whether a run is missing that the figure needs, and print so."""
     known = DRAWN | WITH_SCORES | REBUILT
     needed = known[name][1] if name in known else ("kde",)
     missing = [method for method in needed if method not in study.models]
@@ -180,7 +177,7 @@ def _figure6(options: argparse.Namespace) -> None:
 
 
 def _figure15(study: Study, to: Path) -> None:
-    """The figure, whether confidence only rises, and what it costs not to recalibrate."""
+    """Draw the figure, and print whether confidence only rises, and the cost without recalibration."""
     result = densities.added(study)
     _save(densities.figure15(study, result), to / "figure15")
     print(

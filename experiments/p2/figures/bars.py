@@ -49,8 +49,8 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
 
 
 def bandwidth_table(study: Study) -> str:
-    """A row for each class: bandwidths on the paper's scale of 10, and how often the slope of the
-    confidence changes its sign.
+    """Return bandwidths on the paper's scale of 10, and the number of sign changes of the slope of
+    the confidence, a row for each class.
     """
     methods = [
         method

@@ -1,6 +1,4 @@
-"""What the paper says of PhANNs, asked of the runs: each claim with its numbers, and whether it
-holds.
-"""
+"""Claims of the paper on PhANNs, tested on runs."""
 
 from __future__ import annotations
 
@@ -18,11 +16,11 @@ from kdgraph.figures.reliability import wilson_interval
 from kdgraph.metrics import ece
 
 BIN = 0.01
-"""How finely scores were published, as a share of the highest."""
+"""Width of the bins of published scores, as a share of the highest."""
 LEVEL = 0.9
-"""Of bins whose 95 % interval has the mean confidence, from which on two curves agree."""
+"""Least share of bins whose 95 % interval has the mean confidence, for two curves that agree."""
 SLIGHT = 0.1
-"""What a tenth of calibration's whole gain is, is small beside it."""
+"""Share of calibration's whole gain that is small."""
 COMPETITIVE = 1.1
 """Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
 IN_SAMPLE = {
@@ -32,8 +30,8 @@ IN_SAMPLE = {
     "b_opt_wiggles",
     "bandwidths_in_order",
 }
-"""Sentences of ``claims.csv`` on the fitted rows themselves. The others are asked of rows that were
-not fitted too: in sample the more flexible of two curves has the lower NLL.
+"""Sentences of ``claims.csv`` on the fitted rows themselves. The others are tested on rows that
+were not fitted too: in sample the more flexible of two curves has the lower NLL.
 """
 MOST = "by a one-sided sign test at .05"
 """Rule of claims on most classes."""
@@ -41,13 +39,13 @@ Ask = Callable[[Study], Claim]
 
 
 def claims(study: Study) -> Iterator[Claim]:
-    """Every claim that the counts can be asked about, in the order of the paper."""
+    """Yield every claim that the counts can test, in the order of the paper."""
     for ask, of in ASKED.items():
         yield replace(ask(study), sentences=tuple(of.split()))
 
 
 def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
-    """The same claims, and of how many of the studies each of them holds."""
+    """Yield the same claims, and the number of studies in which each of them holds."""
     for of_one in zip(*(list(claims(study)) for study in studies), strict=True):
         held = sum(claim.holds for claim in of_one)
         yield Claim(
@@ -59,7 +57,7 @@ def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
 
 
 def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
-    """Fit all again to scores that stand anywhere in their bins, n times: where they are was not
+    """Return n studies that are fitted to scores anywhere in their bins: their places were not
     published.
     """
     for seed in range(n):
@@ -67,8 +65,8 @@ def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
 
 
 def held_out(study: Study, n: int) -> Iterator[Study]:
-    """Fit all to one half of the rows, by class and right or wrong, and judge by the other, n
-    times: in sample, overfitting looks best.
+    """Return n studies that are fitted to one half of the rows, by class and correctness, and
+    tested on the other: in sample, overfitting looks best.
     """
     kinds = 2 * study.top_label.predicted + study.correct
     for seed in range(n):
@@ -81,8 +79,8 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
 
 
 def of_added(study: Study, result: Added) -> Iterator[Claim]:
-    """Of Figure 15: that more true rows of a class only raise its confidence, and what it costs not
-    to recalibrate.
+    """Yield the claims of Figure 15: more true rows of a class only raise its confidence, and the
+    cost without recalibration.
     """
     before, *after = result.confidence
     for predicted in after:
@@ -126,9 +124,7 @@ def of_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
 
 
 def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
-    """Float[n, K]: rows whose score is anywhere in its bin, which is published, and not in the
-    middle of it, which is not.
-    """
+    """Return Float[n, K], rows whose score is anywhere in its published bin, instead of its middle."""
     X, top = study.X.copy(), study.top_label
     rows = np.arange(len(X))
     lower = np.round(top.confidence / BIN - 0.5) * BIN
@@ -350,9 +346,7 @@ ASKED: dict[Ask, str] = {
     _best_bandwidth_wiggles: "b_opt_wiggles",
     _best_bandwidth_almost_always_wiggles: "b_opt_wiggles",
 }
-"""What is asked, in the order of the paper → the sentences of ``claims.csv`` that it is a part
-of.
-"""
+"""Test → the sentences of ``claims.csv`` that it is a part of, in the order of the paper."""
 
 
 def _by_class(study: Study) -> dict[str, dict[str, float]]:
@@ -369,7 +363,7 @@ def _on_each(
     *,
     or_equal: bool = False,
 ) -> Claim:
-    """Whether the margin is above 0 (or is 0) on every class."""
+    """Return whether the margin is above 0 (or is 0) on every class."""
     result = {name: margin(nll) for name, nll in _by_class(study).items()}
     return Claim(
         text,

@@ -12,20 +12,20 @@ from experiments.p2.figures.study import LABELS, LOW, SCORE_LABELS, Study
 from kdgraph.figures import ClassPanel, plot_confidence_curves
 
 POINTS = 851
-"""Scores at which a curve is drawn: thousandths from .15 to 1."""
+"""Scores of a drawn curve: thousandths from .15 to 1."""
 SCORE = "PhANNs score of the predicted class"
 NO_TSWA = "no TSwA: the counts have no scores of the other classes"
 MISSING_CLASS = "Other"
-"""Class whose proteins are not among those with all scores."""
+"""Class without proteins among those with all scores."""
 
 
 def grid() -> np.ndarray:
-    """Float[:data:`POINTS`], the scores as shares of the highest."""
+    """Return Float[:data:`POINTS`], the scores as shares of the highest."""
     return np.linspace(LOW, 1, POINTS)
 
 
 def figure7(study: Study) -> Figure:
-    """Classes whose score is nearly calibrated as it is."""
+    """Draw classes whose score is nearly calibrated as it is."""
     return by_class(study, ["kde"], ["Minor tail", "Portal"], note=NO_TSWA)
 
 
@@ -88,7 +88,7 @@ def clouds(
 
 
 def figure8(study: Study, name: str = "Tail fiber") -> Figure:
-    """Cumulative confidence of one class: all the way down, from the median, from the best
+    """Draw the cumulative confidence of one class: all the way down, from the median, from the best
     cutoff.
     """
     scores = grid()
@@ -106,26 +106,24 @@ def figure8(study: Study, name: str = "Tail fiber") -> Figure:
 
 
 def figure9(study: Study) -> Figure:
-    """Cumulative confidence from the best cutoff, on all classes."""
+    """Draw the cumulative confidence from the best cutoff, on all classes."""
     return by_class(study, ["cum_star", "kde"], study.shown)
 
 
 def figure13(study: Study) -> Figure:
-    """The bandwidth that leaving one out prefers, on the two classes of the paper."""
+    """Draw the bandwidth that leaving one out prefers, on the two classes of the paper."""
     return by_class(study, ["kde_b_opt", "kde"], ["HTJ", "Major capsid"])
 
 
 def figure14(study: Study) -> Figure:
-    """Panel A: monotonic confidence, and confidence that may turn twice."""
+    """Draw panel A: monotonic confidence, and confidence that may turn twice."""
     return by_class(study, ["kde_b_mon", "kde"], study.shown)
 
 
 def by_class(
     study: Study, methods: Sequence[str], names: Sequence[str], note: str | None = None
 ) -> Figure:
-    """Curves of methods over the shares of right rows, a panel for each class; one that is never
-    predicted has none.
-    """
+    """Draw curves of methods over the shares of right rows, a panel for each predicted class."""
     scores = grid()
     panels = {
         name: ClassPanel(
@@ -141,7 +139,7 @@ def by_class(
 def _on_their_scale(
     panels: Mapping[str, ClassPanel], columns: int | None = None, note: str | None = None
 ) -> Figure:
-    """Ticks from 0 to 10, as scores of PhANNs are: sums over ten networks."""
+    """Set ticks from 0 to 10, the scale of PhANNs: sums over ten networks."""
     figure = plot_confidence_curves(
         panels, identity="score / 10", columns=columns, score_label=SCORE, low=LOW, note=note
     )

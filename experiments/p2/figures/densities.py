@@ -23,13 +23,13 @@ ADDED, TRUE_HTJ = 3000, 1227
 
 
 def density(scores: np.ndarray, at: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Float[g]: Eq. 7 of scores, Float[n], at Float[g]; integrates to 1."""
+    """Return Float[g], Eq. 7 of scores Float[n] at Float[g]; it integrates to 1."""
     log, _ = KernelSum.from_scores(scores, np.ones(len(scores))).log(at, bandwidth)
     return np.exp(log) / (len(scores) * bandwidth * np.sqrt(2 * np.pi))
 
 
 def figure5(study: Study, name: str = "Baseplate") -> Figure:
-    """Densities of the scores of right and of wrong rows, and their ratio, of one class."""
+    """Draw densities of the scores of right and of wrong rows, and their ratio, for one class."""
     at, bandwidth = grid(), study.learnt("bandwidth", "kde")[name]
     lines = {
         f"{what}: {len(scores):,} predicted as {name}": (
@@ -51,16 +51,10 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
 
 
 def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
-    """Draw the same with the score that every row has for class k in the denominator.
+    """Draw the same with the score of class k of every row in the denominator.
 
-    Of PhANNs these scores are stored without those of class Other, most of them, so that rows are
-    of another data set.
-
-    Parameters
-    ----------
-    X, y : Float[n, K], Int[n]: scores and labels.
-    k : the class.
-    title : what they are of.
+    Of PhANNs these scores are stored without those of class Other, most of them, so that the rows
+    Float[n, K], Int[n] are of another data set.
     """
     parent = FrozenEstimator(PrecomputedScores().fit(X))
     fitted = {
@@ -106,17 +100,18 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
 
 @dataclass(frozen=True)
 class Added:
-    """Figure 15: what more true rows of one class do to its confidence.
+    """Figure 15: new true rows of one class and its confidence.
 
     Attributes
     ----------
-    n_right : of the new rows, those that are predicted as their class.
-    right, wrong, new : scores of the right rows before, of the wrong ones, and of the new right
-    ones.
-    bandwidth : b_mon2 of the rows before.
-    confidence : name → Float[g] on :func:`grid`: before; after at that bandwidth; after at b_mon2
-    of the new rows.
-    nll : the same names → mean NLL in nats of the old and new rows that are predicted as the class.
+    n_right : int
+        New rows that are predicted as their class.
+    right, wrong, new : Float[r], Float[w], Float[m]
+        Scores of the right rows before, of the wrong ones, and of the new right ones.
+    bandwidth : float
+        b_mon2 of the rows before.
+    confidence : mapping of str to Float[g]
+        On :func:`grid`: before; after at that bandwidth; after at b_mon2 of the new rows.
     """
 
     n_right: int
@@ -131,10 +126,10 @@ class Added:
 def added(
     study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TRUE_HTJ, seed: int = 0
 ) -> Added:
-    """Draw new true rows of a class as its right rows are: predicted as it as often as those,
-    scores from theirs with replacement.
+    """Draw new true rows of a class like its right rows: predicted as it as often as those, scores
+    from theirs with replacement.
 
-    Those that are predicted as another class would be wrong there, and change nothing here.
+    New rows that are predicted as another class would be wrong there, and change nothing here.
     """
     right, wrong = study.scores(name)
     n_right = round(n * len(right) / true_before)
@@ -170,8 +165,8 @@ def added(
 
 
 def figure15(study: Study, result: Added) -> Figure:
-    """Rows by score before and after: the wrong ones stay as they are; and the confidence, at one
-    bandwidth.
+    """Draw rows by score before and after: the wrong ones stay as they are; and the confidence, at
+    one bandwidth.
     """
     at = grid()
     both = np.concatenate([result.right, result.new])

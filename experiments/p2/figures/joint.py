@@ -66,7 +66,7 @@ def figure1_scores(study: Study) -> Figure:
 def with_other(counts: pd.DataFrame) -> pd.DataFrame:
     """Return counts by true (rows) and predicted class, with the row of class Other.
 
-    It is by predicted class what the other rows lack of all proteins, :data:`PREDICTED`.
+    It is the difference by predicted class of the other rows from all proteins, :data:`PREDICTED`.
 
     Raises
     ------
@@ -86,8 +86,8 @@ def with_other(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure1(study: Study) -> Figure:
-    """A column for each predicted class: rows that are right, rows that are wrong, and the share of
-    right ones.
+    """Draw a column for each predicted class: rows that are right, rows that are wrong, and the
+    share of right ones.
     """
     names = [name for name in study.shown if len(study.mine(name))]
     counts = np.array([[len(scores) for scores in study.scores(name)] for name in names]).T

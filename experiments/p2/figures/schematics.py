@@ -1,6 +1,4 @@
-"""Figures 2 and 3: what a classifier may put out, and how a histogram of scores becomes a
-confidence.
-"""
+"""Figures 2 and 3: outputs of classifiers, and the confidence that a histogram of scores gives."""
 
 from __future__ import annotations
 
@@ -35,8 +33,7 @@ GROUPS = (
         "STS, CSTS, TSwA, CSTSwA",
     ),
 )
-"""What a classifier tells, what it puts out, the confidence that can be made of it (Section III),
-and calibrators that take so much.
+"""Kind of a classifier, its output, its possible confidence (Section III), and calibrators for it.
 """
 _ROW, _HEAD = 0.44, 0.3  # inches
 _COLUMNS = (
@@ -51,7 +48,7 @@ _TITLES = ("input", "", "what it puts out", "confidence in the class", "calibrat
 
 
 def figure2() -> Figure:
-    """Three groups of classifiers, from the least that they tell to the most."""
+    """Draw three groups of classifiers by the information in their outputs."""
     height = _HEAD + _ROW * len(GROUPS)
     with style_context():
         figure = new_figure(FULL_WIDTH, height)
@@ -101,8 +98,8 @@ def _group(
 
 
 def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
-    """Right and wrong rows of one class by the score, and the share of right ones in each bin, Eq.
-    5 and 6.
+    """Draw right and wrong rows of one class by the score, and the share of right ones in each bin,
+    Eq. 5 and 6.
     """
     result = study.bins(name, bins)
     edges = 10 * np.append(result.lower, result.upper[-1])
@@ -138,9 +135,7 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
 
 
 def _said(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
-    """Of the bin that stands for all, its counts and their ratio; and what is right and what
-    wrong.
-    """
+    """Write the counts of one bin and their ratio, and the titles of right and wrong rows."""
     share = n_right / n
     where = {
         "fontsize": LABEL_SIZE,

@@ -24,7 +24,7 @@ from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 
 EXPERIMENT = "paper/p2/phanns"
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""Keys in which runs may differ from the experiment's: where the file is decides no number."""
+"""Keys that may differ: the path of the file decides no number."""
 ORDER = (
     "Major capsid",
     "Minor capsid",
@@ -63,26 +63,21 @@ SCORE_LABELS = {
     "cum_star": "Cum*",
     "none": "uncalibrated",
 }
-"""The same of the runs that have all scores: the methods of Figure 17."""
+"""The same for the runs with all scores: the methods of Figure 17."""
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")
-"""The methods of that figure that counts of scores allow; temperatures need the scores of the other
+"""Methods of that figure that counts of scores allow; temperatures need the scores of the other
 classes, see :data:`SCORE_LABELS`.
 """
 LOW = 0.15
-"""Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below
+"""Lowest score of the paper's curves, since "the kernel density's imagination" goes "wild" below
 (Section XIII D).
 """
 
 
 @dataclass(frozen=True)
 class Study:
-    """Rows with scores and labels, and calibrators that were fitted to them.
-
-    Attributes
-    ----------
-    X : Float[n, K], scores of the classes; y : Int[n], labels.
-    classes : K names.
-    models : calibrator → parent and calibrator.
+    """Rows with scores Float[n, K] and labels Int[n], the K classes, and calibrators that were
+    fitted to them, by name.
     """
 
     X: np.ndarray
@@ -92,41 +87,41 @@ class Study:
 
     @cached_property
     def top_label(self) -> TopLabel:
-        """Predicted class and score of each row."""
+        """Return predicted class and score of each row."""
         return TopLabel.from_proba(self.X)
 
     @cached_property
     def correct(self) -> np.ndarray:
-        """Bool[n]: whether the prediction is right."""
+        """Return Bool[n], whether the prediction is right."""
         return self.top_label.correct(self.y)
 
     @property
     def shown(self) -> list[str]:
-        """Classes in the order of the paper."""
+        """Return the classes in the order of the paper."""
         return sorted(
             self.classes, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)
         )
 
     def mine(self, name: str) -> np.ndarray:
-        """Int[m]: rows that are predicted as this class."""
+        """Return Int[m], the rows that are predicted as this class."""
         return np.flatnonzero(self.top_label.predicted == self.classes.index(name))
 
     def scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as
-        this class.
+        """Return Float[r] and Float[w], scores of the right and of the wrong rows that are
+        predicted as this class.
         """
         own = self.mine(name)
         right = self.correct[own]
         return self.top_label.confidence[own][right], self.top_label.confidence[own][~right]
 
     def bins(self, name: str, n: int = 10) -> ReliabilityBins:
-        """Shares of right rows in bins of the score of this class; the paper has ten."""
+        """Return shares of right rows in bins of the score of this class; the paper has ten."""
         own = self.mine(name)
         return reliability_bins(self.top_label.confidence[own], self.correct[own], bins=n)
 
     @cached_property
     def confidence(self) -> dict[str, TopLabel]:
-        """Calibrator → what it says of every row."""
+        """Return the confidence of every row by calibrator."""
         return {
             method: model.predict_outputs(["top_label"], self.X)["top_label"]
             for method, model in self.models.items()
@@ -134,8 +129,8 @@ class Study:
 
     @cached_property
     def nll(self) -> dict[str, dict[str, float]]:
-        """Calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows that are
-        predicted as this class.
+        """Return calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows
+        that are predicted as this class.
         """
         return {
             method: {
@@ -147,15 +142,15 @@ class Study:
         }
 
     def learnt(self, what: str, method: str) -> dict[str, float]:
-        """Class → "bandwidth" or "sign_changes" of a kernel density calibrator, of the classes that
-        have a curve.
+        """Return "bandwidth" or "sign_changes" of a kernel density calibrator for the classes with
+        a curve.
         """
         curves = self.models[method].post_hoc["calibrator"].curves_
         result = {name: curves[self.classes.index(name)] for name in self.shown}
         return {name: float(curve[what]) for name, curve in result.items() if curve}
 
     def curve(self, method: str, name: str, scores: np.ndarray) -> np.ndarray:
-        """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above
+        """Return Float[g], the confidence of this calibrator in this class at scores Float[g] above
         1/K.
         """
         top_label = self.models[method].predict_outputs(
@@ -169,8 +164,8 @@ class Study:
         return self.top_label.confidence[own], self.confidence[method].confidence[own]
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
-        """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the
-        same), and judged by them.
+        """Return the same calibrators fitted to other rows, Float[m, K], with labels Int[m] (by
+        default the same), and applied to them.
         """
         y = self.y if y is None else y
         models = {
@@ -187,13 +182,13 @@ class Study:
 
 
 def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
-    """Float[g, K]: rows that are predicted as class k with these scores, Float[g] above 1/K; the
-    others share what is left.
+    """Return Float[g, K], rows that are predicted as class k with these scores, Float[g] above 1/K;
+    the others share the rest.
 
     Raises
     ------
     ValueError
-        A score at which another class would be predicted.
+        If another class would be predicted at a score.
     """
     if (scores <= 1 / n_classes).any():
         raise ValueError(
@@ -208,7 +203,7 @@ def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
 def study_of(
     outputs: Path, free: tuple[str, ...] = (), experiment: str = EXPERIMENT
 ) -> Study | None:
-    """Return the finished runs of an experiment below a folder, or None where there is none.
+    """Return the finished runs of an experiment below a folder, or None without any.
 
     Of runs of several files, those of the most frequent one are taken.
     """
@@ -242,8 +237,7 @@ def study_of(
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """The precision that Section III has, as :class:`experiments.reproduction.studies.Study` has
-    it: what Conf1 says of Minor capsid.
+    """Return the precision of Section III, the confidence of Conf1 in Minor capsid.
 
     The same file may have been run under more than one path; it counts once.
     """

@@ -1,9 +1,9 @@
 """The MNIST study of Salamon et al., Appendix: ``python -m experiments.p2.mnist --scale smoke`` in
 the root of the repository.
 
-Trains networks, calibrates ensembles of ten of them on test set 1, measures both test sets, and
-prints medians over the ensembles beside what the paper says of them, with its figures. What is
-there is not made again, so that a run that was cut off goes on.
+It trains networks, calibrates ensembles of ten of them on test set 1, measures both test sets,
+prints medians over the ensembles beside the paper's statements, and draws its figures. Existing
+results are not made again, so that a run that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from experiments.p2.mnist.pool import Combine, Pool, train
 from experiments.p2.mnist.tables import by_class, overall
 
 PAPER = Path(__file__).resolve().parents[1]
-"""Its folder."""
 SCALES: dict[str, dict[str, tuple[int, int]]] = {
     "smoke": {"under_trained": (20, 20), "well_trained": (10, 1)},
     "workstation": {
@@ -39,7 +38,7 @@ SCALES: dict[str, dict[str, tuple[int, int]]] = {
     },
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
-"""Scale → recipe → networks, ensembles of ten of them."""
+"""Scale → recipe → numbers of networks and of ensembles of ten of them."""
 SAYS = {
     "under_trained": "400 steps at a learning rate of 5e-5, which gives the paper's 88 %",
     "as_printed": "400 steps at the paper's learning rate, 1e-3",
@@ -47,18 +46,16 @@ SAYS = {
     "fully_trained": "the paper's 10,000 steps at 1e-3",
 }
 FIGURE_16 = ("well_trained", "fully_trained")
-"""Recipes that stand in that figure, of one ensemble; about medians over ensembles they say
-nothing.
-"""
+"""Recipes of one ensemble for that figure, without medians over ensembles."""
 
 KEPT = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
-"""Recipes whose claims are kept, and under which name."""
+"""Recipes whose claims are saved, and the names of these."""
 CURVES = 20
 """Ensembles whose bins and curves are compared, which takes seconds for each."""
 
 
 def main() -> None:
-    """Do all that the scale asks for."""
+    """Train, measure, print and draw at a scale."""
     arguments = _arguments()
     wanted = {
         name: sizes
@@ -94,7 +91,7 @@ def main() -> None:
 def _asked(
     pool: Pool, recipe: str, ensembles: int, combine: Combine, scale: str
 ) -> Iterator[Claim]:
-    """Claims that are kept, each with what it was asked of and the scale of the networks."""
+    """Return the claims to save, each with its recipe and the scale of the networks."""
     result, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
     if recipe == "under_trained":
         details = [(ensembles, claims(result)), (few, of_ensembles(pool, few, combine))]
@@ -106,7 +103,7 @@ def _asked(
 
 
 def _saturated(pool: Pool, combine: Combine) -> float:
-    """Share of test set 1 whose score exceeds .99, of the first ensemble."""
+    """Return the share of test set 1 whose score exceeds .99, of the first ensemble."""
     together = pool.ensemble(members_of(0, pool.size), combine)
     return float(np.mean(together["1"].max(axis=1) > 0.99))
 
@@ -148,7 +145,7 @@ def _draw(pool: Pool, recipe: str, ensembles: int, combine: Combine, folder: Pat
 
 
 def _told(lines: Iterator[str], n: int, what: str) -> None:
-    """Each line on stderr as it comes, with the time that is left if the rest takes as long."""
+    """Print each line to stderr as it comes, with the time that is left if the rest takes as long."""
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
         print(

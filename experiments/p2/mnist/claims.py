@@ -1,6 +1,4 @@
-"""What Salamon et al. say of their MNIST ensembles, tested on ours: a line for each, with its
-verdict and the numbers behind it.
-"""
+"""Claims of Salamon et al. on their MNIST ensembles, tested on measurements."""
 
 from __future__ import annotations
 
@@ -14,22 +12,21 @@ from experiments.common.claims import Claim, is_more_often
 from experiments.p2.mnist.measure import ALL, BANDWIDTHS, METHODS, TEMPERATURES, UNCALIBRATED
 
 WORST_CLASS = "5"
-"""Of which the paper says that one temperature for all classes is significantly worse."""
+"""Class on which the paper calls one temperature for all classes significantly worse."""
 MOST = 0.95
-"""Share of ensembles in which a difference must have its sign, to be a clear one."""
+"""Share of ensembles in which a clear difference has its sign."""
 LEVEL = 0.05
-"""Of the sign tests over classes."""
+"""Level of the sign tests over classes."""
 OTHERS = tuple(name for name in TEMPERATURES if name != "STS")
 ALMOST = 0.05
-"""Share of an NLL by which almost identical methods may be apart: the paper says no number."""
+"""Share of an NLL by which almost identical methods may differ; the paper has no number."""
 MUCH = 0.05
-"""Share of an NLL that is much less: the paper says no number."""
+"""Share of an NLL that is much less; the paper has no number."""
 RELAXED = ("larger_bandwidth_larger_nll", "b_mon2_generalises")
-"""Sentences of ``claims.csv`` that the order of bandwidths is about."""
 
 
 def claims(result: pd.DataFrame) -> Iterator[Claim]:
-    """Every claim, of measurements as :func:`experiments.p2.mnist.measure.measured` gives them."""
+    """Yield every claim, of :func:`experiments.p2.mnist.measure.measured`."""
     yield _bandwidths_fall(result)
     yield _optimal_is_narrowest(result)
     yield _relaxing_lowers_nll(result)
@@ -41,8 +38,8 @@ def claims(result: pd.DataFrame) -> Iterator[Claim]:
 
 
 def of_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
-    """Of networks that are fully trained, whose scores are nearly all above .99: the share that is,
-    and the same measurements.
+    """Yield the claims on fully trained networks, whose scores are nearly all above .99: the share
+    that is, and the same measurements.
     """
     rows = result[(result.metric == "NLL") & (result.test_set == "2")]
     medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
@@ -79,7 +76,7 @@ def of_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
 
 
 def by_ensemble(result: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
-    """One row for each ensemble, one column for each method."""
+    """Return one row for each ensemble, one column for each method."""
     rows = result[
         (result.metric == metric) & (result.test_set == test_set) & (result["class"] == klass)
     ]

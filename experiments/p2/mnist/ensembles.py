@@ -1,4 +1,4 @@
-"""What Salamon et al. say of Figures 4 and 14 B, asked of scores of MNIST ensembles: bins of both
+"""Claims of Salamon et al. on Figures 4 and 14 B, tested on scores of MNIST ensembles: bins of both
 test sets, and curves of two rules.
 """
 
@@ -16,19 +16,19 @@ from experiments.p2.mnist.pool import Combine, Pool
 from kdgraph.metrics import TopLabel
 
 BINS, EXPECTED = 10, 5
-"""Of Figure 4; and right and wrong rows that a bin must be expected to have on each set, the usual
-rule of a chi-squared test.
+"""Bins of Figure 4; and the least expected number of right and wrong rows in a bin on each set, the
+usual rule of a chi-squared test.
 """
 LEVEL = 0.05
 GAP = 0.05
-"""Of the confidence, between curves that are almost identical: the paper says no number."""
+"""Gap of the confidence between curves that are almost identical; the paper has no number."""
 LOW, GRID = 0.15, 341
-"""Where the paper's curves begin, and at how many scores up to 1 they are compared."""
+"""Lowest score of the paper's curves, and number of scores up to 1 at which they are compared."""
 
 
 def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
-    """Both claims, of the first ensembles of a pool: a median over them, as all of them share both
-    test sets.
+    """Yield both claims, of the first ensembles of a pool: a median over them, as all of them share
+    both test sets.
     """
     bins, gaps = [], []
     for number in range(ensembles):
@@ -74,8 +74,8 @@ def bins_apart(
 
 
 def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are fitted to
-    Float[n, 10], Int[n].
+    """Return class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are
+    fitted to Float[n, 10], Int[n].
     """
     models = [fitted(METHODS[name], proba, y) for name in ("KDE(b_mon)", "KDE(b_mon2)")]
     score = np.linspace(LOW, 1, GRID)
@@ -89,7 +89,9 @@ def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Int[10, bins, 2]: wrong and right rows by predicted class and bin, which is open below."""
+    """Return Int[10, bins, 2], wrong and right rows by predicted class and bin, which is open
+    below.
+    """
     top_label = TopLabel.from_proba(proba)
     at = np.clip(np.ceil(top_label.confidence * BINS).astype(int) - 1, 0, BINS - 1)
     result = np.zeros((10, BINS, 2), dtype=int)

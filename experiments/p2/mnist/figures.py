@@ -1,6 +1,4 @@
-"""The figures of Salamon et al. that show MNIST: of one ensemble its curves, of all of them medians
-by class.
-"""
+"""Figures of Salamon et al. on MNIST: curves of one ensemble, medians by class of all."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from kdgraph.figures import (
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 
 LOW = 0.15
-"""Where the paper's curves begin: of lower scores there are too few."""
+"""Lowest score of the paper's curves: below it there are too few rows."""
 SETS = {"1": "test set 1", "2": "test set 2"}
 GRID = 400
 Draw = Callable[[], Figure]
 
 
 def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
-    """Figures 4, 10 to 12 and 14 B, of the first ensemble."""
+    """Yield Figures 4, 10 to 12 and 14 B, of the first ensemble."""
     proba = pool.ensemble(members_of(0, pool.size), combine)
     yield "figure4", lambda: _panels(pool, proba, {}, both=True, identity=None)
     for number, name in ((10, "STS"), (11, "CSTS"), (12, "TSwA")):
@@ -49,7 +47,7 @@ def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
 
 
 def of_medians(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
-    """Figures 18 and 19: medians over ensembles of the binary NLL."""
+    """Yield Figures 18 and 19: medians over ensembles of the binary NLL."""
     label = "median NLL of right or wrong"
     for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
         yield (
@@ -61,8 +59,8 @@ def of_medians(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
 
 
 def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
-    """Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves of
-    KDE(b_mon2).
+    """Yield Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves
+    of KDE(b_mon2).
     """
     proba = pool.ensemble(members_of(0, pool.size), combine)
     counts = np.zeros((10, 10), dtype=int)
@@ -104,8 +102,8 @@ def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """A line: the confidence depends on class and score alone, so rows that only differ in the
-    score show it.
+    """Return a line: the confidence depends on class and score alone, so rows that differ in the
+    score alone show it.
     """
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     score = np.linspace(LOW, 1, GRID)
@@ -119,7 +117,7 @@ def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
 
 
 def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """Dots: the rows of test set 1, in the order in which they come."""
+    """Return dots for the rows of test set 1, in their order."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     top_label, confidence = TopLabel.from_proba(proba["1"]), model.predict_confidence(proba["1"])
 

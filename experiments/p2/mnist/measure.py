@@ -36,14 +36,14 @@ TEMPERATURES: dict[str, Make] = {
     "TSwA": lambda parent: TemperatureScaling(parent, by_class=False, awards=True),
     "CSTSwA": lambda parent: TemperatureScaling(parent, by_class=True, awards=True),
 }
-"""Figure 18."""
+"""Methods of Figure 18."""
 BANDWIDTHS: dict[str, Make] = {
     "KDE(b_mon)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon"),
     "KDE(b_mon2)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon2"),
     "KDE(b_mon4)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon4"),
     "KDE(b_opt)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_opt"),
 }
-"""Figure 19."""
+"""Methods of Figure 19."""
 METHODS: dict[str, Make] = {
     **TEMPERATURES,
     **BANDWIDTHS,
@@ -53,18 +53,16 @@ METHODS: dict[str, Make] = {
 }
 UNCALIBRATED = "uncalibrated"
 ALL = "all"
-"""What stands for the class where all rows are meant."""
+"""Class of all rows."""
 MEMBERS = 10
 PART = 20
-"""Ensembles of a file."""
+"""Ensembles in a file."""
 
 Measured = dict[str, Any]
 
 
 def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) -> Iterator[str]:
-    """Measure the first ``ensembles`` of a pool, those that were not; yields a line for each
-    part.
-    """
+    """Measure the first ``ensembles`` of a pool that were not measured; yield a line for each part."""
     from joblib import Parallel, delayed
 
     folder = _folder(pool, combine)
@@ -75,8 +73,8 @@ def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) ->
 
 
 def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
-    """What was measured: ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric
-    (NLL, ECE1, ECE2, bandwidth), value.
+    """Return ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric (NLL, ECE1,
+    ECE2, bandwidth), value.
     """
     folder = _folder(pool, combine)
     result = pd.concat(
@@ -87,14 +85,14 @@ def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
 
 
 def members_of(ensemble: int, networks: int) -> np.ndarray:
-    """Int[10]: the members of an ensemble, drawn without replacement; the same for whoever asks."""
+    """Return Int[10], the members of an ensemble, drawn without replacement by its number."""
     return np.sort(
         np.random.default_rng([networks, ensemble]).choice(networks, MEMBERS, replace=False)
     )
 
 
 def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
-    """A calibrator that saw the rows Float[n, K] with their labels Int[n]."""
+    """Return a calibrator that is fitted to the rows Float[n, K] with their labels Int[n]."""
     parent = FrozenEstimator(PrecomputedScores().fit(proba))
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -106,8 +104,8 @@ def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
 def measure_ensemble(
     proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
 ) -> Iterator[Measured]:
-    """Of one ensemble's probabilities on both test sets: every method, fitted on the first, on
-    both.
+    """Yield the numbers of every method, fitted on the first set of one ensemble's probabilities,
+    on both sets.
     """
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
@@ -138,8 +136,8 @@ def measure_ensemble(
 
 
 def errors(top_label: TopLabel, y: np.ndarray) -> Iterator[Measured]:
-    """Binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the rows
-    predicted as each class, and of all.
+    """Return binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the
+    rows predicted as each class, and of all.
     """
     groups = {str(k): top_label.predicted == k for k in range(top_label.n_classes or 0)} | {
         ALL: np.ones(len(top_label), dtype=bool)
@@ -176,7 +174,7 @@ def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
 
 
 def _folder(pool: Pool, combine: Combine) -> Path:
-    """Of one size of a pool: which members an ensemble has depends on it."""
+    """Return the folder of one size of a pool, which decides the members of an ensemble."""
     return pool.folder / f"{combine}_of_{pool.size}"
 
 

@@ -1,9 +1,9 @@
-"""Networks for the ensembles of Salamon et al., Appendix: trained in blocks, each kept as what it
-says of both test sets.
+"""Networks for the ensembles of Salamon et al., Appendix: trained in blocks, each stored as its log
+probabilities on both test sets.
 
 A pool is a folder: ``recipe.json``, ``labels.npz``, and ``block_000.npz`` and so on, of
-:data:`BLOCK` networks each. A block that is there is not trained again, and one that was cut off
-goes on from its checkpoint, so that a pool can grow over several evenings.
+:data:`BLOCK` networks each. An existing block is not trained again, and one that was cut off goes
+on from its checkpoint, so that a pool can grow over several evenings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Combine = Literal["sum_logs", "mean"]
 BLOCK = 10
 """Networks that train side by side; on two cores 20 are no faster."""
 SPLIT_SEED = 0
-"""Of the 10,000 of 60,000 rows that are test set 1: one split for all networks, as in the paper."""
+"""Seed of the 10,000 of 60,000 rows that are test set 1: one split for all networks, as in the
+paper.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,23 @@ RECIPES = {
     "fully_trained": Recipe(1e-3, 200),  # the paper's 10,000 steps
 }
 SHORT = {"well_trained": Recipe(1e-3, 20)}
-"""For a figure in minutes: a tenth of the paper's steps. No number of the paper is of such
+"""Recipe for a figure in minutes: a tenth of the paper's steps. No number of the paper is of such
 networks.
 """
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What trained networks say of both test sets.
+    """Outputs of trained networks on both test sets.
 
     Attributes
     ----------
-    folder : where it is kept.
-    log_proba : test set ("1", "2") → Float32[networks, 10,000, 10].
-    labels : test set → Int[10,000].
+    folder : Path
+        Folder of the pool.
+    log_proba : mapping of str to Float32[networks, 10,000, 10]
+        By test set, "1" and "2".
+    labels : mapping of str to Int[10,000]
+        By test set.
     """
 
     folder: Path
@@ -69,12 +74,12 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Networks."""
+        """Return the number of networks."""
         return len(self.log_proba["1"])
 
     @classmethod
     def read(cls, folder: Path, at_most: int | None = None) -> Pool:
-        """The first ``at_most`` networks of the pool in ``folder``; None: all.
+        """Read the first ``at_most`` networks of the pool in ``folder``, by default all.
 
         Raises
         ------
@@ -101,7 +106,7 @@ class Pool:
         )
 
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
-        """Test set → Float64[10,000, 10]: what the members Int[m] say together."""
+        """Return test set → Float64[10,000, 10], the joint probabilities of the members Int[m]."""
         return {
             name: together(predicted[members], combine)
             for name, predicted in self.log_proba.items()
@@ -109,11 +114,11 @@ class Pool:
 
 
 def together(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
-    """Float64[n, K] of the log probabilities Float[members, n, K].
+    """Return Float64[n, K] of the log probabilities Float[members, n, K].
 
-    ``sum_logs`` is the softmax of the summed log outputs, as the Appendix has it: with ten members
-    that agree, most scores are 1 to many digits. ``mean`` is the mean of the probabilities, as
-    PhANNs has it.
+    ``sum_logs`` is the softmax of the summed log outputs, as in the Appendix: with ten members that
+    agree, most scores are 1 to many digits. ``mean`` is the mean of the probabilities, as in
+    PhANNs.
     """
     log_proba = log_proba.astype(np.float64)
     return (
@@ -172,8 +177,8 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
 
 
 def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, np.ndarray]]]:
-    """50,000 rows that train, and test sets 1 (10,000 of the official training rows) and 2 (the
-    official test rows): X and y of each.
+    """Return 50,000 rows that train, and test sets 1 (10,000 of the official training rows) and 2
+    (the official test rows): X and y of each.
     """
     from kdgraph.data.images import OpenmlImages
     from kdgraph.data.splits import make_splits
@@ -200,7 +205,7 @@ def _block(folder: Path, number: int) -> Path:
 
 
 def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Under its name only when it is whole."""
+    """Write a file under its name only when it is complete."""
     part = path.with_name(f"{path.stem}.{os.getpid()}.part.npz")
     np.savez(part, allow_pickle=False, **arrays)
     part.replace(path)

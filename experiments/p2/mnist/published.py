@@ -1,4 +1,4 @@
-"""What runs of ``experiment=paper/p2/mnist`` have in the place of what Salamon et al. print of
+"""Numbers of ``experiment=paper/p2/mnist`` in the places of those that Salamon et al. print of
 MNIST (Section XIII.D, Appendix).
 
 A run is an ensemble of ten networks. Its calibration rows are test set 1, other rows in each seed,
@@ -22,15 +22,15 @@ from kdgraph.persistence import load
 
 EXPERIMENT = "paper/p2/mnist"
 FREE = ("parent.learning_rate", "parent.max_epochs")
-"""What tells the recipes apart."""
+"""Keys that distinguish the recipes."""
 SAYS = {
     RECIPES["as_printed"]: ("under-trained", ""),
     RECIPES["under_trained"]: ("under-trained", "learning rate 5e-5"),
     RECIPES["fully_trained"]: ("fully trained", ""),
 }
-"""Recipe → what the paper calls it, and the title of a recipe of ours that stands in its place."""
+"""Recipe → its published name, and the title of the variant that it is."""
 CLASS, LOW = 0, 0.99
-"""Of which the paper counts rows, and the score below which it counts the right ones."""
+"""Class whose rows the paper counts, and the score below which it counts the right ones."""
 ONE_BATCH_NETWORKS = 10
 """Networks that train on one fixed mini-batch each; half a minute of one core each."""
 MOST = 0.5
@@ -38,10 +38,8 @@ MOST = 0.5
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs below a folder, as :class:`experiments.reproduction.studies.Study` has it.
-
-    A value for each network (accuracy), for each test set of each ensemble (counts; the paper does
-    not say of which it speaks) and for each ensemble (cutoffs).
+    """Return the numbers of the runs below a folder, for each network (accuracy), for each test set
+    of each ensemble (counts; the paper does not name the set) and for each ensemble (cutoffs).
     """
     records = runs_of(EXPERIMENT, folder, FREE)
     full = [record for record in records if _recipe(record) == RECIPES["fully_trained"]]
@@ -87,10 +85,10 @@ def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
 
 
 def of_scores(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
-    """What Section XIII.D counts on one test set, by the paper's names.
+    """Return the counts of Section XIII.D on one test set, by their published names.
 
-    The score of most rows is that at which more than half of them stand, to two digits; where there
-    is none, it has no number.
+    The score of most rows is that of more than half of them, to two digits; without one, it has no
+    number.
     """
     own, right = top_label.predicted == CLASS, top_label.correct(y)
     result = {
@@ -106,15 +104,15 @@ def of_scores(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
 
 
 def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
-    """The hundredths between which most cutoffs lie: the narrowest that hold more than half of the
-    classes.
+    """Return the hundredths between which most cutoffs are: the narrowest that hold more than half
+    of the classes.
 
-    A class without a cutoff (None) counts as one that lies nowhere.
+    A class without a cutoff (None) is nowhere.
 
     Raises
     ------
     ValueError
-        Half of the classes and more have none.
+        If half of the classes or more have none.
 
     Examples
     --------
@@ -136,7 +134,7 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
 
 
 def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
-    """Of each network: ensembles that more than one calibrator stands on are asked once."""
+    """Return the accuracy of each network, once for ensembles of several calibrators."""
     ensembles = {
         (recipe, record["seed"]): record
         for record in records

@@ -1,5 +1,5 @@
-"""Why networks that the Appendix says have 88 and 99.7 % of test set 2 have 96 and 98 % here: the
-recipe, read in other ways.
+"""Readings of the recipe of networks with 88 and 99.7 % of test set 2 in the Appendix, which have
+96 and 98 % here.
 
 ``python -m experiments.p2.mnist.readings`` in the root of the repository trains two networks each
 and prints their accuracy; the 10,000 steps take three times as long as all the rest. ``--only "as
@@ -27,8 +27,8 @@ PRINTED: Mapping[str, Any] = {"learning_rate": 1e-3, "batch_size": 1000, "max_ep
 
 
 class TwoSoftmaxes(MultilayerPerceptronEnsemble):
-    """Ends in a softmax layer, as the paper says, and trains with a loss that takes the softmax of
-    what comes: an easy slip.
+    """Network that ends in a softmax layer, as in the paper, and trains with a loss that takes the
+    softmax of its output: an easy slip.
     """
 
     def _loss(self) -> TrainingLoss:
@@ -71,16 +71,20 @@ def one_batch_network(
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read the recipe.
+    """One reading of the recipe.
 
     Attributes
     ----------
-    parameters : of the networks, beside :data:`PRINTED`.
-    kind : their class.
-    brightest : of a pixel; the paper does not say.
-    n_train : training rows; Section II says 30,000 and the Appendix 50,000.
-    one_batch : whether each network has one mini-batch for all steps, see
-        :func:`one_batch_network`; the other parameters then stay as printed.
+    parameters : mapping
+        Parameters of the networks, besides :data:`PRINTED`.
+    kind : type
+        Class of the networks.
+    brightest : float
+        Highest value of a pixel, which the paper does not state.
+    n_train : int
+        Training rows; Section II has 30,000 and the Appendix 50,000.
+    one_batch : bool
+        Whether each network has one mini-batch for all steps, see :func:`one_batch_network`; the other parameters then stay as printed.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -113,15 +117,10 @@ def accuracies(
     test: tuple[np.ndarray, np.ndarray],
     seed: int = 0,
 ) -> np.ndarray:
-    """Float[2, 2]: share of the training rows and of the test rows (rows) that each network
-    (columns) has right.
+    """Return Float[2, 2], the share of the training rows and of the test rows (rows) that each
+    network (columns) has right.
 
-    Parameters
-    ----------
-    reading : which recipe.
-    X, y : Float32[n, d], Int[n]: training rows, of which the recipe may take the first.
-    test : the same of the test rows.
-    seed : of weights and batches.
+    The recipe may take the first of the training rows, Float32[n, d], Int[n].
     """
     if reading.one_batch:
         result = [one_batch_network(X, y, MEMBERS * seed + k) for k in range(MEMBERS)]
@@ -150,7 +149,7 @@ def accuracies(
 
 
 def told(names: Sequence[str]) -> Iterator[str]:
-    """A table, line by line as they come."""
+    """Yield a table line by line."""
     (X, y), sets = rows()
     yield from head(["the recipe", "accuracy on test set 2 in percent", "on the training rows"])
     for name in names:

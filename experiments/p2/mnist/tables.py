@@ -15,8 +15,8 @@ SETS = ("1", "2")
 
 
 def quarters(result: pd.DataFrame) -> pd.DataFrame:
-    """Quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test set
-    (rows).
+    """Return quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test
+    set (rows).
     """
     return (
         result.groupby(["metric", "method", "class", "test_set"])
@@ -26,8 +26,8 @@ def quarters(result: pd.DataFrame) -> pd.DataFrame:
 
 
 def overall(result: pd.DataFrame) -> str:
-    """A row for each method: medians over ensembles of each metric, on both test sets, and between
-    which quarters half of them lie.
+    """Return medians over ensembles of each metric on both test sets, and the quarters of half of
+    them, a row for each method.
     """
     over = quarters(result[result["class"] == ALL])
     lines = head(["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)])
@@ -41,7 +41,9 @@ def overall(result: pd.DataFrame) -> str:
 
 
 def by_class(result: pd.DataFrame, metric: str) -> str:
-    """A row for each method, a column for each class: medians over ensembles on test sets 1 / 2."""
+    """Return medians over ensembles on test sets 1 / 2, a row for each method, a column for each
+    class.
+    """
     values = medians(result, metric, ROWS)
     lines = head(["method", *next(iter(values.values()))])
     for method, of_method in values.items():
@@ -59,7 +61,7 @@ def by_class(result: pd.DataFrame, metric: str) -> str:
 def medians(
     result: pd.DataFrame, metric: str, methods: Iterable[str]
 ) -> dict[str, dict[str, list[float]]]:
-    """Method → class → median over ensembles on test sets 1 and 2, as bars are drawn of."""
+    """Return method → class → median over ensembles on test sets 1 and 2, for bars."""
     over = quarters(result[(result.metric == metric) & (result["class"] != ALL)])[0.5]
     classes = sorted(set(over.index.get_level_values("class")))
     return {
