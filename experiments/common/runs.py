@@ -57,7 +57,7 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
 
 @cache
 def _read(path: Path, modified: int) -> Record:
-    """Return the record in a file; a page asks for those of one folder dozens of times."""
+    """Return the record in a file, from memory if it is read again."""
     return json.loads(path.read_text())
 
 

@@ -50,15 +50,15 @@ def simulations(folder: Path) -> Iterator[Claim]:
     ``paper/p1/simulations``.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
-    yield from of_plane(
+    yield from claims_on_plane(
         numbers_of(record for record in records if floors.is_near(record["config"]))
     )
-    yield from of_far_rows(
+    yield from claims_on_far_rows(
         numbers_of(record for record in records if floors.is_far(record["config"]))
     )
 
 
-def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
+def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims by simulation and parent, in medians over seeds as in the paper, at every
     number of rows with runs.
     """
@@ -81,7 +81,7 @@ def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
         yield from _geodesic(medians, where, sizes)
 
 
-def of_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
+def claims_on_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on the radius from which on the confidence is that of the prior."""
     for (dataset, parent), of in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
@@ -171,12 +171,12 @@ def trunk(folder: Path) -> Iterator[Claim]:
     """Yield the claims on Trunk in growing dimension, of the runs with most rows:
     ``paper/p1/trunk``.
     """
-    yield from of_trunk(numbers_of(runs_of("paper/p1/trunk", folder, free=SMALLER)))
+    yield from claims_on_trunk(numbers_of(runs_of("paper/p1/trunk", folder, free=SMALLER)))
 
 
-def of_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on both distances by method and variant: in the mean over high dimensions,
-    and on the rise from few to many.
+def claims_on_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the claims on both distances by method and variant: means over high dimensions, and the
+    rise from few to many.
     """
     if numbers.empty:
         return
@@ -242,14 +242,14 @@ def many_tables(folder: Path) -> Iterator[Claim]:
 
 def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     """Yield the claims on one parent, the paper's method and both calibrators in distribution."""
-    ours, n = kernel_method(result), len(result.datasets)
+    own_method, n = kernel_method(result), len(result.datasets)
     parent = label("parent", result.parent)
     error, ece = (result.column(name).round(DECIMALS) for name in ("error", "ece_by_edges"))
-    no_higher = int((error[ours] <= error.parent).sum())
-    gain = _median_gain(error, ours)
+    no_higher = int((error[own_method] <= error.parent).sum())
+    gain = _median_gain(error, own_method)
     # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
     yield Claim(
-        f"{label(ours)} against the {parent}: relative improvement in error of −.01 or more in the"
+        f"{label(own_method)} against the {parent}: relative improvement in error of −.01 or more in the"
         " median",
         gain >= -0.01,
         f"{signed(gain)}; no higher on {no_higher} of {n} tables",
@@ -257,8 +257,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     )
     yield _on_most(
         ece,
-        ours,
-        f"{label(ours)} has a lower ECE than the {parent}",
+        own_method,
+        f"{label(own_method)} has a lower ECE than the {parent}",
         ("abstract", "forest_uncalibrated"),
     )
     for other in (name for name in ID if name in result.methods):
@@ -267,9 +267,9 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
         text = f"{other} has a higher error than the {parent} on more than half of the tables"
         holds, p = is_more_often(higher, n)
         yield Claim(text, holds, f"on {higher} of {n}, one-sided p {p:.2g}", ("fig2_id_error",))
-        gap = _median_gain(ece, ours) - _median_gain(ece, other)
+        gap = _median_gain(ece, own_method) - _median_gain(ece, other)
         text = (
-            f"median relative improvements in ECE of {label(ours)} and {other} are less than .1"
+            f"median relative improvements in ECE of {label(own_method)} and {other} are less than .1"
             " apart"
         )
         yield Claim(text, abs(gap) < 0.1, f"{signed(gap)}, {n} tables", ("fig2_ece",))
@@ -277,13 +277,13 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
 
 def far_rows_of_tables(result: Tables) -> Iterator[Claim]:
     """Yield the claims on one parent, the paper's method and both calibrators far away."""
-    ours, n = kernel_method(result), len(result.datasets)
+    own_method, n = kernel_method(result), len(result.datasets)
     parent = label("parent", result.parent)
     oce = result.column(f"oce@{FAR:g}").round(DECIMALS)
     yield _on_most(
         oce,
-        ours,
-        f"{label(ours)} has a lower OCE at radius {FAR:g} than the {parent}",
+        own_method,
+        f"{label(own_method)} has a lower OCE at radius {FAR:g} than the {parent}",
         ("fig2_oce", "abstract", "intro"),
         0.9,
     )
@@ -296,13 +296,13 @@ def far_rows_of_tables(result: Tables) -> Iterator[Claim]:
     )
     for other in (name for name in ID if name in result.methods):
         text = (
-            f"the median OCE of {other} at radius {FAR:g} is above that of {label(ours)}, and"
+            f"the median OCE of {other} at radius {FAR:g} is above that of {label(own_method)}, and"
             f" within .1 of the {parent}'s or above"
         )
-        known = {name: float(oce[name].median()) for name in (other, ours, "parent")}
-        holds = known[other] > known[ours] and known[other] >= known["parent"] - 0.1
+        known = {name: float(oce[name].median()) for name in (other, own_method, "parent")}
+        holds = known[other] > known[own_method] and known[other] >= known["parent"] - 0.1
         medians = (
-            f"{number(known[other])}, {label(ours)} {number(known[ours])}, {parent}"
+            f"{number(known[other])}, {label(own_method)} {number(known[own_method])}, {parent}"
             f" {number(known['parent'])}; {n} tables"
         )
         yield Claim(text, holds, medians, ("id_methods_ood", "fig2_oce"))
@@ -339,16 +339,16 @@ def shapes(folder: Path) -> Iterator[Claim]:
         medians = family.groupby(["model", "at"]).value.median().unstack("at")
         inside = set(family[family.id]["at"])
         outside = [at for at in medians.columns if at not in inside]
-        ours = [name for name in medians.index if name != "parent"]
-        if not inside or not outside or not ours:
+        measured_ = [name for name in medians.index if name != "parent"]
+        if not inside or not outside or not measured_:
             continue
         where, seeds = (
             str(param if param == ood else f"{param} of the {ood}"),
             family.seed.nunique(),
         )
-        at_home = float(medians.loc[ours[0], list(inside)].min())
+        at_home = float(medians.loc[measured_[0], list(inside)].min())
         most, least = (
-            float(medians.loc[ours[0], outside].max()),
+            float(medians.loc[measured_[0], outside].max()),
             float(medians.loc["parent", outside].min()),
         )
         text = (
@@ -379,7 +379,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
         *runs_of("paper/p1/simulations", folder, free=floors.FREE),
         *runs_of("paper/p1/cc18", folder),
     ]
-    yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
+    yield from claims_on_gaussians(record for record in records if record["calibrator"] == "kdn")
     if (path := computed_path(folder, "p1_section6")).exists():
         exponents = pd.read_csv(path).value
         evidence = (
@@ -390,7 +390,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
         yield Claim(text, bool(exponents.max() <= 2), evidence, ("complexity",))
 
 
-def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
+def claims_on_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
     """Yield the claim on Gaussians per training row, of records of KDN."""
     share = [
         record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"]

@@ -137,7 +137,7 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
     return {name: (models[name], seconds[name]) for name in fits}
 
 
-def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
+def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on costs and seconds with a tenth of the polytopes against all, in means
     over simulations, paired by seed.
     """
@@ -166,7 +166,7 @@ def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
             yield from below(text, means[what].tenth, means[what]["all"], of)
 
 
-def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
+def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on seconds on the embedding against those on pixels, at each number of
     images, and on their growth; paired by seed.
     """
@@ -198,7 +198,7 @@ def main() -> None:
     """Measure both, and print and save the claims."""
     parser = study_parser(__doc__, keep=True)
     options = parser.parse_args()
-    details = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
+    details = [*claims_on_pruning(_table(pruning())), *claims_on_encoder(_table(encoder()))]
     print_claims(details, options.keep, "p1_scaling")
 
 

@@ -77,7 +77,7 @@ class Record:
     knows_others: bool = True
 
 
-def of_forest(name: str) -> Record:
+def forest_record(name: str) -> Record:
     """Return scores of a random forest on rows that it did not learn."""
     table = FORESTS[name]().load()
     learnt, scored = train_test_split(
@@ -180,7 +180,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         set(top_label.predicted[rows]) for rows in (top_label.correct(y), ~top_label.correct(y))
     )
 
-    def said(model: TopLabelCalibrator) -> np.ndarray:
+    def changes(model: TopLabelCalibrator) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", UserWarning
@@ -194,15 +194,17 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
             record.y[use], TopLabel(new.predicted, confidence, new.n_classes), clip=1e-12
         )
 
-    yield {"method": PRECISION, "nll": judged(said(ClassPrecision(parent)))}
+    yield {"method": PRECISION, "nll": judged(changes(ClassPrecision(parent)))}
     if record.knows_others:
         yield {
             "method": ALL_ROWS,
-            "nll": judged(said(KernelDensityConfidence(parent, bandwidth=RULE, condition="all"))),
+            "nll": judged(
+                changes(KernelDensityConfidence(parent, bandwidth=RULE, condition="all"))
+            ),
         }
     for bandwidth in (*FIXED, RULE):
         model = KernelDensityConfidence(parent, bandwidth=bandwidth)
-        plain = said(model)
+        plain = changes(model)
         curves = [model.curves_[k] for k in right & wrong]
         stored = [
             curve for curve in curves if curve and curve["sign_changes"] <= SIGN_CHANGES[RULE]
@@ -217,7 +219,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
             "nll": judged(plain),
             **(learnt if bandwidth == RULE else {}),
         }
-        mirrored = said(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
+        mirrored = changes(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
         gap = np.abs(mirrored - plain)
         yield {
             "method": f"{bandwidth} {REFLECTED}",
@@ -228,7 +230,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
 
 
 def _records(options: argparse.Namespace) -> Iterable[Record]:
-    yield from (of_forest(name) for name in options.forests)
+    yield from (forest_record(name) for name in options.forests)
     for path in options.records:
         rows = ScoreFile(path, target=options.target).load()
         yield Record(rows.name, rows.X, rows.y)

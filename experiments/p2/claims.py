@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.common.claims import Claim, below, in_every_seed
 from experiments.common.markdown import number
 from experiments.common.runs import runs_of
-from experiments.p2 import records as of_records
+from experiments.p2 import records as records_study
 
 TOP_LABEL = ("csts", "tswa", "kde")
 """Calibrators of correctness, class by class."""
@@ -27,14 +27,14 @@ def records(folder: Path) -> Iterator[Claim]:
     CIFAR-100, with about 50 calibration rows a class, and human votes, of which few are wrong.
     """
     frame = pd.DataFrame(
-        of_records.entries(runs_of(of_records.EXPERIMENT, folder, free=of_records.FREE))
+        records_study.entries(runs_of(records_study.EXPERIMENT, folder, free=records_study.FREE))
     )
     for name, of in frame.groupby("dataset") if len(frame) else ():
         wide = {
             str(metric): part.pivot(index="seed", columns="method", values="value")
             for metric, part in of.groupby("metric")
         }
-        yield from of_scores(
+        yield from claims_on_scores(
             wide["nll_top"],
             wide.get("brier_top", pd.DataFrame()),
             str(name),
@@ -42,7 +42,9 @@ def records(folder: Path) -> Iterator[Claim]:
         )
 
 
-def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -> Iterator[Claim]:
+def claims_on_scores(
+    nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float
+) -> Iterator[Claim]:
     """Yield the claims on methods, on one record.
 
     Parameters
@@ -69,7 +71,9 @@ def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -
         for other in WHOLE:
             yield from lower(nll, "binary NLL", one, other, "top_label")
     for values, what in ((nll, "binary NLL"), (brier, "binary Brier score")):
-        yield from lower(values, what, of_records.SHARED, of_records.WHOLE, "binary_loss_better")
+        yield from lower(
+            values, what, records_study.SHARED, records_study.WHOLE, "binary_loss_better"
+        )
     if "csts" in nll and "kde" in nll:
         yield from below(
             f"{name}: binary NLL of csts is below {COMPETITIVE:g} times that of kde",
@@ -80,11 +84,11 @@ def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -
         )
     yield from lower(nll, "binary NLL", "tswa", "csts", "awards_beat_csts")
     for one in TOP_LABEL:
-        yield from lower(nll, "binary NLL", one, of_records.PARENT, "always_calibrate")
-        if one in nll and of_records.PARENT in nll:
+        yield from lower(nll, "binary NLL", one, records_study.PARENT, "always_calibrate")
+        if one in nll and records_study.PARENT in nll:
             yield from in_every_seed(
-                f"{name}: binary NLL of {one} is below that of {of_records.PARENT}",
-                nll[of_records.PARENT] - nll[one],
+                f"{name}: binary NLL of {one} is below that of {records_study.PARENT}",
+                nll[records_study.PARENT] - nll[one],
                 ("cannot_hurt",),
             )
     if "histogram" in nll and len(nll.columns) > 3:

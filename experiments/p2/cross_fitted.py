@@ -110,7 +110,7 @@ def _nll(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     )
 
 
-def of_all(study: Study) -> dict[str, CrossFittedConfidence]:
+def fits_to_all_rows(study: Study) -> dict[str, CrossFittedConfidence]:
     """Return the cross-fitted version of each calibrator of the runs, fitted to all rows."""
     result = {}
     for method, model in study.models.items():
@@ -200,7 +200,7 @@ def main() -> None:
         if study is None:
             print(f"{rows}: no runs of {experiment}", file=sys.stderr)
             continue
-        crossed = of_all(study)
+        crossed = fits_to_all_rows(study)
         print(f"## {rows}: {len(study.y):,} rows\n\n{table(study, crossed)}\n", flush=True)
         apart = gaps(study, crossed["kde"]) if "kde" in crossed else None
         details += claims(rows, losses(study, options.draws), apart)

@@ -202,7 +202,7 @@ def claims(folder: Path) -> Iterator[Claim]:
         result = {name: losses(frame) for name, frame in frames.items()}
         if frames is by_method:
             result = {name: frame[frame.predicted != "Other"] for name, frame in result.items()}
-        yield from of_losses(result, f"PhANNs, {of}")
+        yield from claims_on_losses(result, f"PhANNs, {of}")
 
 
 def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:
@@ -236,7 +236,7 @@ def losses(predictions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"predicted": guess, "nll": -np.log(np.clip(chance, 1e-12, None))})
 
 
-def of_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
+def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
     """Yield the claims on the NLL of methods with losses; ``rows`` is their name in the texts."""
     nll = {name: float(frame.nll.mean()) for name, frame in result.items()}
     by_class = pd.DataFrame(

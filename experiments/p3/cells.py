@@ -62,7 +62,7 @@ TEXTS = {
 }
 
 
-def of_images(study: Study, folder: Path) -> pd.DataFrame:
+def image_cells(study: Study, folder: Path) -> pd.DataFrame:
     """Return AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study
     have, and mean APHD of test rows. MedMNIST has a mean only where all its eight sets have run.
     """
@@ -92,7 +92,7 @@ def of_images(study: Study, folder: Path) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 
 
-def of_texts(folder: Path) -> pd.DataFrame:
+def text_cells(folder: Path) -> pd.DataFrame:
     """Return the same of texts, as variants: neither word vectors of 300 numbers nor all texts are
     at hand. Reviews of movies and sentences of IMDB both stand for IMDB, as variants of their own.
     """

@@ -9,19 +9,19 @@ import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.markdown import counted_noun, number, signed
-from experiments.p3 import contamination as of_contamination
-from experiments.p3 import images as of_images
-from experiments.p3 import simulated as of_simulated
-from experiments.p3 import size_labels as of_size_labels
-from experiments.p3 import tabular as of_tabular
-from experiments.p3 import text as of_text
+from experiments.p3 import contamination as contamination_study
+from experiments.p3 import images as images_study
+from experiments.p3 import simulated as simulated_study
+from experiments.p3 import size_labels as size_labels_study
+from experiments.p3 import tabular as tabular_study
+from experiments.p3 import text as text_study
 from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import measured
 
 AS_GOOD = 0.05
 """Difference of equally good AUROC; the paper has no number."""
 BOTH = ["tood_given", "tood_shuffled"]
-OURS = {"leaf_box", "graph_density", "knn"} | {
+NOT_IN_PAPER = {"leaf_box", "graph_density", "knn"} | {
     "mahalanobis_nonnegative",
     "oe_permuted",
     "energy_fine_tuning_permuted",
@@ -29,37 +29,39 @@ OURS = {"leaf_box", "graph_density", "knn"} | {
 """Methods of runs that the paper compares with for tables alone."""
 NEAR_1 = 0.99
 """Least number that is close to 1; the paper has no number."""
-IMAGES = {**of_images.MNIST.datasets, **of_images.CIFAR.datasets}
+IMAGES = {**images_study.MNIST.datasets, **images_study.CIFAR.datasets}
 AS_WELL = ("labels_shuffled", "unsupervised")
 """Sentences that allow shuffled labels to be better."""
 
 
 def sets(folder: Path) -> Iterator[Claim]:
     """Yield the claims on tests that judge the same sets as TOOD: ``paper/p3/contamination``."""
-    yield from of_contamination.claims(of_contamination.power(of_contamination.read(folder)))
+    yield from contamination_study.claims(
+        contamination_study.power(contamination_study.read(folder))
+    )
 
 
 def simulated(folder: Path) -> Iterator[Claim]:
     """Yield the claims on circles, lines and squares among noise: ``paper/p3/simulated``."""
-    frame = table_of(of_simulated.read(folder), ["dataset.n_dims"])
+    frame = table_of(simulated_study.read(folder), ["dataset.n_dims"])
     for method in (name for name in BOTH if len(frame) and name in set(frame.method)):
-        yield from of_simulated.claims(frame, method)
+        yield from simulated_study.claims(frame, method)
 
 
 def size_labels(folder: Path) -> Iterator[Claim]:
     """Yield the claims on numbers of training rows with given and with shuffled labels:
     ``paper/p3/size_labels`` and ``…_latent``.
     """
-    frame = of_size_labels.measured(of_size_labels.read(folder))
-    for sizes in of_size_labels.STUDIES.values():
+    frame = size_labels_study.measured(size_labels_study.read(folder))
+    for sizes in size_labels_study.STUDIES.values():
         own = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
         if len(own):
-            yield from of_size_labels.claims(own, sizes)
+            yield from size_labels_study.claims(own, sizes)
             yield from alike(own, sizes)
             yield from _with_all_rows(own, sizes)
 
 
-def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
+def _with_all_rows(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
     for dataset, of in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby(
         "dataset", sort=False
     ):
@@ -74,7 +76,7 @@ def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator
             )
 
 
-def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
+def alike(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
     """Yield that curves of APHD with shuffled labels look like those with given ones."""
     distance = frame[(frame.metric == APHD) & frame.set.isin(sizes.sets)]
     for dataset, of in distance.groupby("dataset", sort=False):
@@ -100,26 +102,26 @@ def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
 
 def images(folder: Path) -> Iterator[Claim]:
     """Yield the claims on images after an autoencoder: ``paper/p3/mnist`` and ``paper/p3/cifar``."""
-    yield from of_sets(measured(of_images.read(folder)), IMAGES)
+    yield from claims_on_sets(measured(images_study.read(folder)), IMAGES)
 
 
 def text(folder: Path) -> Iterator[Claim]:
     """Yield the claims on texts: ``paper/p3/text``."""
-    frame = measured(of_text.read(folder, [of_text.TOPICS]))
-    yield from of_sets(frame, {**of_text.GROUPS, **of_text.OTHERS})
+    frame = measured(text_study.read(folder, [text_study.TOPICS]))
+    yield from claims_on_sets(frame, {**text_study.GROUPS, **text_study.OTHERS})
     yield from by_a_large_margin(frame)
 
 
 def tabular(folder: Path) -> Iterator[Claim]:
     """Yield the claims on three tables against each other and noise: ``paper/p3/tabular``."""
-    frame = table_of(of_tabular.read(folder))
+    frame = table_of(tabular_study.read(folder))
     if len(frame):
-        sets = {*of_tabular.TABLES, *of_tabular.NOISE, IN}
-        titles = {f"{name}_6": title for name, title in of_tabular.TABLES.items()}
-        yield from of_sets(frame[frame.set.isin(sets)].assign(rows=""), titles)
+        sets = {*tabular_study.TABLES, *tabular_study.NOISE, IN}
+        titles = {f"{name}_6": title for name, title in tabular_study.TABLES.items()}
+        yield from claims_on_sets(frame[frame.set.isin(sets)].assign(rows=""), titles)
 
 
-def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
+def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
     """Yield the claims by data set and number of rows: TOOD against the paper's other methods,
     given against shuffled labels, in against out.
     """
@@ -144,7 +146,7 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
             .value.mean()
             .unstack("method")
         )
-        others = [name for name in mean if name not in {*BOTH, *OURS}]
+        others = [name for name in mean if name not in {*BOTH, *NOT_IN_PAPER}]
         if "tood_given" in mean and others:
             yield from _outperforms(mean, others, where, seeds)
         if set(BOTH) <= set(mean):
@@ -176,7 +178,7 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     text_ = (
         f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
     )
-    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), evidence, of_size_labels.LABELS)
+    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS)
     text_ = (
         f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
         " every set"
@@ -220,7 +222,7 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
     exposure, .072.
     """
     own = (
-        frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")]
+        frame[frame.dataset.isin(text_study.GROUPS) & (frame.metric == "auroc")]
         if len(frame)
         else frame
     )

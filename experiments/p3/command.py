@@ -13,7 +13,7 @@ from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_parser
 
 
-def asked(
+def run_study(
     about: str | None,
     name: str,
     seeds: int,

@@ -17,7 +17,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import number
-from experiments.p3.command import asked
+from experiments.p3.command import run_study
 from experiments.p3.images import MNIST
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.base import FittedModel
@@ -62,17 +62,17 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
         {"dataset": title, "seed": seed, "set": ""},
     )
 
-    def of_method(name: str) -> FittedModel:
+    def fitted(name: str) -> FittedModel:
         parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)
         return _after(of[name], parents[name], splits, seed)
 
     def tood() -> None:
-        model = of_method("given")
+        model = fitted("given")
         for X in rows:
             model.score_sets(X, np.random.default_rng(seed))
 
     def msp() -> None:
-        model = of_method("network")
+        model = fitted("network")
         for X in rows:
             model.predict_outputs(["ood_score"], X)
 
@@ -142,7 +142,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 def main() -> None:
     """Print and save the claims."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
-    asked(
+    run_study(
         __doc__,
         "p3_latents",
         3,

@@ -88,7 +88,7 @@ PAPER = Paper(
                     ),
                 ),
             },
-            measured=partial(cells.of_images, images.MNIST),
+            measured=partial(cells.image_cells, images.MNIST),
             repeats=10,
         ),
         Study(
@@ -107,7 +107,7 @@ PAPER = Paper(
                     minutes=11,
                 ),
             },
-            measured=cells.of_texts,
+            measured=cells.text_cells,
             repeats=10,
         ),
         Study(
@@ -148,7 +148,7 @@ PAPER = Paper(
                     ),
                 ),
             },
-            measured=partial(cells.of_images, images.CIFAR),
+            measured=partial(cells.image_cells, images.CIFAR),
             repeats=10,
         ),
     ],

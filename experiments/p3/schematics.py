@@ -50,7 +50,7 @@ THRESHOLD = 0.5
 """Threshold between the APHD of both sets; the paper's is lost in the text."""
 SEED = 0
 """Seed of the forest: the first whose trees begin with different features, as in Figure 1."""
-_SAID = ("x₁", "x₂")
+_FEATURES = ("x₁", "x₂")
 _ROLES = (
     PlotStyle(BLUE),
     PlotStyle(VERMILLION, marker="^"),
@@ -147,8 +147,8 @@ def _regions(axes: Axes) -> None:
         ylim=(0, 1),
         xticks=[0, 0.5, 1],
         yticks=[0, 0.5, 1],
-        xlabel=_SAID[0],
-        ylabel=_SAID[1],
+        xlabel=_FEATURES[0],
+        ylabel=_FEATURES[1],
         facecolor=ID_SHADE,
     )
     for cut in (axes.axvline, axes.axhline):
@@ -212,7 +212,7 @@ def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
         yield (
             (x, y),
             parent,
-            "" if is_leaf else f"{_SAID[inside.feature[node]]} > {inside.threshold[node]:g}",
+            "" if is_leaf else f"{_FEATURES[inside.feature[node]]} > {inside.threshold[node]:g}",
             answer,
         )
         if not is_leaf:

@@ -138,13 +138,13 @@ def _table(
     sizes: Sizes,
     title: str,
     names: Sequence[str],
-    said: Callable[[pd.DataFrame], str],
+    cell_of: Callable[[pd.DataFrame], str],
 ) -> str:
     lines = head([title, "labels", "training rows", *(sizes.sets[name][0] for name in names)])
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
         for rows in (of.rows.min(), of.rows.max()):
             at = of[of.rows == rows]
-            cells = [said(at[at.set == name]) for name in names]
+            cells = [cell_of(at[at.set == name]) for name in names]
             lines.append(
                 line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells])
             )

@@ -147,12 +147,12 @@ def _errors(frame: pd.DataFrame, study: Study) -> str:
     """
     of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
 
-    def told(setting: str, each: pd.DataFrame) -> str:
+    def words(setting: str, each: pd.DataFrame) -> str:
         titles = (study.methods[name] for name in each.method.unique())
         return " and ".join(titles) if "parent.exposure." in setting else setting
 
     return ", ".join(
-        f"{PARENTS.get(name, name)}{f' ({told(setting, each)})' if setting else ''}"
+        f"{PARENTS.get(name, name)}{f' ({words(setting, each)})' if setting else ''}"
         f" {spread(each.value, 100, 1)}"
         for (name, setting), each in of.groupby(["parent", "parent_setting"], sort=False)
     )

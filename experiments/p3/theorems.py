@@ -79,7 +79,7 @@ def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
     return at @ k ** np.arange(X.shape[1])[:, None]
 
 
-def of_shift(a: float | np.ndarray, d: int) -> np.ndarray:
+def expected_h(a: float | np.ndarray, d: int) -> np.ndarray:
     """Return E H = 1 - a^(2d) of rows from U[a, 1 + a]^d by Theorem 4.3, in the formula of its
     proof and Remark 4.2; the text's is lost.
     """
@@ -201,7 +201,7 @@ def tables(result: Found) -> str:
             line(
                 [
                     f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}",
-                    *(number(h, 2) for h in of_shift(result.a, d)),
+                    *(number(h, 2) for h in expected_h(result.a, d)),
                 ]
             )
         )
@@ -235,7 +235,7 @@ def claims(result: Found) -> Iterator[Claim]:
             )
             yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), predicted, ("theorem_4_2",))
     for d in DIMENSIONS:
-        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - of_shift(result.a, d))
+        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - expected_h(result.a, d))
         text = (
             f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at"
             " every a"
@@ -288,11 +288,11 @@ def figure_shift(result: Found) -> Figure:
     panels = {}
     for d in DIMENSIONS:
         curves = {
-            f"1 − a{str(2 * d).translate(RAISED)}": Curve(fine, of_shift(fine, d)[None], THEOREM),
+            f"1 − a{str(2 * d).translate(RAISED)}": Curve(fine, expected_h(fine, d)[None], THEOREM),
             "trees": Curve(result.a, result.shifts[d]["trees"], TREES),
             "grid": Curve(result.a, result.shifts[d]["grid"], GRID),
         }
-        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - of_shift(result.a, d)).max()
+        off = np.abs(result.shifts[d]["trees"].mean(axis=0) - expected_h(result.a, d)).max()
         verdict = "holds" if off < TOLERANCE else f"off by up to {number(float(off), 2)}"
         panels[f"d = {d}: {verdict}"] = Panel(curves, "shift a", ylim=(-0.03, 1.03))
     return side_by_side(

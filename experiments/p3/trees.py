@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.splits import half_width
-from experiments.p3.command import asked
+from experiments.p3.command import run_study
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.config import plan
 from kdgraph.data.dataset import Dataset, Splits
@@ -54,7 +54,7 @@ SET_SIZE, VERY_FEW, FEW = 100, 5, 10
 UNITS = 1000
 """Rows in sets behind an AUROC, of sets of any size."""
 FEW_TRAINING_ROWS = 50
-AS_GOOD, TOLD_APART = 0.05, 0.9
+AS_GOOD, SEPARATES = 0.05, 0.9
 """Difference of equally good AUROC, and least AUROC that separates; the paper has neither."""
 SHARED = ("method=choice(paper/p3/tood_given)", "seed=choice(0)")
 TITLES = {
@@ -318,7 +318,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     mean = most.groupby(["set", "size"]).value.mean().unstack("size")
     if not {SET_SIZE, VERY_FEW} <= set(mean):
         return
-    apart = mean[mean[SET_SIZE] > TOLD_APART]
+    apart = mean[mean[SET_SIZE] > SEPARATES]
     if len(apart):
         fall = apart[VERY_FEW] - apart[SET_SIZE]
         details = ", ".join(
@@ -357,11 +357,11 @@ def main() -> None:
     """Print and save the claims."""
     planned = configs()
 
-    def of_seed(seed: int) -> Iterator[dict[str, Any]]:
+    def seed_rows(seed: int) -> Iterator[dict[str, Any]]:
         for title, config in planned.items():
             yield from measure(drawn(title, config, seed), seed)
 
-    asked(__doc__, "p3_trees", 5, of_seed, claims)
+    run_study(__doc__, "p3_trees", 5, seed_rows, claims)
 
 
 if __name__ == "__main__":

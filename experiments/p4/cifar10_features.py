@@ -27,7 +27,7 @@ N_TRAIN = 10_000
 FIRST = 3_000
 """The test images of the subset are these first ones of the official 10,000, without a few."""
 COMPONENTS, DIMENSIONS = 50, 3
-"""Of principal components and of t-SNE: as many as Luo et al. keep of images."""
+"""Numbers of principal components and of dimensions of t-SNE, those of Luo et al. for images."""
 NETWORKS: Mapping[str, Network] = {
     "resnet": ResidualNetwork(depth=8, max_epochs=20, random_state=0),
     "lenet": ConvolutionalNetwork(

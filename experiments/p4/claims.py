@@ -50,7 +50,7 @@ GAMMA_02 = "lore_tsne_02"
 """LoRe as on ImageNet: in t-SNE at the printed bandwidth."""
 OVERALL = {"ece": "ECE", "nll_top": "NLL", "brier_top": "Brier score"}
 LEAST = (("none", 0.49, "no recalibration"), ("next", 0.23, "the next best global method"))
-"""Reductions that the paper has in the mean of its three settings."""
+"""Reductions in the paper's mean over its three settings."""
 DRAWS = 1000
 LARGE = 1e12
 """A bandwidth at which all rows are in one place."""

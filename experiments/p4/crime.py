@@ -52,7 +52,7 @@ SETTING = setting.Setting(
         "constant": None,
     },
     cells={"group_mce_10": "in cells of ≥ 10 rows"},
-    ours={
+    variants={
         "lore_free": ("LoRe PCA", "simplest γ and bins"),
         "lore_geodesic": ("LoRe PCA", "geodesic, simplest γ and bins"),
     },
@@ -224,10 +224,12 @@ def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
         ("isotonic_labels", "isotonic", LABELS),
         ("lore_pca_mass", "LoRe PCA", MASS),
     ):
-        setting_ = replace(SETTING, methods={method: row}, titles={method: title}, ours={})
+        setting_ = replace(SETTING, methods={method: row}, titles={method: title}, variants={})
         yield setting.measured(frame[frame.method == method], setting_, correlated=False)
     finer = frame[frame.metric == "ece_15"].assign(metric="ece")
-    yield setting.measured(finer, replace(SETTING, titles={}, ours={}), BINS_15, correlated=False)
+    yield setting.measured(
+        finer, replace(SETTING, titles={}, variants={}), BINS_15, correlated=False
+    )
 
 
 def by_income(frame: pd.DataFrame) -> pd.DataFrame:
@@ -239,7 +241,7 @@ def by_income(frame: pd.DataFrame) -> pd.DataFrame:
     methods = {
         method: row for method, row in SETTING.methods.items() if method not in SETTING.titles
     }
-    setting_ = replace(SETTING, methods=methods, titles={}, ours={})
+    setting_ = replace(SETTING, methods=methods, titles={}, variants={})
     return setting.measured(
         frame[frame.metric == setting.WORST], setting_, BY_INCOME, correlated=False
     )

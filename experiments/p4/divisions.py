@@ -86,7 +86,7 @@ def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     numbers_ = numbers() if frame is None else frame
     means = numbers_.groupby(["method", "metric", "division"], as_index=False).value.mean()
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
-    setting_ = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    setting_ = replace(crime.SETTING, methods=methods, titles={}, variants={})
     return setting.measured(
         means.rename(columns={"division": "seed"}), setting_, TITLE, correlated=False
     )

@@ -2,8 +2,8 @@
 
 The row of isotonic regression in Tables 1 and 3 has a confidence that is about as often wrong as
 right, which no fit to the correctness of the predictions has. A fit of the confidence in the
-predicted class to the label of two classes, 0 or 1, has it: such a label says nothing about
-whether the prediction is right.
+predicted class to the label of two classes, 0 or 1, has it: such a label does not depend on whether
+the prediction is right.
 """
 
 from __future__ import annotations

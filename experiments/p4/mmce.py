@@ -87,7 +87,7 @@ def chosen(frame: pd.DataFrame) -> pd.DataFrame:
 
 def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return Tables 1 and 3 as a variant, of a frame of :func:`numbers`, by default a new one."""
-    setting_ = replace(crime.SETTING, methods={"mmce": "mmce"}, titles={}, ours={})
+    setting_ = replace(crime.SETTING, methods={"mmce": "mmce"}, titles={}, variants={})
     numbers_ = chosen(numbers() if frame is None else frame)
     return setting.measured(numbers_, setting_, CHOSEN, correlated=False)
 

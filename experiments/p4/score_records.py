@@ -38,15 +38,15 @@ def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class ScoreStudy:
-    """What a study does at the command line: ``features FILE.npz --record NAME=FILE``, ``figures
-    OUTPUTS --to FOLDER`` and, where it has tables, ``tables OUTPUTS``.
+    """Command line of a study: ``features FILE.npz --record NAME=FILE``, ``figures OUTPUTS --to
+    FOLDER`` and, if it has tables, ``tables OUTPUTS``.
 
     Attributes
     ----------
     about : str or None
         Docstring of its module.
     collect : callable
-        Records, name → file, → the arrays of the file, each with a row for an image.
+        Records by name → the arrays of the file, each with a row for an image.
     draw : callable
         Folder of runs and folder of pictures → files.
     pictures : Path

@@ -94,7 +94,7 @@ class Setting:
     titles: Mapping[str, str] = field(default_factory=dict)
     own_units: Sequence[str] = (OWN_UNITS,)
     not_run: Mapping[str, str] = field(default_factory=dict)
-    ours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    variants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     resplit: bool = True
 
     @property
@@ -114,7 +114,7 @@ class Setting:
             method: (row, self.titles.get(method, ""))
             for method, row in self.methods.items()
             if row is not None
-        } | dict(self.ours)
+        } | dict(self.variants)
 
     def family(self, title: str) -> list[str]:
         """Return one method for each row of the paper's tables: the variant of this title, else

@@ -184,7 +184,7 @@ def tables(seeds: int = SEEDS) -> pd.DataFrame:
     configs = configs_of(METHODS)
     frame = pd.DataFrame(entry for seed in range(seeds) for entry in entries_of(configs, seed))
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
-    setting_ = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    setting_ = replace(crime.SETTING, methods=methods, titles={}, variants={})
     return setting.measured(frame, setting_, ON_THEM, correlated=False)
 
 

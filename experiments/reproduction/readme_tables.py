@@ -116,8 +116,8 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
 
 
 def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
-    """Return a table of "published / ours", rows by some columns of the records, columns by
-    others; variants of ours in rows of their own where ``variants=yes``.
+    """Return a table of "published / measured", rows and columns by some columns of the records;
+    variants in rows of their own with ``variants=yes``.
     """
     down, across = options["rows"].split(","), options["columns"].split(",")
     # Groups keep the order of the records, which is that of the paper.

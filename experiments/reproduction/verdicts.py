@@ -70,7 +70,7 @@ _IDENTITY = frozenset({"item", "dataset", "metric", "method"})
 
 @dataclass(frozen=True)
 class Measurement:
-    """What runs have in the place of a published number.
+    """Numbers of runs in the place of a published number.
 
     Attributes
     ----------

@@ -25,7 +25,14 @@ from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_m
 from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
 from kdgraph.results.records import FinishedRun
 
-OURS = ("leaf_box", "graph_density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
+KDGRAPH = (
+    "leaf_box",
+    "graph_density",
+    "kdf",
+    "kdf_whitened",
+    "gated_whitened",
+    "gated_linear_pool",
+)
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
 """Detectors that scores of rows are compared with."""
@@ -165,10 +172,10 @@ def _by_set(per_set: Study) -> str:
 def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
     auroc, ece, oce = (shown[name].mean for name in ("auroc", "ece", "oce"))
     claims = []
-    ours, peers = [n for n in OURS if n in auroc], [n for n in PEERS if n in auroc]
-    if ours and peers:
+    own, peers = [n for n in KDGRAPH if n in auroc], [n for n in PEERS if n in auroc]
+    if own and peers:
         peer = str(auroc[peers].mean().idxmax())
-        for name in ours:
+        for name in own:
             test = compare_pairs(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
             evidence = (

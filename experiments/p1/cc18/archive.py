@@ -16,7 +16,15 @@ import pandas as pd
 
 from experiments.common.claims import computed_path
 from experiments.common.runs import Record, runs_of
-from experiments.p1.cc18.records import AUTHORS, EUCLIDEAN, KEY, OURS, frame, key_of, method_of
+from experiments.p1.cc18.records import (
+    AUTHORS,
+    EUCLIDEAN,
+    KDGRAPH_METHODS,
+    KEY,
+    frame,
+    key_of,
+    method_of,
+)
 
 GEODESIC, FAR, OWN = "geodesic", "far", "kdgraph's variant"
 """Versions of the authors' code: that of October 2023 for error and ECE, and that of August 2023
@@ -76,7 +84,7 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
     for record in near:
         method = method_of(record)
         version = EUCLIDEAN if method.endswith(EUCLIDEAN) else GEODESIC
-        groups[OWN if method in OURS.values() else version].append(record)
+        groups[OWN if method in KDGRAPH_METHODS.values() else version].append(record)
     groups[FAR] = list(far)
     return {version: _numbers(records, version) for version, records in groups.items()}
 
@@ -111,7 +119,7 @@ def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     near, far = (with_complete_seeds(numbers[version]) for version in (GEODESIC, FAR))
     if far.empty:
         return near
-    second = {f"{method}_figure1": AUTHORS[parent] for parent, method in OURS.items()}
+    second = {f"{method}_figure1": AUTHORS[parent] for parent, method in KDGRAPH_METHODS.items()}
     far = far[far.metric != "prior"].replace({"method": second})
     return pd.concat([near, far], ignore_index=True)
 

@@ -147,8 +147,8 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
 def _called(version: str) -> dict[tuple[str, str], str]:
     """Return parent and method of a record → published name of the method."""
     return {
-        (parent, ours): name
+        (parent, measured_): name
         for parent in NAMES
-        for name, ours in methods_of(parent, version)
-        if ours == "parent" or ours.startswith(("kdf", "kdn"))
+        for name, measured_ in methods_of(parent, version)
+        if measured_ == "parent" or measured_.startswith(("kdf", "kdn"))
     }

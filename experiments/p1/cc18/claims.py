@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
-from experiments.p1.cc18.records import CHOICE, OURS, Tables, kernel_method, label
+from experiments.p1.cc18.records import CHOICE, KDGRAPH_METHODS, Tables, kernel_method, label
 from experiments.p1.cc18.statistics import DECIMALS, dominating, median
 from kdgraph.metrics import relative_improvement
 
@@ -77,7 +77,7 @@ def with_choice(result: Tables) -> Tables:
     gated = [
         method
         for method in result.methods
-        if method.startswith("gated_") or method in OURS.values()
+        if method.startswith("gated_") or method in KDGRAPH_METHODS.values()
     ]
     runs = result.runs[result.runs.index.isin(gated, level="method")]
     if NLL not in runs or runs.empty or runs[NLL].isna().any():
@@ -120,15 +120,15 @@ def _facts(result: Tables, method: str, ece: str, threshold: float) -> dict[str,
     error, calibration = result.column("error"), result.column(ece)
     if method not in error:
         return {}
-    ours, parent = error[method], error["parent"]
+    own_method, parent = error[method], error["parent"]
     facts = {
         "median error": (
-            f"{number(median(ours), 4)} against {number(median(parent), 4)},"
-            f" {number(median(ours) / median(parent))} times"
+            f"{number(median(own_method), 4)} against {number(median(parent), 4)},"
+            f" {number(median(own_method) / median(parent))} times"
         ),
         "median improvement in error": _median(error, method, threshold),
         "error lower or equal": (
-            f"{int((ours.round(DECIMALS) <= parent.round(DECIMALS)).sum())} of {len(error)}"
+            f"{int((own_method.round(DECIMALS) <= parent.round(DECIMALS)).sum())} of {len(error)}"
         ),
         "median improvement in ECE": _median(calibration, method, threshold),
         "ECE lower": _lower(calibration, method),

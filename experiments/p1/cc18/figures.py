@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.markdown import counted_noun
 from experiments.p1.cc18.records import (
-    OURS,
+    KDGRAPH_METHODS,
     PARENTS,
     Tables,
     kernel_method,
@@ -146,7 +146,7 @@ def _with_parent(result: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, 
     its short name.
     """
     zero = {label("parent", result.parent): np.zeros_like(next(iter(curves.values())))}
-    short = {kernel_method(result): label(OURS[result.parent])}
+    short = {kernel_method(result): label(KDGRAPH_METHODS[result.parent])}
     return zero | {short.get(name, label(name)): values for name, values in curves.items()}
 
 

@@ -85,24 +85,26 @@ def published_numbers(
     return pd.concat([numbers, confidence.assign(metric="oce", value=oce)], ignore_index=True)
 
 
-def priors_of(ours: Tables) -> pd.Series:
+def priors_of(measured_: Tables) -> pd.Series:
     """Return number of a table of OpenML → the largest share of a class among the training rows."""
-    prior = ours.column("prior")["parent"]
-    return pd.Series({str(n): prior[dataset] for dataset, n in ours.openml.items()}, dtype=float)
+    prior = measured_.column("prior")["parent"]
+    return pd.Series(
+        {str(n): prior[dataset] for dataset, n in measured_.openml.items()}, dtype=float
+    )
 
 
-def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
+def compare_with_published(measured_: Tables, published: pd.DataFrame) -> str:
     """Return medians over the common tables, published / measured, each at its largest sample."""
-    printed, shared = _shared(ours, published)
+    printed, shared = _shared(measured_, published)
     if not shared:
         return "No table of these runs is among the published ones."
-    measures = {name: title for name, title in MEASURES.items() if name in ours.values}
+    measures = {name: title for name, title in MEASURES.items() if name in measured_.values}
     lines = head(["method", *measures.values(), "OCE, parent's less method's, r=5"])
-    for method in sorted(set(printed.methods) & set(ours.methods), key=order):
+    for method in sorted(set(printed.methods) & set(measured_.methods), key=order):
         pairs = [
             (
                 printed.column(name).loc[list(shared), method],
-                ours.column(name).loc[list(shared.values()), method],
+                measured_.column(name).loc[list(shared.values()), method],
             )
             for name in measures
         ]
@@ -110,9 +112,9 @@ def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
         lines.append(
             line(
                 [
-                    label(method, ours.parent),
+                    label(method, measured_.parent),
                     *cells,
-                    _oce_differences(printed, ours, shared, method),
+                    _oce_differences(printed, measured_, shared, method),
                 ]
             )
         )
@@ -130,13 +132,13 @@ def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
     )
 
 
-def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
+def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
     """Return published / measured on each common table: training rows, error, confidence at radius
     5.
     """
-    printed, shared = _shared(ours, published)
-    methods = sorted(set(printed.methods) & set(ours.methods), key=order)
-    names = [label(method, ours.parent) for method in methods]
+    printed, shared = _shared(measured_, published)
+    methods = sorted(set(printed.methods) & set(measured_.methods), key=order)
+    names = [label(method, measured_.parent) for method in methods]
     lines = head(
         [
             "OpenML",
@@ -146,7 +148,7 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
             *(f"r=5, {name}" for name in names),
         ]
     )
-    both = [(printed.column(metric), ours.column(metric)) for metric in ("error", "mmc@5")]
+    both = [(printed.column(metric), measured_.column(metric)) for metric in ("error", "mmc@5")]
     for openml, dataset in shared.items():
         cells = [
             f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}"
@@ -154,12 +156,19 @@ def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
             for method in methods
         ]
         lines.append(
-            line([openml, dataset, f"{printed.learn[openml]:,} / {ours.learn[dataset]:,}", *cells])
+            line(
+                [
+                    openml,
+                    dataset,
+                    f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}",
+                    *cells,
+                ]
+            )
         )
     return "\n".join(lines)
 
 
-def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
+def by_size(measured_: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
     """Return median improvements against the number of rows, published / measured, with the number
     of tables.
     """
@@ -167,7 +176,7 @@ def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold:
     for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
         both = [
             improvement_by_size(numbers[numbers.parent == parent], metric, threshold)
-            for numbers in (published, ours)
+            for numbers in (published, measured_)
         ]
         for method in sorted(both[0].methods & both[1].methods, key=order):
             medians = [at_sizes(one.curves[method], one.sizes, SIZES) for one in both]
@@ -301,10 +310,10 @@ def on_tables_of(
     stored = stored[stored.parent == parent]
     chosen_rows = []
     ran = numbers[numbers.parent == parent].dropna(subset="openml")
-    for openml, ours in ran.groupby("openml"):
+    for openml, measured_ in ran.groupby("openml"):
         published = stored[stored.openml == int(openml)]
         sizes = sorted(published.learn.unique())
-        few = sum(learn < FEWEST for learn in ours.learn.unique())
+        few = sum(learn < FEWEST for learn in measured_.learn.unique())
         chosen_rows.append(
             published[published.learn.isin(sizes[few:] if len(sizes) == 3 else sizes)]
         )
@@ -367,16 +376,18 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
     } | {f"{name} than the parent's, tables": float(holds.sum())}
 
 
-def _oce_differences(published: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
+def _oce_differences(
+    published: Tables, measured_: Tables, shared: dict[str, str], method: str
+) -> str:
     """Return the median absolute improvement at radius 5, published / measured, as the published
     Figure 2 has it.
     """
     result = []
-    for of, names in ((published, list(shared)), (ours, list(shared.values()))):
+    for of, names in ((published, list(shared)), (measured_, list(shared.values()))):
         away = (
             of.column("mmc@5")
             .loc[names]
-            .sub(priors_of(ours)[list(shared)].to_numpy(), axis=0)
+            .sub(priors_of(measured_)[list(shared)].to_numpy(), axis=0)
             .abs()
         )
         result.append(
@@ -385,12 +396,12 @@ def _oce_differences(published: Tables, ours: Tables, shared: dict[str, str], me
     return " / ".join(result)
 
 
-def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
+def _shared(measured_: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
     """Return the published tables, and number → name of the common ones."""
-    printed = tables(published, ours.parent)
+    printed = tables(published, measured_.parent)
     return printed, {
         str(n): dataset
-        for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1])
+        for dataset, n in sorted(measured_.openml.items(), key=lambda item: item[1])
         if str(n) in printed.datasets
     }
 
@@ -402,7 +413,7 @@ def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     August 2023; :data:`OWN`, kdgraph's method in the place of the geodesic one.
     """
     name, method = NAMES[parent]
-    ours = {
+    measured_ = {
         "geodesic": AUTHORS[parent],
         EUCLIDEAN: f"{AUTHORS[parent]}_{EUCLIDEAN}",
         FAR: f"{method}_figure1",
@@ -411,7 +422,7 @@ def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
     return [
         (name, "parent"),
-        (f"{method} {distance}", ours),
+        (f"{method} {distance}", measured_),
         (f"isotonic on {name}", "isotonic"),
         (f"sigmoid on {name}", "sigmoid"),
     ]

@@ -44,9 +44,9 @@ METHODS = {
 """Calibrator of a run, with its gate → title, in the order of tables."""
 CHOICE = "gate_on_best"
 """Method that is chosen for each table and seed; see :mod:`experiments.p1.cc18.claims`."""
-OURS = {"random_forest": "kdf", "mlp": "kdn"}
+KDGRAPH_METHODS = {"random_forest": "kdf", "mlp": "kdn"}
 """kdgraph's kernel density method on each parent."""
-AUTHORS = {parent: f"{method}_reference" for parent, method in OURS.items()}
+AUTHORS = {parent: f"{method}_reference" for parent, method in KDGRAPH_METHODS.items()}
 """The paper's method on each parent, in the authors' code of October 2023."""
 MORE_EDGES = "ece_by_15_edges"
 """ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all else."""
@@ -122,9 +122,9 @@ class Tables:
 
 def kernel_method(result: Tables) -> str:
     """Return the authors' method if it was run, of either version, else kdgraph's."""
-    ours = OURS[result.parent]
-    published = (AUTHORS[result.parent], f"{ours}_figure1")
-    return next((name for name in published if name in result.methods), ours)
+    own_method = KDGRAPH_METHODS[result.parent]
+    published = (AUTHORS[result.parent], f"{own_method}_figure1")
+    return next((name for name in published if name in result.methods), own_method)
 
 
 def order(method: str) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from experiments.common.markdown import counted_noun, head, line, number, signed
-from experiments.p1.cc18.records import AUTHORS, CHOICE, OURS, Tables, label
+from experiments.p1.cc18.records import AUTHORS, CHOICE, KDGRAPH_METHODS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import holm, relative_improvement
 from kdgraph.results.comparison.significance import PairedComparison, compare_pairs
@@ -156,4 +156,8 @@ def _p(value: float) -> str:
 
 def _name(result: Tables, method: str) -> str:
     text = label(method, result.parent)
-    return f"**{text}**" if method in (OURS[result.parent], AUTHORS[result.parent]) else text
+    return (
+        f"**{text}**"
+        if method in (KDGRAPH_METHODS[result.parent], AUTHORS[result.parent])
+        else text
+    )

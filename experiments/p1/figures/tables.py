@@ -48,17 +48,20 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 (f"{method} geodesic", "geodesic"),
                 (f"{method} euclidean", "euclidean"),
             ):
-                ours = here[here.model == model]
+                measured_rows = here[here.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
                 printed = published[(published.dataset == dataset) & (published.method == name)]
                 cells = [
                     " / ".join(
-                        [_published(printed, measure, n), *_ours(ours, variants, measure, n)]
+                        [
+                            _published(printed, measure, n),
+                            *_medians(measured_rows, variants, measure, n),
+                        ]
                     )
                     for measure, n in columns
                 ]
                 far = " / ".join(
-                    [_published(printed, FROM, 1000, digits=1), *_radii(ours, variants)]
+                    [_published(printed, FROM, 1000, digits=1), *_radii(measured_rows, variants)]
                 )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = (
@@ -128,11 +131,11 @@ def measured(folder: Path) -> pd.DataFrame:
     themselves. A run with another floor is left out.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
-    ours = [r for r in records if version_of(r["config"]["calibrator"]) == OWN]
-    near = frame([*ours, *(r for r in records if floors.is_near(r["config"]))])
+    measured_rows = [r for r in records if version_of(r["config"]["calibrator"]) == OWN]
+    near = frame([*measured_rows, *(r for r in records if floors.is_near(r["config"]))])
     far = frame(
         [
-            *(r for r in ours if r["config"]["ood"]["unit"] == "feature"),
+            *(r for r in measured_rows if r["config"]["ood"]["unit"] == "feature"),
             *(r for r in records if floors.is_far(r["config"])),
         ]
     )
@@ -208,7 +211,7 @@ def _chosen(rows: pd.DataFrame, measure: str, n: int) -> pd.DataFrame:
     return rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
 
 
-def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
+def _medians(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
     chosen = _chosen(rows, measure, n)
     return [number(chosen[chosen.variant == variant].value.median()) for variant in variants]
 

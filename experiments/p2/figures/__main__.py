@@ -23,10 +23,10 @@ from experiments.p2 import phanns_scores
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import (
     claims,
+    claims_on_added_rows,
+    claims_on_new_rows,
+    claims_on_studies,
     held_out,
-    of_added,
-    of_new_rows,
-    of_several,
     with_spread_scores,
 )
 from experiments.p2.figures.study import LABELS, SCORE_LABELS, Study, study_of
@@ -184,7 +184,7 @@ def _figure15(study: Study, to: Path) -> None:
         f"## Figure 15: {densities.ADDED:,} more true HTJ, {result.n_right:,} of them predicted as"
         " HTJ\n"
     )
-    print(verdicts(of_added(study, result)) + "\n")
+    print(verdicts(claims_on_added_rows(study, result)) + "\n")
 
 
 def _print(study: Study, options: argparse.Namespace) -> None:
@@ -199,15 +199,19 @@ def _print(study: Study, options: argparse.Namespace) -> None:
     if options.spread:
         print(
             "## Claims, scores anywhere in their bins\n\n"
-            + verdicts(of_several(with_spread_scores(study, options.spread)))
+            + verdicts(claims_on_studies(with_spread_scores(study, options.spread)))
             + "\n"
         )
     if options.halves:
-        halves = list(of_several(held_out(study, options.halves)))
+        halves = list(claims_on_studies(held_out(study, options.halves)))
         print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(halves) + "\n")
-        details += of_new_rows(halves)
+        details += claims_on_new_rows(halves)
     if options.keep is not None:
-        save_claims([*details, *of_added(study, densities.added(study))], options.keep, "p2_phanns")
+        save_claims(
+            [*details, *claims_on_added_rows(study, densities.added(study))],
+            options.keep,
+            "p2_phanns",
+        )
 
 
 def _save(figure: Any, stem: Path) -> None:

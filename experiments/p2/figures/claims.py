@@ -44,7 +44,7 @@ def claims(study: Study) -> Iterator[Claim]:
         yield replace(ask(study), sentences=tuple(of.split()))
 
 
-def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
+def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:
     """Yield the same claims, and the number of studies in which each of them holds."""
     for of_one in zip(*(list(claims(study)) for study in studies), strict=True):
         held = sum(claim.holds for claim in of_one)
@@ -78,7 +78,7 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
         )
 
 
-def of_added(study: Study, result: Added) -> Iterator[Claim]:
+def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
     """Yield the claims of Figure 15: more true rows of a class only raise its confidence, and the
     cost without recalibration.
     """
@@ -112,7 +112,7 @@ def of_added(study: Study, result: Added) -> Iterator[Claim]:
     )
 
 
-def of_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
+def claims_on_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
     """Yield the claims of held-out rows whose sentence is not of the fitted rows alone."""
     for claim in halves:
         if names := tuple(name for name in claim.sentences if name not in IN_SAMPLE):

@@ -63,7 +63,7 @@ def figure2() -> Figure:
 
 
 def _group(
-    axes: Axes, y: float, tells: str, output: str, confidence: str, calibrators: str
+    axes: Axes, y: float, information: str, output: str, confidence: str, calibrators: str
 ) -> None:
     left, width = _BOX
     axes.add_patch(
@@ -76,7 +76,7 @@ def _group(
             edgecolor=GREY,
         )
     )
-    axes.text(left + width / 2, y, tells, ha="center", va="center", fontsize=LABEL_SIZE)
+    axes.text(left + width / 2, y, information, ha="center", va="center", fontsize=LABEL_SIZE)
     axes.text(_COLUMNS[0], y, "vector X", va="center", fontsize=LABEL_SIZE)
     for x, text, color in zip(
         _COLUMNS[2:], (output, confidence, calibrators), (BLACK, BLUE, GREY), strict=True
@@ -126,7 +126,7 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
             right, edges, fill=True, facecolor=BLUE, edgecolor=BLACK, linewidth=0.4, label="right"
         )
         other.stairs(result.accuracy, edges, baseline=None, color=BLACK, linewidth=1.4, gid="share")
-        _said(left, other, edges[shown : shown + 2], right[shown], result.count[shown])
+        _annotate(left, other, edges[shown : shown + 2], right[shown], result.count[shown])
         for axes, label in ((left, f"rows predicted as {name}"), (other, "share right")):
             axes.axvspan(*edges[shown : shown + 2], color=ID_SHADE, zorder=0)
             axes.set(xlim=(0, 10), xlabel=SCORE, ylabel=label)
@@ -134,7 +134,7 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
     return figure
 
 
-def _said(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
+def _annotate(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
     """Write the counts of one bin and their ratio, and the titles of right and wrong rows."""
     share = n_right / n
     where = {

@@ -22,8 +22,8 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
-from experiments.p2.mnist.claims import claims, of_fully_trained
-from experiments.p2.mnist.ensembles import of_ensembles
+from experiments.p2.mnist.claims import claims
+from experiments.p2.mnist.ensembles import claims_on_ensembles
 from experiments.p2.mnist.measure import measure, measured, members_of
 from experiments.p2.mnist.pool import Combine, Pool, train
 from experiments.p2.mnist.tables import by_class, overall
@@ -39,7 +39,7 @@ SCALES: dict[str, dict[str, tuple[int, int]]] = {
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
 """Scale → recipe → numbers of networks and of ensembles of ten of them."""
-SAYS = {
+TITLES = {
     "under_trained": "400 steps at a learning rate of 5e-5, which gives the paper's 88 %",
     "as_printed": "400 steps at the paper's learning rate, 1e-3",
     "well_trained": "1,000 steps at 1e-3, a tenth of the paper's 10,000",
@@ -60,19 +60,19 @@ def main() -> None:
     wanted = {
         name: sizes
         for name, sizes in SCALES[arguments.scale].items()
-        if name in (arguments.recipes or SAYS)
+        if name in (arguments.recipes or TITLES)
     }
     details: dict[str, list[Claim]] = {}
     for recipe, (networks, ensembles) in wanted.items():
         folder = arguments.to / recipe
-        _told(
+        _print_progress(
             train(folder, recipe, networks, threads=arguments.threads),
             -(-networks // 10),
             "blocks of ten networks",
         )
         pool = Pool.read(folder, networks)
         for combine in arguments.combine:
-            _told(
+            _print_progress(
                 measure(pool, ensembles, combine, n_jobs=arguments.n_jobs),
                 ensembles // 20,
                 "parts of twenty ensembles",
@@ -94,9 +94,9 @@ def _asked(
     """Return the claims to save, each with its recipe and the scale of the networks."""
     result, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
     if recipe == "under_trained":
-        details = [(ensembles, claims(result)), (few, of_ensembles(pool, few, combine))]
+        details = [(ensembles, claims(result)), (few, claims_on_ensembles(pool, few, combine))]
     else:
-        details = [(ensembles, of_fully_trained(result, _saturated(pool, combine)))]
+        details = [(ensembles, claims_on_fully_trained(result, _saturated(pool, combine)))]
     for n, parts in details:
         of = f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
         yield from (replace(one, text=f"{of}: {one.text}", scale=scale) for one in parts)
@@ -115,7 +115,7 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
         for name, predicted in pool.log_proba.items()
     }
     lines = [
-        f"\n## {recipe}, {combine}: {SAYS[recipe]}\n",
+        f"\n## {recipe}, {combine}: {TITLES[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and {np.median(single['2']):.2%} of test set 2 (medians); "
         f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
         overall(result),
@@ -134,17 +134,17 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
 
 def _draw(pool: Pool, recipe: str, ensembles: int, combine: Combine, folder: Path) -> None:
     if recipe in FIGURE_16:
-        drawn = list(figures.of_fully_trained(pool, combine))
+        drawn = list(figures.fully_trained_figures(pool, combine))
     else:
         drawn = [
-            *figures.of_ensemble(pool, combine),
-            *figures.of_medians(measured(pool, ensembles, combine)),
+            *figures.ensemble_figures(pool, combine),
+            *figures.median_figures(measured(pool, ensembles, combine)),
         ]
     for name, draw in drawn:
         save_picture(draw(), folder / f"{name}_{recipe}_{combine}", PAPER)
 
 
-def _told(lines: Iterator[str], n: int, what: str) -> None:
+def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
     """Print each line to stderr as it comes, with the time that is left if the rest takes as long."""
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
@@ -161,7 +161,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
     )
-    parser.add_argument("--recipes", nargs="*", choices=list(SAYS), help="these of the scale's")
+    parser.add_argument("--recipes", nargs="*", choices=list(TITLES), help="these of the scale's")
     parser.add_argument(
         "--combine",
         nargs="*",

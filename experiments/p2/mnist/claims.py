@@ -37,7 +37,7 @@ def claims(result: pd.DataFrame) -> Iterator[Claim]:
     yield _others_are_alike(result)
 
 
-def of_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
+def claims_on_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
     """Yield the claims on fully trained networks, whose scores are nearly all above .99: the share
     that is, and the same measurements.
     """

@@ -26,7 +26,7 @@ LOW, GRID = 0.15, 341
 """Lowest score of the paper's curves, and number of scores up to 1 at which they are compared."""
 
 
-def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
+def claims_on_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
     """Yield both claims, of the first ensembles of a pool: a median over them, as all of them share
     both test sets.
     """
@@ -42,17 +42,18 @@ def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim
 def bins_apart(
     proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
 ) -> tuple[float, int, int]:
-    """Whether noise explains what is between the shares of right rows of both test sets, by
-    predicted class and tenth of the score.
+    """Return whether noise explains the differences between the shares of right rows of both test
+    sets, by predicted class and tenth of the score.
 
     Parameters
     ----------
-    proba, labels : test set → Float[n, 10], Int[n].
+    proba, labels : mapping of str to Float[n, 10], Int[n]
+        By test set.
 
     Returns
     -------
-    The p of a chi-squared test of all bins together, how many bins differ at 5 % by themselves, and
-    of how many; NaN of none.
+    tuple
+        The p of a chi-squared test of all bins together, how many bins differ at 5 % each, and of how many; NaN of none.
     """
     counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(
         float
@@ -120,8 +121,8 @@ def _noise(result: pd.DataFrame) -> Claim:
 
 
 def alike(gaps: pd.DataFrame) -> Claim:
-    """Of a row for each ensemble, a column for each class: the widest gap between the curves of
-    both rules.
+    """Yield the claim on the widest gap between the curves of both rules, of a row for each
+    ensemble, a column for each class.
     """
     medians = gaps.median()
     seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(

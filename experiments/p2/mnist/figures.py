@@ -26,7 +26,7 @@ GRID = 400
 Draw = Callable[[], Figure]
 
 
-def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
+def ensemble_figures(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
     """Yield Figures 4, 10 to 12 and 14 B, of the first ensemble."""
     proba = pool.ensemble(members_of(0, pool.size), combine)
     yield "figure4", lambda: _panels(pool, proba, {}, both=True, identity=None)
@@ -46,7 +46,7 @@ def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
     )
 
 
-def of_medians(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
+def median_figures(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
     """Yield Figures 18 and 19: medians over ensembles of the binary NLL."""
     label = "median NLL of right or wrong"
     for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
@@ -58,7 +58,7 @@ def of_medians(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
         )
 
 
-def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
+def fully_trained_figures(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
     """Yield Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves
     of KDE(b_mon2).
     """

@@ -23,7 +23,7 @@ from kdgraph.persistence import load
 EXPERIMENT = "paper/p2/mnist"
 FREE = ("parent.learning_rate", "parent.max_epochs")
 """Keys that distinguish the recipes."""
-SAYS = {
+TITLES = {
     RECIPES["as_printed"]: ("under-trained", ""),
     RECIPES["under_trained"]: ("under-trained", "learning rate 5e-5"),
     RECIPES["fully_trained"]: ("fully trained", ""),
@@ -84,7 +84,7 @@ def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
     )
 
 
-def of_scores(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
+def score_counts(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
     """Return the counts of Section XIII.D on one test set, by their published names.
 
     The score of most rows is that of more than half of them, to two digits; without one, it has no
@@ -138,10 +138,10 @@ def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, A
     ensembles = {
         (recipe, record["seed"]): record
         for record in records
-        if (recipe := _recipe(record)) in SAYS
+        if (recipe := _recipe(record)) in TITLES
     }
     for (recipe, seed), record in ensembles.items():
-        method, variant = SAYS[recipe]
+        method, variant = TITLES[recipe]
         X, y = _test_set_2()
         right = (
             load(_run(record, folder) / "model" / "parent.kdg").member_log_proba(X).argmax(axis=2)
@@ -169,7 +169,7 @@ def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]
             of_set = frame[frame.set == name]
             top_label = TopLabel.from_proba(of_set[[f"parent_{one}" for one in classes]].to_numpy())
             y = of_set.y.astype(str).map(classes.index).to_numpy()
-            for metric, value in of_scores(top_label, y).items():
+            for metric, value in score_counts(top_label, y).items():
                 yield {**_section(metric, "10000 steps"), "seed": seed, "value": value}
 
 

@@ -148,7 +148,7 @@ def accuracies(
     )
 
 
-def told(names: Sequence[str]) -> Iterator[str]:
+def table_lines(names: Sequence[str]) -> Iterator[str]:
     """Yield a table line by line."""
     (X, y), sets = rows()
     yield from head(["the recipe", "accuracy on test set 2 in percent", "on the training rows"])
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=list(READINGS), default=list(READINGS), help="these"
     )
-    for text in told(parser.parse_args().only):
+    for text in table_lines(parser.parse_args().only):
         print(text, flush=True)
 
 

@@ -58,7 +58,7 @@ def rows_of(said: str) -> list[list[str]]:
     ]
 
 
-def test_ours_stands_beside_both_tables():
+def test_measured_numbers_are_in_both_tables():
     said = cifar10.compare_with_published(
         [
             record(method, seed, 0.1 + 0.2 * seed)
@@ -193,7 +193,7 @@ def test_parents_of_one_sweep_have_lines_of_their_own():
     ]
 
 
-def test_runs_with_other_rows_have_a_table_and_those_with_other_epochs_a_line():
+def test_runs_with_other_rows_or_epochs_have_tables_or_lines():
     lenet = {"name": "lenet", "max_epochs": 10}
     long = record("kdn", 0, 0.125, parent={**lenet, "max_epochs": 50, "device": "cuda"})
     small = record("kdn", 0, 0.25, parent=lenet)
@@ -242,7 +242,7 @@ def test_no_published_number_is_missing():
 @pytest.mark.parametrize(
     ("experiment", "parent"), [("cifar10", "lenet"), ("cifar10_vit", "encoder")]
 )
-def test_the_experiment_measures_these_and_trains_with_none_of_its_sets(experiment, parent):
+def test_the_experiment_trains_with_none_of_its_sets(experiment, parent):
     swept = plan([f"experiment=paper/p1/{experiment}", "seed=0"]).jobs
     called = [
         cifar10._method(

@@ -14,13 +14,13 @@ def of_kdn(n_polytopes: int, n_train: int) -> dict:
 
 @pytest.mark.parametrize(("most", "holds", "told"), [(100, True, "1.00"), (101, False, "1.01")])
 def test_gaussians_are_counted_for_each_training_row(most, holds, told) -> None:
-    (claim,) = claims.of_gaussians([of_kdn(20, 50), of_kdn(most, 100)])
+    (claim,) = claims.claims_on_gaussians([of_kdn(20, 50), of_kdn(most, 100)])
     assert (claim.holds, claim.measured, claim.sentences) == (
         holds,
         f"at most {told} of them; 2 runs",
         ("upper_bound",),
     )
-    assert not list(claims.of_gaussians([]))
+    assert not list(claims.claims_on_gaussians([]))
 
 
 @pytest.mark.parametrize(("largest", "holds"), [(1.2, True), (2.1, False)])

@@ -44,7 +44,7 @@ def test_a_parent_fitted_to_more_rows_is_not_that_of_fewer(configs) -> None:
     }
 
 
-def test_the_table_has_published_theirs_and_ours(configs) -> None:
+def test_the_table_has_published_and_measured_numbers(configs) -> None:
     errors = {"figure1": 0.2, "kdgraph": 0.1}
     plane = frame(record_of(c, errors[version_of(c.calibrator)] + 0.02 * c.seed) for c in configs)
     published = read_published(HERE)
@@ -67,11 +67,11 @@ def test_the_table_has_published_theirs_and_ours(configs) -> None:
         ([0.5, 0.8, 0.5], 2.0),
     ],
 )
-def test_the_first_radius_at_the_prior_is_one_after_which_none_leaves_it(confidence, first) -> None:
+def test_the_first_radius_at_the_prior_is_followed_by_no_other(confidence, first) -> None:
     assert first_at_the_prior(np.arange(3.0), np.array(confidence)) == first
 
 
-def test_the_shapes_are_those_of_the_paper() -> None:
+def test_shapes_are_those_of_the_paper() -> None:
     """A circle of radius 10, a rectangle of 50 × 20 and an ellipse of half axes 10 and 30, in the
     grey of the training images.
     """

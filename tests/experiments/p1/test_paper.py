@@ -47,7 +47,7 @@ def of_spiral(*words: str) -> list:
     return [job.config for job in plan([f"experiment={SIMULATIONS}", *shared, *words]).jobs]
 
 
-def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands_beside(
+def test_figure_1_has_floors_for_near_and_far_rows(
     tmp_path,
 ) -> None:
     near = of_spiral("method=paper/p1/kdf_august")
@@ -56,9 +56,9 @@ def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands
         f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, far=True)}",
         "ood.unit=feature",
     )
-    ours = of_spiral("method=kdf", "ood.unit=feature")
+    measured_ = of_spiral("method=kdf", "ood.unit=feature")
     other = of_spiral("method=paper/p1/kdf_august", "calibrator.floor=-1")
-    for configs, error in ((near, 0.2), (far, 0.7), (ours, 0.1), (other, 0.9)):
+    for configs, error in ((near, 0.2), (far, 0.7), (measured_, 0.1), (other, 0.9)):
         for config in configs:
             write(tmp_path, config, error + 0.02 * config.seed)
     measured = tables.measured(tmp_path)
@@ -116,7 +116,7 @@ def figure2_of_stored(distance: str) -> pd.DataFrame:
     )
 
 
-def test_figure_2_of_the_stored_numbers_is_what_was_published() -> None:
+def test_figure_2_of_the_stored_numbers_is_the_published_one() -> None:
     keys = ["metric", "method", "n_train", "radius"]
     both = figure2_of_stored("geodesic").merge(
         PUBLISHED[PUBLISHED.item == "Figure 2"], on=keys, suffixes=("", "_published")
@@ -128,7 +128,7 @@ def test_figure_2_of_the_stored_numbers_is_what_was_published() -> None:
     assert near.value.to_numpy() == pytest.approx(near.value_published.to_numpy(), abs=6e-4)
 
 
-def test_euclidean_distances_of_the_stored_numbers_are_what_was_published() -> None:
+def test_stored_euclidean_distances_are_the_published_ones() -> None:
     found = figure2_of_stored("euclidean")
     medians = found[
         (found.metric == "relative improvement in error, median of tables") & found.n_train.isna()
@@ -137,7 +137,7 @@ def test_euclidean_distances_of_the_stored_numbers_are_what_was_published() -> N
     assert (by_method["kdf euclidean"], by_method["kdn euclidean"]) == (-0.222, -0.284)
 
 
-def test_the_transformer_is_table_1_and_lenet_stands_beside_both() -> None:
+def test_the_transformer_is_table_1_and_lenet_a_variant() -> None:
     measured = cifar10.in_published_terms(
         [
             record("kdn", 0, 0.5),
@@ -165,7 +165,7 @@ def test_fewer_rows_take_less_time(monkeypatch) -> None:
     assert 0 < training_time.seconds(50, 0) < training_time.seconds(3000, 0)
 
 
-def test_every_result_has_a_study_or_a_word_why() -> None:
+def test_every_result_has_a_study_or_a_reason() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
         told = any(reason.applies_to(dict(row)) for reason in missing)

@@ -85,7 +85,7 @@ def test_every_number_is_there_once_in_order(numbers) -> None:
     assert numbers.value.notna().all()  # nothing is lost in the text
 
 
-def test_numbers_say_where_they_stand(numbers) -> None:
+def test_numbers_have_their_place(numbers) -> None:
     printed = numbers[numbers.source.str.startswith("Table ")]
     assert not printed.duplicated(["item", "row", "column"]).any() and printed[
         ["row", "column"]
@@ -122,7 +122,7 @@ def test_the_quoted_words_have_the_number(numbers) -> None:
         ), (row.item, row.metric)
 
 
-def test_medians_of_improvements_are_those_of_the_stored_numbers(numbers) -> None:
+def test_medians_of_improvements_are_the_stored_ones(numbers) -> None:
     everything = published_numbers()
     curves = numbers[(numbers.kind == "stored") & numbers.n_train.notna()]
     sizes = sorted(curves.n_train.unique())
@@ -137,7 +137,7 @@ def test_medians_of_improvements_are_those_of_the_stored_numbers(numbers) -> Non
             assert row.note.startswith(f"of {tables_there} tables,")
 
 
-def test_medians_at_the_largest_samples_are_those_of_the_stored_numbers(numbers) -> None:
+def test_medians_at_the_largest_samples_are_the_stored_ones(numbers) -> None:
     stored = read_published(HERE / "cc18").dropna(subset="n_train")
     stored = stored[stored.n_train == stored.groupby("dataset").n_train.transform("max")]
     medians = numbers[numbers.item == "Figure 2"]
@@ -166,7 +166,7 @@ def test_medians_at_the_largest_samples_are_those_of_the_stored_numbers(numbers)
         )
 
 
-def test_confidence_far_away_is_that_of_the_stored_numbers(numbers) -> None:
+def test_far_confidence_is_that_of_the_stored_numbers(numbers) -> None:
     far = read_published(HERE / "cc18").query("metric == 'mmc'")
     for row in numbers[(numbers.item == "Figure 2") & numbers.radius.notna()].itertuples():
         at = far[far.radius == row.radius].pivot_table(
@@ -178,7 +178,7 @@ def test_confidence_far_away_is_that_of_the_stored_numbers(numbers) -> None:
             assert (at.random_forest - at[row.method] <= 0.02).sum() == row.value
 
 
-def test_ends_of_the_curves_of_single_tables_are_the_stored_numbers(numbers) -> None:
+def test_curves_of_tables_end_at_the_stored_numbers(numbers) -> None:
     stored = read_published(HERE / "cc18")
     largest = stored.groupby("dataset").n_train.transform("max")
     ends = stored[(stored.n_train == largest) | ((stored.radius == 5) & largest.notna())]
@@ -188,16 +188,18 @@ def test_ends_of_the_curves_of_single_tables_are_the_stored_numbers(numbers) -> 
         for path in option_files(ROOT / "conf" / "dataset" / "cc18")
         if (found := re.search(r"^id: (\d+)", read_text(path), re.MULTILINE))
     }
-    ours = numbers[numbers.item == "Figures 5 to 8"].copy()
-    ours["dataset"] = ours.dataset.map(ids)
+    measured_ = numbers[numbers.item == "Figures 5 to 8"].copy()
+    measured_["dataset"] = measured_.dataset.map(ids)
     keys = ["dataset", "method", "metric"]
-    both = ends.set_index(keys).value.to_frame().join(ours.set_index(keys).value, rsuffix="_ours")
-    assert len(both) == len(ours) and both.notna().all(axis=None)
+    both = (
+        ends.set_index(keys).value.to_frame().join(measured_.set_index(keys).value, rsuffix="_ours")
+    )
+    assert len(both) == len(measured_) and both.notna().all(axis=None)
     # Written with four decimals.
     assert (both.value - both.value_ours).abs().max() <= 5.1e-5
 
 
-def test_every_figure_is_drawn_or_says_what_is_missing() -> None:
+def test_every_figure_is_drawn_or_names_what_is_missing() -> None:
     figures = pd.read_csv(HERE / "figures.csv")
     assert list(figures.columns) == [
         "figure",
@@ -225,7 +227,7 @@ def test_every_figure_is_drawn_or_says_what_is_missing() -> None:
     }
 
 
-def test_every_claim_is_quoted_and_says_what_decides_it() -> None:
+def test_every_claim_has_a_quote_and_a_rule() -> None:
     claims = pd.read_csv(HERE / "claims.csv")
     assert (
         claims.claim.is_unique

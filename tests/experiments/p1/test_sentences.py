@@ -39,21 +39,21 @@ def plane(geodesic: float, far: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_the_plane_of_dey_et_al() -> None:
+def test_claims_on_the_plane() -> None:
     good, bad = plane(0.1, 1e-4), plane(0.3, 0.01)
     assert (
-        all_are(p1.of_plane(good), True)
-        == all_are(p1.of_plane(bad), False)
+        all_are(p1.claims_on_plane(good), True)
+        == all_are(p1.claims_on_plane(bad), False)
         == {"fig1_accuracy", "fig1_hellinger", "fig1_geodesic", "intro"}
     )
     assert (
-        all_are(p1.of_far_rows(good), True)
-        == all_are(p1.of_far_rows(bad), False)
+        all_are(p1.claims_on_far_rows(good), True)
+        == all_are(p1.claims_on_far_rows(bad), False)
         == {"fig1_prior", "intro"}
     )
 
 
-def test_trunk_of_dey_et_al() -> None:
+def test_claims_on_trunk() -> None:
     def trunk(geodesic: tuple[float, float], euclidean: tuple[float, float]) -> pd.DataFrame:
         shared = {"parent": "mlp", "variant": "reference", "on": "test", "n_train": 1000}
         rows = [
@@ -72,14 +72,14 @@ def test_trunk_of_dey_et_al() -> None:
         ]
         return pd.DataFrame(rows)
 
-    assert all_are(p1.of_trunk(trunk((0.2, 0.1), (0.3, 0.35))), True) == {"fig1_trunk"}
-    assert all_are(p1.of_trunk(trunk((0.3, 0.35), (0.2, 0.1))), False) == {"fig1_trunk"}
-    assert not list(p1.of_trunk(trunk((0.2, 0.1), (0.3, 0.35)).query("model == 'geodesic'")))
-    assert not list(p1.of_trunk(pd.DataFrame()))
+    assert all_are(p1.claims_on_trunk(trunk((0.2, 0.1), (0.3, 0.35))), True) == {"fig1_trunk"}
+    assert all_are(p1.claims_on_trunk(trunk((0.3, 0.35), (0.2, 0.1))), False) == {"fig1_trunk"}
+    assert not list(p1.claims_on_trunk(trunk((0.2, 0.1), (0.3, 0.35)).query("model == 'geodesic'")))
+    assert not list(p1.claims_on_trunk(pd.DataFrame()))
 
 
 @pytest.mark.parametrize(("model", "holds"), [(0.05, True), (0.3, False)])
-def test_maps_of_dey_et_al(model, holds) -> None:
+def test_claims_on_posterior_maps(model, holds) -> None:
     rows = [
         {
             "dataset": dataset,
@@ -98,7 +98,7 @@ def test_maps_of_dey_et_al(model, holds) -> None:
     assert all_are(posteriors.claims(pd.DataFrame(rows)), holds) == {"fig4"}
 
 
-def test_what_fewer_polytopes_and_an_encoder_save() -> None:
+def test_claims_on_fewer_polytopes_and_an_encoder() -> None:
     def pruned(factor: float, cost: float) -> pd.DataFrame:
         shared = {"method": "KDF", "simulation": "spiral"}
         both = {
@@ -138,17 +138,19 @@ def test_what_fewer_polytopes_and_an_encoder_save() -> None:
         return pd.DataFrame(rows)
 
     assert all_are(
-        [*scaling.of_pruning(pruned(0.5, 0.001)), *scaling.of_encoder(behind(0.5))], True
+        [*scaling.claims_on_pruning(pruned(0.5, 0.001)), *scaling.claims_on_encoder(behind(0.5))],
+        True,
     ) == {"pruning", "encoder_scales"}
     assert all_are(
-        [*scaling.of_pruning(pruned(1.5, 0.02)), *scaling.of_encoder(behind(2.0))], False
+        [*scaling.claims_on_pruning(pruned(1.5, 0.02)), *scaling.claims_on_encoder(behind(2.0))],
+        False,
     ) == {"pruning", "encoder_scales"}
 
 
-def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
+def many(measured_: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
     """Thirty-two tables with the parent's error, ECE and OCE at .2, .1 and .3."""
     rng = np.random.default_rng(0)
-    values = {"parent": (0.2, 0.1, 0.3), "kdf": ours, "isotonic": others, "sigmoid": others}
+    values = {"parent": (0.2, 0.1, 0.3), "kdf": measured_, "isotonic": others, "sigmoid": others}
     rows = [
         {
             "dataset": f"t{i}",
@@ -175,7 +177,7 @@ def of_tables(found: Tables) -> list[Claim]:
     return [*p1.in_distribution_of_tables(found), *p1.far_rows_of_tables(found)]
 
 
-def test_many_tables_of_dey_et_al() -> None:
+def test_claims_on_many_tables() -> None:
     good = held(of_tables(many((0.19, 0.05, 0.02), (0.21, 0.05, 0.3))))
     assert set(good) == {
         "fig2_error",
@@ -197,7 +199,7 @@ def test_many_tables_of_dey_et_al() -> None:
 
 
 @pytest.mark.parametrize(("ours", "parent", "holds"), [(0.6, 0.95, True), (0.9, 0.5, False)])
-def test_shifts_of_dey_et_al(ours, parent, holds, monkeypatch, tmp_path) -> None:
+def test_claims_on_shapes(measured_, parent, holds, monkeypatch, tmp_path) -> None:
     rows = [
         {
             "on": "ood",
@@ -210,7 +212,7 @@ def test_shifts_of_dey_et_al(ours, parent, holds, monkeypatch, tmp_path) -> None
             "seed": 0,
             "value": value,
         }
-        for model, inside, outside in (("kdn", 0.8, ours), ("parent", 0.99, parent))
+        for model, inside, outside in (("kdn", 0.8, measured_), ("parent", 0.99, parent))
         for at, value in ((1.0, inside), (2.0, outside))
     ]
     monkeypatch.setattr(p1, "runs_of", lambda *_: [])

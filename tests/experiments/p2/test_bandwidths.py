@@ -16,7 +16,7 @@ from experiments.p2.bandwidths import (
     RULE,
     Record,
     claims,
-    of_forest,
+    forest_record,
     study,
     table,
 )
@@ -46,7 +46,7 @@ def confidence(
     return sums[0] / (sums[0] + sums[1])
 
 
-def test_a_row_is_what_a_fit_on_one_half_says_of_the_other(record) -> None:
+def test_a_row_is_a_fit_on_one_half_applied_to_the_other(record) -> None:
     found = study(record, 1).set_index("method")
     held, use = train_test_split(np.arange(800), test_size=0.5, stratify=record.y, random_state=0)
     said = {True: np.ones(len(use)), False: np.ones(len(use))}
@@ -69,7 +69,7 @@ def test_a_row_is_what_a_fit_on_one_half_says_of_the_other(record) -> None:
     ]  # the third class has no wrong row
 
 
-def test_fits_that_are_made_and_what_is_said_of_them(record, tmp_path, monkeypatch, capsys) -> None:
+def test_fits_and_their_claims(record, tmp_path, monkeypatch, capsys) -> None:
     both = {f"{width}{end}" for width in (*FIXED, RULE) for end in ("", f" {REFLECTED}")} | {
         PRECISION
     }
@@ -103,7 +103,7 @@ def test_fits_that_are_made_and_what_is_said_of_them(record, tmp_path, monkeypat
 
 def test_a_forest_scores_rows_that_it_did_not_learn(monkeypatch) -> None:
     monkeypatch.setattr(bandwidths, "TREES", 10)
-    found = of_forest("digits")
+    found = forest_record("digits")
     assert found.X.shape == (899, 10)
     np.testing.assert_allclose(found.X.sum(axis=1), 1)
     assert 0.8 < (found.X.argmax(axis=1) == found.y).mean() < 0.99

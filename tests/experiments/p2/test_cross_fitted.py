@@ -55,7 +55,7 @@ def test_all_losses_of_a_draw_are_of_the_same_rows(study) -> None:
 
 
 def test_gaps_are_between_the_fits_of_the_folds(study) -> None:
-    crossed = cross_fitted.of_all(study)["kde"]
+    crossed = cross_fitted.fits_to_all_rows(study)["kde"]
     shares = [one.precision_ for one in crossed.calibrators_]
     assert cross_fitted.gaps(study, crossed).to_dict() == pytest.approx(
         dict(zip(NAMES, np.ptp(shares, axis=0), strict=True))

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, verdicts
 from experiments.p2.figures import bars, curves, densities, joint, schematics
-from experiments.p2.figures.claims import BIN, claims, held_out, of_several, spread
+from experiments.p2.figures.claims import BIN, claims, claims_on_studies, held_out, spread
 from experiments.p2.figures.study import LABELS, ORDER, Study, rows_at, study_of
 from kdgraph.base import FittedModel
 from kdgraph.calibration.top_label import (
@@ -79,7 +79,7 @@ def test_rows_at_a_score_are_predicted_as_the_class() -> None:
         rows_at(np.array([0.05]), 0, 11)
 
 
-def test_a_curve_is_what_the_calibrator_says(study) -> None:
+def test_a_curve_is_the_confidence_of_the_calibrator(study) -> None:
     scores = np.array([0.21, 0.85])
     score, right = study.top_label.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
     by_hand = [right[(score > low) & (score <= low + 0.1)].mean() for low in (0.2, 0.8)]
@@ -112,7 +112,7 @@ def test_the_table_has_every_class_and_method_in_the_order_of_the_paper(study) -
     assert len(bars.bandwidth_table(study).splitlines()) == 2 + len(ORDER)
 
 
-def test_the_groups_of_classifiers_are_told_from_the_least_to_the_most() -> None:
+def test_groups_of_classifiers_are_ordered_by_information() -> None:
     (axes,) = schematics.figure2().axes
     figure, said = axes.figure, [text.get_text() for text in axes.texts]
     assert [text for text in said if text.startswith("Conf")] == [
@@ -153,7 +153,7 @@ def test_a_density_is_the_sum_of_its_kernels() -> None:
     assert np.trapezoid(found, at) == pytest.approx(1, abs=1e-6)
 
 
-def test_new_true_rows_are_right_as_often_and_only_raise_confidence(study) -> None:
+def test_new_true_rows_only_raise_confidence(study) -> None:
     right, wrong = study.scores("HTJ")
     found = densities.added(study, n=300, true_before=2 * len(right))
     assert found.n_right == 150 and set(found.new) <= set(right)
@@ -227,7 +227,7 @@ def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
     assert not next(claims(study)).holds
 
 
-def test_held_out_halves_share_no_row_and_are_judged_by_the_other(study) -> None:
+def test_held_out_halves_share_no_row(study) -> None:
     alone = replace(
         study, models={method: study.models[method] for method in ("none", "histogram")}
     )
@@ -240,11 +240,11 @@ def test_held_out_halves_share_no_row_and_are_judged_by_the_other(study) -> None
 
 
 def test_claims_of_several_count_those_that_hold(study) -> None:
-    first, *_ = of_several([study])
+    first, *_ = claims_on_studies([study])
     assert first.measured.startswith(f"in {int(first.holds)} of 1 draws")
 
 
-def test_verdicts_say_pass_or_fail_and_count() -> None:
+def test_verdicts_are_pass_or_fail_with_a_count() -> None:
     told = verdicts([Claim("a", True, "1"), Claim("b", False, "2")])
     assert told == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
 
@@ -261,7 +261,7 @@ def test_verdicts_say_pass_or_fail_and_count() -> None:
         bars.figure17,
     ],
 )
-def test_it_is_drawn_on_the_scale_of_the_paper(study, draw) -> None:
+def test_curves_have_the_scale_of_the_paper(study, draw) -> None:
     figure = draw(study)
     figure.canvas.draw()
     if draw in (curves.figure7, curves.figure8, curves.figure13):
@@ -308,7 +308,7 @@ def test_figure_6_of_another_data_set(study) -> None:
 
 
 @pytest.mark.slow
-def test_runs_are_found_and_their_models_with_them(study, kdg, tmp_path) -> None:
+def test_runs_are_read_with_their_models(study, kdg, tmp_path) -> None:
     labels = np.array(ORDER)[study.y]
     pd.DataFrame(study.X, columns=list(ORDER)).assign(label=labels).to_parquet(
         tmp_path / "rows.parquet"

@@ -97,7 +97,7 @@ def test_a_calibrator_of_weighted_rows_is_that_of_rows_repeated(method) -> None:
     )
 
 
-def test_where_scores_are_calibrated_a_shift_opens_a_gap_that_known_frequencies_close() -> None:
+def test_known_frequencies_close_the_gap_of_a_shift() -> None:
     X, y = record(6000)
     half = slice(0, 3000), slice(3000, 6000)
     shift = Shift("one", np.array([6.0, 1.0, 1.0]))
@@ -121,7 +121,7 @@ def small() -> pd.DataFrame:
     return study(*record(400), ["histogram", "sts"], seeds=1, draws=1)
 
 
-def test_the_study_judges_every_method_under_every_shift(small) -> None:
+def test_the_study_tests_every_method_under_every_shift(small) -> None:
     here = small[small.method == "histogram"]
     assert here.groupby("fit").size().to_dict() == {
         "unshifted": 1 + 1 + 3 * 4 + 2,

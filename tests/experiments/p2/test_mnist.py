@@ -44,7 +44,7 @@ def said(tmp_path) -> Pool:
     return Pool(tmp_path, log_proba, labels)
 
 
-def test_what_an_ensemble_says(said):
+def test_outputs_of_an_ensemble(said):
     members = members_of(3, NETWORKS)
     assert len(set(members.tolist())) == 10
     np.testing.assert_array_equal(members, members_of(3, NETWORKS))
@@ -60,7 +60,7 @@ def test_what_an_ensemble_says(said):
     )
 
 
-def test_errors_are_those_of_a_loop():
+def test_errors_agree_with_a_loop():
     rng = np.random.default_rng(1)
     top_label = TopLabel(rng.integers(3, size=200), rng.uniform(0.4, 0.99, 200), 3)
     y = rng.integers(3, size=200)
@@ -103,9 +103,9 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
     cell = by_class(found, "NLL").splitlines()[2].split("|")[6]
     assert float(cell.split("/")[1]) == pytest.approx(value.median(), abs=5e-4)  # three digits
     drawn = [
-        *figures.of_ensemble(said, "mean"),
-        *figures.of_medians(found),
-        *figures.of_fully_trained(said, "mean"),
+        *figures.ensemble_figures(said, "mean"),
+        *figures.median_figures(found),
+        *figures.fully_trained_figures(said, "mean"),
     ]
     assert [name for name, _ in drawn] == [
         "figure4",
@@ -193,7 +193,7 @@ def rows_of_digits():
 
 
 @pytest.mark.slow
-def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
+def test_a_pool_grows_with_the_same_recipe(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "rows", rows_of_digits)
     monkeypatch.setitem(pool.RECIPES, "under_trained", pool.Recipe(0.01, 20))
     with pytest.raises(DataError, match="no networks in"):

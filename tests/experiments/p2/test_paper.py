@@ -55,7 +55,7 @@ def write(folder: Path, frame: pd.DataFrame) -> str:
 @pytest.mark.parametrize(
     "of", [of for of in PAPER.studies if of.measured], ids=lambda of: of.items[0]
 )
-def test_runs_of_a_study_are_found_again(of, tmp_path) -> None:
+def test_runs_of_a_study_are_read_by_its_experiments(of, tmp_path) -> None:
     experiment, free, n_runs = {
         "Section III": (study.EXPERIMENT, study.FREE, 1),
         "Figure 1": (phanns_scores.EXPERIMENT, ["dataset.path"], 5),
@@ -86,7 +86,7 @@ def test_runs_of_a_study_are_found_again(of, tmp_path) -> None:
         )
 
 
-def test_section_3_is_what_conf1_says_of_minor_capsid(tmp_path, monkeypatch) -> None:
+def test_section_3_is_the_confidence_of_conf1_in_minor_capsid(tmp_path, monkeypatch) -> None:
     said = {"Minor capsid": 0.25, "Other": 0.875}
     predicted = ["Other", "Minor capsid", "Other", "Minor capsid", "Minor capsid"]
     frame = pd.DataFrame(
@@ -123,7 +123,7 @@ class Networks:
         return np.log(0.01 + np.eye(10)[(X[:, 0].astype(int) + wrong) % 10])
 
 
-def test_mnist_is_found_network_by_network_and_set_by_set(tmp_path, monkeypatch) -> None:
+def test_mnist_numbers_are_by_network_and_by_set(tmp_path, monkeypatch) -> None:
     y = np.array([0, 1, 2, 3])
     monkeypatch.setattr(mnist, "_test_set_2", lambda: (y[:, None].astype(float), y))
     monkeypatch.setattr(mnist, "load", lambda path: Networks())
@@ -173,9 +173,9 @@ def test_mnist_is_found_network_by_network_and_set_by_set(tmp_path, monkeypatch)
     assert ours(measured, metric="highest of most optimal cutoffs") == [1.0]
 
 
-def test_where_no_score_has_most_rows_none_is_named() -> None:
+def test_no_score_is_named_without_most_rows() -> None:
     top_label = TopLabel(np.zeros(4, dtype=int), np.array([0.2, 0.5, 1.0, 1.0]), 10)
-    assert mnist.of_scores(top_label, np.array([0, 1, 0, 0])) == {
+    assert mnist.score_counts(top_label, np.array([0, 1, 0, 0])) == {
         "right rows of 0 below that score": 1.0,
         "wrong rows of 0": 1.0,
     }
@@ -187,7 +187,7 @@ def test_most_cutoffs_are_more_than_half_of_the_classes() -> None:
         mnist.hundredths([0.5, 0.6, None, None])
 
 
-def test_every_result_has_a_study_or_a_word_why() -> None:
+def test_every_result_has_a_study_or_a_reason() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in RESULTS[RESULTS.value.notna()].iterrows():
         assert PAPER.study_of(row["item"]) or any(
@@ -200,7 +200,7 @@ def test_every_reason_is_of_a_result() -> None:
         assert any(reason.applies_to(dict(row)) for _, row in RESULTS.iterrows()), reason
 
 
-def test_networks_of_one_batch_are_a_variant_of_the_under_trained_ones(monkeypatch) -> None:
+def test_one_batch_networks_are_a_variant_of_under_trained_ones(monkeypatch) -> None:
     y = np.arange(4) % 2
     X = y[:, None].astype(float)
     monkeypatch.setattr(mnist, "rows", lambda: ((X, y), {"2": (X, y)}))

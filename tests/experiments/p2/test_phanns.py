@@ -74,7 +74,7 @@ def test_counts_are_the_least_with_these_precisions(drawn):
     assert (wrong <= true[:, 1]).all()
 
 
-def test_a_precision_of_one_below_one_that_is_less_is_refused():
+def test_a_precision_of_one_below_a_lower_one_is_refused():
     with pytest.raises(
         ValueError,
         match=r"^a precision of 1 stands below one of 1/2: this is no cumulative precision$",

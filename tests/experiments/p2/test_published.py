@@ -168,7 +168,7 @@ def test_shares_follow_from_the_counts(published) -> None:
         ("accuracy on test set 2 in percent", "fully trained", "99.700"),
     ],
 )
-def test_they_can_stand_in_a_table(published, metric, method, printed) -> None:
+def test_records_of_both_versions_can_be_in_a_table(published, metric, method, printed) -> None:
     assert cell(published[(published.metric == metric) & (published.method == method)]) == printed
 
 
@@ -197,7 +197,7 @@ def test_numbers_agree_with_each_other(published) -> None:
     )  # both places of the training rows
 
 
-def test_what_is_stored_is_what_the_text_says(published) -> None:
+def test_stored_numbers_agree_with_the_text(published) -> None:
     stored = published[published.kind == "stored"].set_index(["metric", "true_class"]).value
     text = published[published.kind.isin(["text", "setting"])].set_index("metric").value
     assert (
@@ -229,14 +229,14 @@ def test_every_picture_is_of_one_figure_and_every_figure_has_its_command() -> No
     assert only == set(of_phanns.FIGURES)
 
 
-def test_every_claim_has_a_test_or_says_what_would_decide_it() -> None:
+def test_every_claim_has_a_test_or_a_possible_one() -> None:
     listed = _listed("claims.csv")
     assert listed.claim.is_unique and listed.quote.is_unique
     assert listed.page.between(1, PAGES).all() and listed.page.is_monotonic_increasing
     assert (listed.quote.str.split().str.len() <= 40).all() and (listed.note.str.len() > 20).all()
 
 
-def test_a_claim_is_asked_in_the_words_that_its_note_quotes() -> None:
+def test_a_claim_is_tested_in_the_words_of_its_note() -> None:
     asked = [
         row
         for row in _listed("claims.csv").itertuples(index=False)

@@ -62,7 +62,7 @@ def drawn(chosen_wins: int = 20) -> list[dict]:
     return found
 
 
-def test_the_full_nll_of_a_confidence_is_that_of_rows_that_are_filled():
+def test_the_full_nll_of_a_confidence_is_that_of_filled_rows():
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(5), size=400)
     y = np.where(rng.random(400) < 0.5, X.argmax(axis=1), rng.integers(5, size=400))
@@ -120,7 +120,7 @@ def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
 
 
 @pytest.mark.parametrize(("wins", "holds"), [(20, True), (18, True), (17, False)])
-def test_the_chosen_one_has_to_win_in_eighteen_of_twenty(wins, holds):
+def test_the_chosen_method_has_to_win_in_eighteen_of_twenty_splits(wins, holds):
     records = drawn(wins)
     said = claim("record", pd.DataFrame(entries(records)), records)
     assert said is not None and said.holds == holds

@@ -12,17 +12,17 @@ import pytest
 from scipy.special import log_softmax
 
 from experiments.common.claims import Claim
-from experiments.p2 import bandwidths as of_bandwidths
+from experiments.p2 import bandwidths as bandwidths_study
 from experiments.p2 import claims as p2
 from experiments.p2 import phanns_scores
 from experiments.p2.figures.joint import PREDICTED
-from experiments.p2.mnist import claims as of_networks
-from experiments.p2.mnist import ensembles as of_networks_scores
+from experiments.p2.mnist import claims as networks_study
+from experiments.p2.mnist import ensembles as scores_study
 from experiments.p2.mnist.pool import Pool
 from tests.experiments.sentences import SEEDS, all_are, held, jitter
 
 
-def test_score_records_of_salamon_et_al() -> None:
+def test_claims_on_score_records() -> None:
     def splits(**means: float) -> pd.DataFrame:
         return pd.DataFrame(
             {name: [value * (1 + jitter(seed)) for seed in SEEDS] for name, value in means.items()}
@@ -51,8 +51,8 @@ def test_score_records_of_salamon_et_al() -> None:
         "histograms_among_lowest",
     }
     assert (
-        all_are(p2.of_scores(good, good, "scores", 0.1), True)
-        == all_are(p2.of_scores(bad, bad, "scores", 0.1), False)
+        all_are(p2.claims_on_scores(good, good, "scores", 0.1), True)
+        == all_are(p2.claims_on_scores(bad, bad, "scores", 0.1), False)
         == sentences
     )
 
@@ -60,7 +60,7 @@ def test_score_records_of_salamon_et_al() -> None:
 def test_recalibration_hurts_where_one_split_of_many_loses() -> None:
     none = pd.Series([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
     nll = pd.DataFrame({"none": none, "kde": none - [0.1, 0.1, 0.1, 0.1, 0.1, -0.01]})
-    found = held(p2.of_scores(nll, pd.DataFrame(), "scores", 0.1))
+    found = held(p2.claims_on_scores(nll, pd.DataFrame(), "scores", 0.1))
     assert found == {"cannot_hurt": {False}, "always_calibrate": {True}}
 
 
@@ -68,7 +68,7 @@ def test_a_competitive_method_may_lose_a_tenth() -> None:
     kde = pd.Series([0.5 * (1 + jitter(seed)) for seed in SEEDS])
     for ratio, holds in ((1.05, True), (1.15, False)):
         nll = pd.DataFrame({"csts": ratio * kde, "kde": kde})
-        assert held(p2.of_scores(nll, pd.DataFrame(), "scores", 0.1)) == {
+        assert held(p2.claims_on_scores(nll, pd.DataFrame(), "scores", 0.1)) == {
             "csts_competitive": {holds}
         }
 
@@ -109,7 +109,7 @@ def test_claims_on_the_scores_of_phanns() -> None:
     }
 
     def of(found: dict[str, pd.DataFrame]) -> Iterator[Claim]:
-        return phanns_scores.of_losses(found, "PhANNs")
+        return phanns_scores.claims_on_losses(found, "PhANNs")
 
     assert all_are(of(proteins()), True) == sentences
     apart = {"csts_competitive": {False}}
@@ -128,14 +128,14 @@ def halves(**changed: float) -> pd.DataFrame:
     """What fits on six halves of a record found, so that every claim holds but for what is changed:
     ``fit column`` → value.
     """
-    nll = {of_bandwidths.PRECISION: 0.5, of_bandwidths.ALL_ROWS: 0.4}
+    nll = {bandwidths_study.PRECISION: 0.5, bandwidths_study.ALL_ROWS: 0.4}
     rows = []
     for method in [
         *nll,
         *(
             f"{b}{end}"
-            for b in (*of_bandwidths.FIXED, of_bandwidths.RULE)
-            for end in ("", f" {of_bandwidths.REFLECTED}")
+            for b in (*bandwidths_study.FIXED, bandwidths_study.RULE)
+            for end in ("", f" {bandwidths_study.REFLECTED}")
         ),
     ]:
         values = {
@@ -170,18 +170,20 @@ def halves(**changed: float) -> pd.DataFrame:
         ({"b_mon2 of all rows/nll": 0.3}, {"only_positives": {False}}),
     ],
 )
-def test_kernel_densities_of_salamon_et_al(changed, fails) -> None:
+def test_claims_on_kernel_densities(changed, fails) -> None:
     sentences = {"bulletproof_bandwidth", "boundary", "only_positives"}
-    told = list(of_bandwidths.claims("scores", halves(**changed)))
+    told = list(bandwidths_study.claims("scores", halves(**changed)))
     assert all_are(told, True, fails) == sentences
     assert {one.text for one in told} == {
-        one.text for one in of_bandwidths.claims("scores", halves())
+        one.text for one in bandwidths_study.claims("scores", halves())
     }
     without = halves().query("method != @of_bandwidths.ALL_ROWS")
-    assert all_are(of_bandwidths.claims("PhANNs", without), True) == sentences - {"only_positives"}
+    assert all_are(bandwidths_study.claims("PhANNs", without), True) == sentences - {
+        "only_positives"
+    }
 
 
-def test_fully_trained_ensembles_of_salamon_et_al() -> None:
+def test_claims_on_fully_trained_ensembles() -> None:
     def measured(**nll: float) -> pd.DataFrame:
         values = {
             "STS": 0.1,
@@ -201,16 +203,19 @@ def test_fully_trained_ensembles_of_salamon_et_al() -> None:
         )
 
     sentences = {"fully_trained", "moot_if_saturated"}
-    assert all_are(of_networks.of_fully_trained(measured(), 0.99), True) == sentences
+    assert all_are(networks_study.claims_on_fully_trained(measured(), 0.99), True) == sentences
     worse = measured(**{"KDE(b_mon)": 0.12, "CwOC": 0.111, "TSwA": 0.094})
-    assert all_are(of_networks.of_fully_trained(worse, 0.99), False) == sentences
+    assert all_are(networks_study.claims_on_fully_trained(worse, 0.99), False) == sentences
     one_class = measured().assign(
         value=lambda f: f.value.where((f.method != "CSTS") | (f["class"] != "1"), 0.05)
     )
-    assert held(of_networks.of_fully_trained(one_class, 0.99))["moot_if_saturated"] == {True, False}
+    assert held(networks_study.claims_on_fully_trained(one_class, 0.99))["moot_if_saturated"] == {
+        True,
+        False,
+    }
 
 
-def test_figures_of_salamon_et_al_on_mnist(tmp_path) -> None:
+def test_claims_on_figures_of_mnist(tmp_path) -> None:
     """Networks that say the class by chance, and are right as often on both sets or less often on
     one of them.
     """
@@ -226,13 +231,12 @@ def test_figures_of_salamon_et_al_on_mnist(tmp_path) -> None:
         return Pool(tmp_path, log_proba, labels)
 
     alike, apart = (
-        held(of_networks_scores.of_ensembles(pool(right), 2, "mean"))
+        held(scores_study.claims_on_ensembles(pool(right), 2, "mean"))
         for right in ((0.7, 0.7), (0.7, 0.6))
     )
     assert alike["noise_of_histograms"] == {True} and apart["noise_of_histograms"] == {False}
     assert [
-        held([of_networks_scores.alike(pd.DataFrame([{"0": a, "1": 0.01}] * 3))])
-        for a in (0.01, 0.06)
+        held([scores_study.alike(pd.DataFrame([{"0": a, "1": 0.01}] * 3))]) for a in (0.01, 0.06)
     ] == [
         {"two_rules_alike_on_mnist": {True}},
         {"two_rules_alike_on_mnist": {False}},

@@ -7,7 +7,7 @@ from experiments.p2.paper import PAPER
 from experiments.p2.settings import settings
 
 
-def test_presets_have_the_printed_settings_but_for_the_numbers_of_networks_and_rows() -> None:
+def test_presets_have_the_printed_settings_but_for_counts() -> None:
     printed = read_published(PAPER.folder).query("kind == 'setting'")
     keys = ["item", "dataset", "metric", "method"]
     both = settings(20, 2).merge(printed, on=keys, suffixes=("", "_printed"))

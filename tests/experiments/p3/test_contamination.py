@@ -57,7 +57,7 @@ def test_table_has_a_line_for_each_method_and_a_column_for_each_share():
     assert contamination.compare_with_published([]).startswith("no run of paper/p3/contamination")
 
 
-def test_ranks_are_of_methods_that_have_run_on_every_data_set():
+def test_ranks_are_of_methods_with_runs_on_every_data_set():
     more = [record("breast_cancer", name, 0, {0.05: 0.1, 1.0: 0.1}) for name in ("ks", "mmd")]
     frame = contamination.power([*records({"ks": 0.49, "mmd": 0.29, "tood_given": 0.7}), *more])
     assert rows_of(contamination.ranks(frame)) == [
@@ -83,7 +83,7 @@ def test_claims_on_whole_sets_can_hold_and_fail():
 
 
 @pytest.mark.parametrize("dataset", contamination.DATASETS)
-def test_all_methods_of_the_experiment_judge_the_same_sets(dataset):
+def test_all_methods_of_the_experiment_score_the_same_sets(dataset):
     """Same parent, rows out of distribution and size; only what is fitted on them differs."""
     jobs = plan(
         [

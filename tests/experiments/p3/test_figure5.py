@@ -45,7 +45,7 @@ def records() -> list[dict]:
     return [*of, made("cifar10", "given", 0, "knn")]
 
 
-def test_each_cifar_has_a_panel_and_each_set_a_curve_for_both_kinds_of_labels(records) -> None:
+def test_each_cifar_has_a_panel_and_each_set_curves_by_labels(records) -> None:
     axes, _ = figure5.figure_5(figure5.aurocs(records)).axes
     lines = {str(line.get_label()): line for line in axes.lines}
     assert axes.get_title() == "CIFAR-10 in distribution"
@@ -63,7 +63,7 @@ def test_each_cifar_has_a_panel_and_each_set_a_curve_for_both_kinds_of_labels(re
     assert len({(line.get_color(), str(line.get_linestyle())) for line in lines.values()}) == 4
 
 
-def test_no_runs_are_said_in_one_line(tmp_path) -> None:
+def test_no_runs_give_one_line(tmp_path) -> None:
     with pytest.raises(
         KdgError,
         match=(

@@ -38,7 +38,7 @@ def column(study, name: str) -> int:
     return 1 + list(study.sets).index(name)
 
 
-def test_ours_stands_beside_what_was_published():
+def test_measured_numbers_have_the_published_keys():
     said = images.compare_with_published(
         [
             *runs("mnist", ["tood_shuffled", "tood_given", "msp"], range(2)),
@@ -72,7 +72,7 @@ def test_ours_stands_beside_what_was_published():
     assert images.compare_with_published([]) == "no run of images is there"
 
 
-def test_medmnist_has_a_mean_only_of_all_its_eight_sets():
+def test_medmnist_has_a_mean_of_all_eight_sets_only():
     values = {name: 0.1 * i for i, name in enumerate(MEDMNIST)} | {"notmnist": 1.0}
 
     def made(sets, seed):
@@ -106,7 +106,7 @@ def _sets_of_medmnist(folder: Path, monkeypatch) -> dict:
     return drawn
 
 
-def test_files_of_medmnist_are_read_by_name_and_absent_ones_are_left_out(tmp_path, monkeypatch):
+def test_medmnist_files_are_read_by_name_or_left_out(tmp_path, monkeypatch):
     """Test images have the value of their part, 30; ChestMNIST has 14 labels for each image."""
     (tmp_path / "files").mkdir()
     present = [name for name in MEDMNIST if name != "octmnist"]
@@ -139,7 +139,7 @@ def test_pneumonia_mnist_has_its_test_images(tmp_path, monkeypatch):
     )
 
 
-def test_colours_have_a_table_of_their_own():
+def test_moved_images_have_a_table_of_their_own():
     rows = rows_of(images.compare_with_published(runs("cifar10", ["tood_given"], range(1))))
     assert (
         rows[0][column(CIFAR, "mean of all")] == "99.1" and rows[0][column(CIFAR, "svhn")] == "99.4"
@@ -170,7 +170,7 @@ def test_the_experiment_has_these_methods_and_sets(study):
     assert job.config.science()["ood"]["missing"] == "skip"
 
 
-def test_images_that_are_moved_have_a_column_for_each_step():
+def test_moved_images_have_a_column_for_each_step():
     made = runs("cifar10", ["tood_shuffled"], range(2))
     for each in made:
         plain = next(
@@ -196,7 +196,7 @@ def test_images_that_are_moved_have_a_column_for_each_step():
     ]
 
 
-def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
+def test_row_counts_have_tables_and_other_settings_lines():
     few, many = (runs("cifar10", ["knn", "energy"], range(2)) for _ in range(2))
     for each, n_train in ((few, 100), (many, 4000)):
         for run in each:
@@ -223,7 +223,7 @@ def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
     )
 
 
-def test_networks_with_different_outliers_are_told_apart_by_their_methods():
+def test_networks_with_other_outliers_are_named_by_their_methods():
     made = runs("cifar10", ["oe", "oe_permuted"], range(1))
     for run, outliers in zip(made, ("other images", "permuted"), strict=True):
         run["config"]["parent"] = {"name": "lenet_oe", "exposure": {"outliers": outliers}}

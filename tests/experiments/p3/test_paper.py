@@ -88,10 +88,10 @@ def test_numbers_are_percentages_in_their_places(found) -> None:
     assert cells["electricity", "uniform"].verdict == "lost in the text"
 
 
-def test_what_is_run_are_methods_of_the_experiment() -> None:
-    swept = yaml.safe_load(read_text(conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml"))[
-        "hydra"
-    ]["sweeper"]["params"]["method"]
+def test_run_methods_are_those_of_the_experiment() -> None:
+    swept = yaml.safe_load(
+        (conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml").read_text()
+    )["hydra"]["sweeper"]["params"]["method"]
     for size in PAPER.studies[0].sizes.values():
         ((experiment, methods),) = size.runs
         assert experiment == "experiment=paper/p3/tabular"
@@ -100,7 +100,7 @@ def test_what_is_run_are_methods_of_the_experiment() -> None:
         }
 
 
-def test_every_number_has_a_study_or_a_reason_why_it_has_none() -> None:
+def test_every_number_has_a_study_or_a_reason() -> None:
     published = read_published(PAPER.folder)
     results = published[(published.kind != "setting") & published.value.notna()]
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
@@ -112,7 +112,7 @@ def test_every_number_has_a_study_or_a_reason_why_it_has_none() -> None:
     assert not made & LOST and not set(results.item) & LOST
 
 
-def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> None:
+def test_image_numbers_are_in_every_table_that_prints_them(monkeypatch, tmp_path) -> None:
     """Smaller runs are another study's; few photographs stand beside and are not judged; APHD of
     test rows is joined over data sets.
     """
@@ -130,7 +130,7 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
         for method in ("tood_given", "oe", "oe_permuted")
     ]
     monkeypatch.setattr(images, "read", lambda folder: [*made, small, *photographs])
-    found = cells.of_images(images.MNIST, tmp_path)
+    found = cells.image_cells(images.MNIST, tmp_path)
     of = found[
         (found.ood == "notmnist")
         & (found.dataset == "mnist")
@@ -162,7 +162,7 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     np.testing.assert_allclose(
         of.value, 0.9 - 1.0, rtol=1e-12
     )  # the threshold less the mean score, the same of both data sets
-    of = cells.of_images(images.CIFAR, tmp_path)
+    of = cells.image_cells(images.CIFAR, tmp_path)
     table_5 = of[(of["item"] == "Table 5") & (of.metric == "AUROC")]
     assert set(zip(table_5.method, table_5.variant, strict=True)) == {
         ("TOOD", "SVHN alone, few images"),
@@ -177,12 +177,10 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     assert set(map(tuple, pd.concat([found, of])[KEYS].fillna("").to_numpy())) <= keys
 
 
-def test_pneumonia_mnist_stands_under_the_name_that_the_paper_gives_it(
-    monkeypatch, tmp_path
-) -> None:
+def test_pneumonia_mnist_has_its_published_name(monkeypatch, tmp_path) -> None:
     made = [record("mnist", "tood_given", 0, ["pneumoniamnist"], lambda *_: 0.97)]
     monkeypatch.setattr(images, "read", lambda folder: made)
-    found = cells.of_images(images.MNIST, tmp_path)
+    found = cells.image_cells(images.MNIST, tmp_path)
     pneumonia = found[(found.ood == "pneummnist") & (found.metric == "AUROC")]
     assert dict(zip(pneumonia["item"], pneumonia.value, strict=True)) == {
         "Appendix E, table 1": 97.0,
@@ -190,9 +188,7 @@ def test_pneumonia_mnist_stands_under_the_name_that_the_paper_gives_it(
     }
 
 
-def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice(
-    monkeypatch, tmp_path
-) -> None:
+def test_tables_with_shuffled_labels_are_judged_by_those(monkeypatch, tmp_path) -> None:
     """Given labels have .5 against notMNIST, shuffled ones .9; the published number is 100."""
     by_method = {"tood_given": 0.5, "tood_shuffled": 0.9, "msp": 0.3}
     made = [
@@ -201,7 +197,7 @@ def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice
         for seed in (0, 1)
     ]
     monkeypatch.setattr(images, "read", lambda folder: made)
-    found = cells.of_images(images.MNIST, tmp_path)
+    found = cells.image_cells(images.MNIST, tmp_path)
     judged = {
         (c.published["item"], c.published["metric"]): c
         for c in cells_of(PAPER, read_published(PAPER.folder), found)
@@ -224,7 +220,7 @@ def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice
     assert len(set(measurements)) == len(measurements)
 
 
-def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
+def test_texts_are_variants_without_a_verdict(monkeypatch, tmp_path) -> None:
     others = ["newsgroups_sports", "newsgroups_politics"]
     made = [record("newsgroups_computer", m, 0, others, lambda *_: 0.7) for m in cells.TEXTS]
     made.append(record("movies", "tood_given", 0, ["news"], lambda *_: 0.8))
@@ -235,7 +231,7 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
     ]
     of_experiment = {text.TOPICS: made, text.WORD_VECTORS: vectors}
     monkeypatch.setattr(text, "read", lambda folder, names: of_experiment[names[0]])
-    found = cells.of_texts(tmp_path)
+    found = cells.text_cells(tmp_path)
     assert (found.variant != "").all() and set(found["item"]) == {
         "Table 2",
         "Table 6",
@@ -256,7 +252,7 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
     )
 
 
-def test_every_reason_speaks_of_a_number() -> None:
+def test_every_reason_applies_to_a_number() -> None:
     published = [dict(row) for _, row in read_published(PAPER.folder).iterrows()]
     for reason in reasons_of(PAPER.folder):
         assert set(reason.where) <= set(KEYS) and any(

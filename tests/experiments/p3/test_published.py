@@ -88,7 +88,7 @@ def test_no_number_is_missing(published) -> None:
     assert published.item[published.value.notna()].value_counts().to_dict() == IN_THE_TEXT
 
 
-def test_every_row_says_where_it_is_from(published) -> None:
+def test_every_row_has_its_source(published) -> None:
     tables = published.item.str.contains("able ")
     assert set(published.kind[tables]) == {"table"} and set(published.kind[~tables]) == {
         "text",
@@ -103,7 +103,7 @@ def test_every_row_says_where_it_is_from(published) -> None:
     assert (published.said == "about").sum() == 2, "close to 1, twice"
 
 
-def test_settings_are_told_from_results(published) -> None:
+def test_settings_are_separated_from_results(published) -> None:
     """Section 5 and Appendices A to C say how it was done; so do a threshold that is chosen and the
     dimensions of a figure.
     """
@@ -137,7 +137,7 @@ def test_tables_are_whole(published) -> None:
         assert set(zip(of.row, of.column, strict=True)) == whole, item
 
 
-def test_what_is_lost_is_said(published) -> None:
+def test_lost_numbers_have_a_note(published) -> None:
     lost = published.note.fillna("").str.startswith(LOST)
     assert lost.eq(published.value.isna()).all()
     assert published[["spread", "spread_is"]].isna().all(axis=None), (
@@ -175,7 +175,9 @@ def test_numbers_are_percentages(published) -> None:
         ("Appendix E, table 11", "cifar100", "svhn", "AUROC", "TOOD", "–"),
     ],
 )
-def test_they_can_stand_in_a_table(published, item, dataset, ood, metric, method, printed) -> None:
+def test_records_of_both_versions_can_be_in_a_table(
+    published, item, dataset, ood, metric, method, printed
+) -> None:
     chosen = (
         published[["item", "dataset", "ood", "metric", "method"]]
         .eq([item, dataset, ood, metric, method])
@@ -184,7 +186,7 @@ def test_they_can_stand_in_a_table(published, item, dataset, ood, metric, method
     assert chosen.sum() == 1 and cell(published[chosen]) == printed
 
 
-def test_a_number_of_the_text_is_that_of_the_appendix(published) -> None:
+def test_a_numbers_of_the_text_are_in_the_appendix(published) -> None:
     """Tables 1 to 4 show what the appendix has set by set; TOOD has one number in both wherever the
     text has both.
     """
@@ -207,9 +209,7 @@ def test_a_number_of_the_text_is_that_of_the_appendix(published) -> None:
     ("dataset", "lost"),
     [("mnist", {"breastmnist", "organamnist"}), ("fashion_mnist", {"chestmnist", "organamnist"})],
 )
-def test_a_mean_of_table_3_is_one_of_the_first_tables_of_the_appendix(
-    published, dataset, lost
-) -> None:
+def test_a_means_of_table_3_are_in_the_first_appendix_tables(published, dataset, lost) -> None:
     """Two of the eight FPR95 of MedMNIST are lost: they cannot be negative, so the mean is at least
     that of the others.
     """
@@ -222,7 +222,7 @@ def test_a_mean_of_table_3_is_one_of_the_first_tables_of_the_appendix(
     assert abs(others.value.mean() - mean) > 0.03, "those of the second tables are other numbers"
 
 
-def test_what_is_inferred_is_said(published) -> None:
+def test_inferred_numbers_have_a_note(published) -> None:
     said = published.note.fillna("")
     assert said.str.contains("which is lost is inferred").sum() == 3
     assert (
@@ -242,7 +242,7 @@ def test_what_is_inferred_is_said(published) -> None:
     assert not partly.index.isin(with_fpr).any()
 
 
-def test_figures_are_those_of_the_text_and_their_pages_are_lost() -> None:
+def test_figures_are_those_of_the_text() -> None:
     figures = pd.read_csv(HERE / "figures.csv", keep_default_na=False)
     assert figures.columns.tolist() == [
         "figure",
@@ -259,7 +259,7 @@ def test_figures_are_those_of_the_text_and_their_pages_are_lost() -> None:
     assert (figures.drawn_by != "").all()
 
 
-def test_a_claim_has_its_words_and_how_it_is_decided() -> None:
+def test_a_claim_has_its_quote_and_its_rule() -> None:
     claims = pd.read_csv(HERE / "claims.csv").fillna("")
     assert claims.claim.is_unique and claims.quote.is_unique
     assert claims.quote.str.split().str.len().between(4, 40).all()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.p3 import attack, trees
 from experiments.p3 import claims as p3
-from experiments.p3 import latents as of_latents
+from experiments.p3 import latents as latents_study
 from experiments.p3.records import APHD, IN
 from experiments.p3.size_labels import TABLES
 from tests.experiments.sentences import SEEDS, all_are, held, jitter
@@ -36,7 +36,7 @@ def detected(
     return pd.DataFrame(rows)
 
 
-def test_sets_of_tood() -> None:
+def test_claims_on_sets() -> None:
     titles = {"newsgroups_sports": "sports"}
     good, bad = detected(0.9, 0.91, 0.6, (0.99, 0.9)), detected(0.6, 0.5, 0.9, (0.9, 0.99))
     sentences = {
@@ -49,11 +49,11 @@ def test_sets_of_tood() -> None:
         "id_larger",
     }
     assert (
-        all_are(p3.of_sets(good, titles), True)
-        == all_are(p3.of_sets(bad, titles), False)
+        all_are(p3.claims_on_sets(good, titles), True)
+        == all_are(p3.claims_on_sets(bad, titles), False)
         == sentences
     )
-    shuffling_helps = held(p3.of_sets(detected(0.5, 0.9, 0.4, (0.99, 0.9)), titles))
+    shuffling_helps = held(p3.claims_on_sets(detected(0.5, 0.9, 0.4, (0.99, 0.9)), titles))
     assert shuffling_helps["labels_carry_little"] == {False} and shuffling_helps[
         "labels_shuffled"
     ] == {True}
@@ -61,10 +61,10 @@ def test_sets_of_tood() -> None:
         True,
         False,
     ]
-    assert not list(p3.of_sets(pd.DataFrame(), titles))
+    assert not list(p3.claims_on_sets(pd.DataFrame(), titles))
 
 
-def test_curves_of_tood_with_shuffled_labels() -> None:
+def test_claims_on_curves_with_shuffled_labels() -> None:
     def curves(off: float) -> pd.DataFrame:
         rows = [
             {
@@ -145,7 +145,7 @@ def grown(other: float, few: float, shuffled_error: float, seconds: float) -> pd
     return pd.DataFrame(rows)
 
 
-def test_trees_of_tood() -> None:
+def test_claims_on_trees() -> None:
     sentences = {
         "hyperparameters",
         "forest_alike",
@@ -162,14 +162,14 @@ def test_trees_of_tood() -> None:
     )
 
 
-def test_a_set_that_is_not_told_apart_says_nothing_of_few_rows() -> None:
+def test_a_set_that_is_not_separated_has_no_claim_on_few_rows() -> None:
     frame = grown(0.94, 0.3, 0.9, 1.0).assign(
         value=lambda f: f.value.where(f.metric != "auroc", 0.4 + 0.001 * f["rows"] / 800)
     )
     assert not [one for one in trees.claims(frame) if "at most .05 below that in sets" in one.text]
 
 
-def test_latents_of_tood() -> None:
+def test_claims_on_latents() -> None:
     def images(latents: float, seconds: float) -> pd.DataFrame:
         rows = []
         for seed in SEEDS:
@@ -196,8 +196,8 @@ def test_latents_of_tood() -> None:
             ]
         return pd.DataFrame(rows)
 
-    assert all_are(of_latents.claims(images(0.9, 1.0)), True) == {"latents_help", "faster"}
-    assert all_are(of_latents.claims(images(0.7, 3.0)), False) == {"latents_help", "faster"}
+    assert all_are(latents_study.claims(images(0.9, 1.0)), True) == {"latents_help", "faster"}
+    assert all_are(latents_study.claims(images(0.7, 3.0)), False) == {"latents_help", "faster"}
 
 
 def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame:
@@ -228,7 +228,7 @@ def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame
     )
 
 
-def test_images_that_are_moved_against_a_network() -> None:
+def test_claims_on_images_moved_against_a_network() -> None:
     assert (
         all_are(attack.claims(attacked(0.02, 0.3)), True)
         == all_are(attack.claims(attacked(0.2, 0.1)), False)

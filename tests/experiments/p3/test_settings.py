@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, saved_claims
 from experiments.p3 import attack, latents, trees
-from experiments.p3.command import asked
+from experiments.p3.command import run_study
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.config import plan
 from kdgraph.detection import aphd
@@ -135,9 +135,9 @@ def test_often_is_more_than_half() -> None:
     ]
 
 
-def test_what_is_asked_is_kept_where_the_command_line_says(tmp_path, monkeypatch, capsys) -> None:
+def test_claims_are_saved_in_the_given_folder(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["study", "--seeds", "2", "--keep", str(tmp_path)])
-    asked(
+    run_study(
         "about",
         "p3_made",
         5,

@@ -31,7 +31,7 @@ def tables():
     ]
 
 
-def test_ours_stands_beside_what_was_published(tables, monkeypatch) -> None:
+def test_measured_numbers_have_the_published_keys(tables, monkeypatch) -> None:
     monkeypatch.setattr(tabular, "outside_of", lambda _: {"gaussian": 0.5, "in distribution": 0.0})
     said = tabular.compare_with_published(tables)
     assert "2 seeds" in said and said.count("against") == 1, (
@@ -136,7 +136,7 @@ def test_claims_on_rows_and_labels_can_fail() -> None:
     assert len(size_labels.measured(sizes(0.1))) == 2 * 2 * 2 * (3 + 4 * 3)
 
 
-def test_figures_are_drawn_of_them() -> None:
+def test_figures_of_the_maps_are_drawn() -> None:
     lines = {
         axes.get_title(): axes.lines
         for axes in simulated.figure_7(simulated.table_of(clouds(True), ["dataset.n_dims"])).axes
@@ -160,7 +160,7 @@ def test_figures_are_drawn_of_them() -> None:
     )
 
 
-def test_one_command_prints_all_of_them_and_draws(tmp_path, monkeypatch, capsys) -> None:
+def test_one_command_prints_all_tables_and_draws(tmp_path, monkeypatch, capsys) -> None:
     for module, records in (
         (simulated, clouds(True)),
         (size_labels, sizes(0.15)),

@@ -11,7 +11,7 @@ def run(experiment: str, *of, **also) -> dict:
     return {**record(*of, **also), "experiment": experiment}
 
 
-def test_ours_stands_beside_what_was_published():
+def test_measured_numbers_have_the_published_keys():
     others = ["newsgroups_sports", "newsgroups_politics"]
     config = {"parent": {"name": "extra_trees"}}
     runs = [
@@ -39,7 +39,7 @@ def test_ours_stands_beside_what_was_published():
     assert text.compare_with_published([]) == "no run of texts is there"
 
 
-def test_what_takes_the_place_of_a_published_set_stands_beside_it():
+def test_substitutes_of_a_published_set_are_variants():
     said = text.compare_with_published(
         [
             run(
@@ -59,7 +59,7 @@ def test_what_takes_the_place_of_a_published_set_stands_beside_it():
     ]
 
 
-def test_word_vectors_have_tables_of_their_own_with_sentences_beside_reviews():
+def test_word_vectors_have_tables_with_sentences_and_reviews():
     sets, config = ["news", "sentences_yelp"], {"parent": {"name": "extra_trees"}}
     made = {
         experiment: run(

@@ -20,10 +20,10 @@ from experiments.p3.theorems import (
     by_trees,
     claims,
     counter_example,
+    expected_h,
     forest_on,
     grid_cells,
     mean_h,
-    of_shift,
 )
 
 SMALL = Scale(train=120, test=100, trees=5, draws=2, many_trees=400)
@@ -51,12 +51,12 @@ def test_the_grid_has_the_hamming_distance_of_the_theorems() -> None:
     assert theorems.aphd(grid_cells(X + 0.5, 50)).mean() == pytest.approx(
         1 - outside.mean() ** 2, abs=0.03
     )
-    assert of_shift(0.5, 2) == pytest.approx(0.9375) and of_shift(
+    assert expected_h(0.5, 2) == pytest.approx(0.9375) and expected_h(
         np.array([0.0, 1.0]), 5
     ).tolist() == [1.0, 0.0]
 
 
-def test_disjoint_hulls_are_told_apart_by_features_that_are_not_shifted() -> None:
+def test_disjoint_hulls_are_separated_by_unshifted_features() -> None:
     """Theorem 4.1 as stated says 0 for each of these but the first."""
     found = counter_example(SMALL)
     assert list(found) == [0, 1, 5, 9, 10]
@@ -76,9 +76,9 @@ def test_one_dimension_follows_the_formula_and_five_do_not() -> None:
     a = np.array([0.25, 0.75])
     one, five = (by_shift(SMALL, d, a)["trees"].mean(axis=0) for d in (1, 5))
     np.testing.assert_allclose(
-        one, of_shift(a, 1), atol=0.08
+        one, expected_h(a, 1), atol=0.08
     )  # of 100 rows: 3 standard errors of the share beyond 1
-    assert of_shift(0.75, 5) - five[1] > 0.3
+    assert expected_h(0.75, 5) - five[1] > 0.3
 
 
 def test_a_pair_has_a_mean_of_its_own() -> None:
@@ -105,7 +105,7 @@ def test_verdicts_and_pictures_from_end_to_end(tmp_path, monkeypatch, capsys) ->
 
 def test_a_theorem_that_holds_is_not_failed() -> None:
     a = np.array([0.0, 0.5])
-    shifts = {d: {"trees": of_shift(a, d)[None]} for d in theorems.DIMENSIONS}
+    shifts = {d: {"trees": expected_h(a, d)[None]} for d in theorems.DIMENSIONS}
     regions = {d: {"trees": (np.array([4.0]), np.array([[0.25]]))} for d in theorems.DIMENSIONS}
     none = (np.array([1.0]), {"all": np.zeros((1, 1)), "pair": np.zeros((1, 1))})
     found = theorems.Found(

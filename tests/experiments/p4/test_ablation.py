@@ -64,7 +64,7 @@ def frame() -> pd.DataFrame:
     ("rule", "bins", "bandwidth"),
     [(least_brier, 5, 0.1), (most_rows, BINS, WIDEST), (fewest_bins, 1, 0.2)],
 )
-def test_each_rule_chooses_what_it_says(frame, rule, bins, bandwidth):
+def test_each_rule_chooses_its_setting(frame, rule, bins, bandwidth):
     found = chosen(frame, rule)
     assert found.seed.tolist() == list(range(LOOKED_AT + 4))
     assert (found.bins == bins).all() and (found.bandwidth == bandwidth).all()
@@ -72,7 +72,7 @@ def test_each_rule_chooses_what_it_says(frame, rule, bins, bandwidth):
 
 @pytest.mark.parametrize(("simplest", "rule"), [(True, fewest_bins), (False, least_brier)])
 @pytest.mark.parametrize("seed", range(3))
-def test_lore_chooses_what_the_rules_choose(seed, simplest, rule):
+def test_lore_follows_the_rules(seed, simplest, rule):
     rng = np.random.default_rng(seed)
     gammas, bins, n = (3.2, 0.4, 0.1), (1, 5, 15), 40
     tried = [
@@ -94,7 +94,7 @@ def test_lore_chooses_what_the_rules_choose(seed, simplest, rule):
     assert (found.bandwidth, found.bins) == _select_setting(tried, np.ones(n), simplest=simplest)
 
 
-def test_a_setting_is_compared_with_histogram_binning_on_all_seeds_and_on_those_that_nobody_has_looked_at(
+def test_a_setting_is_compared_with_histogram_binning_on_both_seeds(
     frame,
 ):
     lines = [
@@ -112,7 +112,7 @@ def test_a_setting_is_compared_with_histogram_binning_on_all_seeds_and_on_those_
     )
 
 
-def test_bandwidths_that_stand_in_a_column_are_those_of_the_runs(frame):
+def test_bandwidths_with_a_column_are_those_of_the_runs(frame):
     (row,) = [line for line in fixed_table(frame).splitlines() if f"{NAME} | 1 |" in line]
     assert [cell.strip() for cell in row.strip("|").split("|")][2:6] == [
         ".400",

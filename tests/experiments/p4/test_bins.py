@@ -21,7 +21,7 @@ WORDS = [
 ]
 
 
-def test_without_a_run_that_measured_in_the_plane_it_says_which_one_to_make(tmp_path):
+def test_without_a_run_in_the_plane_the_message_names_one(tmp_path):
     folder = tmp_path / "crime" / "lore_pca" / "1"
     folder.mkdir(parents=True)
     (folder / "result.json").write_text(

@@ -36,7 +36,7 @@ SPLITS = 4
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=8), st.data())
-def test_places_are_the_least_and_the_greatest_of_all_embeddings(whole, data) -> None:
+def test_positions_are_the_first_and_the_last_of_all_embeddings(whole, data) -> None:
     chosen = sorted(data.draw(st.sets(st.integers(0, len(whole) - 1), min_size=1)))
     part = [whole[i] for i in chosen]
     every = np.array(
@@ -67,7 +67,7 @@ def record(tmp_path, monkeypatch: pytest.MonkeyPatch):
     return tmp_path / "softmax.npz", scores, SimpleNamespace(y=labels[[0, 1, 2, 4, 5, 6]])
 
 
-def test_the_file_has_only_images_that_are_sure_and_embeds_what_was_seen(record, tmp_path) -> None:
+def test_the_file_has_only_identified_images_and_their_embeddings(record, tmp_path) -> None:
     path, scores, test = record
     seen = {"net": np.random.default_rng(1).normal(size=(6, 5)).astype(np.float32)}
     arrays: dict[str, Any] = collected({"mine": path}, test, seen)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def test_the_file_has_only_images_that_are_sure_and_embeds_what_was_seen(record,
     )  # of float32, and divided by its sum
 
 
-def test_a_record_without_scores_is_told(tmp_path) -> None:
+def test_a_record_without_scores_is_refused(tmp_path) -> None:
     np.savez(tmp_path / "softmax.npz", ground_truth=[0])
     with pytest.raises(
         DataError,
@@ -180,7 +180,7 @@ def runs(tmp_path):
     return records, tmp_path
 
 
-def test_tables_hold_means_published_numbers_and_corrected_intervals(runs) -> None:
+def test_tables_have_means_published_numbers_and_intervals(runs) -> None:
     text = compare_with_published(runs[0])
     assert text.startswith(
         "## Luo et al., cifar10_net: 20 calibration rows, 10 test rows, 4 splits"
@@ -219,7 +219,9 @@ def test_every_picture_is_drawn(runs, tmp_path) -> None:
     assert all(path.stat().st_size > 10_000 for path in paths)
 
 
-def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_commands_of_the_study(
+    runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     monkeypatch.setattr(cifar10, "runs_of", lambda experiment, folder, free: runs[0])
     cifar10.STUDY.main(["tables", str(runs[1])])
     assert capsys.readouterr().out == compare_with_published(runs[0]) + "\n"

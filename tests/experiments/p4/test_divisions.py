@@ -33,7 +33,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_deviations_of_networks_and_of_divisions_are_told_apart(frame) -> None:
+def test_deviations_of_networks_and_divisions_are_separated(frame) -> None:
     """With 200 divisions an estimated deviation is off by a twentieth of itself (one sigma)."""
     found = divisions.components(frame)
     np.testing.assert_allclose(found.networks, [0.1, 0.2], rtol=0.1)
@@ -45,7 +45,7 @@ def test_deviations_of_networks_and_of_divisions_are_told_apart(frame) -> None:
     assert (found.least["none"], found.most["none"]) == (means.min(), means.max())
 
 
-def test_correlations_are_those_within_a_division(frame) -> None:
+def test_correlations_are_within_a_division(frame) -> None:
     found = divisions.correlations(frame)
     np.testing.assert_allclose(found["ece"], -1, rtol=1e-12)
     assert found.shape == (DIVISIONS, 2) and abs(found["nll_top"].mean()) < 0.1
@@ -68,7 +68,7 @@ def test_table_1_has_the_printed_deviation_beside_both(frame) -> None:
     assert "| none | .588 ± .107 | " in text and "| histogram | .515 ± .081 | " in text
 
 
-def test_networks_of_one_division_share_its_rows_and_differ_in_their_weights() -> None:
+def test_networks_of_a_division_share_rows_and_differ_in_weights() -> None:
     require_cached(42730)
     """Methods without an embedding; a run of the study with this seed has the same rows."""
     configs = configs_of(["none", "histogram"], crime.EXPERIMENT)

@@ -121,7 +121,7 @@ def test_figures_show_what_the_tables_hold(runs) -> None:
     assert "small: one of 2 seeds; large: their mean" in [text.get_text() for text in dots.texts]
 
 
-def test_what_is_missing_is_told(runs) -> None:
+def test_missing_runs_are_named(runs) -> None:
     records, folder = runs
     with pytest.raises(
         DataError, match=r"^no run of mmce; run them, or name others with --methods$"
@@ -147,7 +147,7 @@ def test_methods_of_the_paper_and_others_have_names() -> None:
     )
 
 
-def test_the_module_draws_what_is_asked(runs, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_the_module_draws_the_chosen_figures(runs, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     records, folder = runs
     monkeypatch.setattr(figures, "runs_of", lambda experiment, where, free: records)
     drawn = []

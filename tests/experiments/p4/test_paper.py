@@ -103,7 +103,7 @@ def test_numbers_are_in_published_units_and_places(frame, found) -> None:
         (REFITTED, "", "mlce_tsne"),
     ],
 )
-def test_a_correlation_is_that_of_the_papers_nine_methods(
+def test_a_correlation_is_over_the_nine_methods_of_the_paper(
     frame, found, variant, end, metric
 ) -> None:
     """The mean of pseudo-values is n r − (n − 1) times the mean r without a seed, and a seed's is
@@ -126,26 +126,29 @@ def test_a_correlation_is_that_of_the_papers_nine_methods(
     without = np.array(
         [np.corrcoef(np.delete(both, seed, axis=2).reshape(2, -1))[0, 1] for seed in range(SEEDS)]
     )
-    ours = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
+    variants = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
     np.testing.assert_allclose(
-        ours, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
+        variants, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
     )  # sums in another order
 
 
-def test_of_one_seed_the_correlation_is_itself(frame) -> None:
-    ours = measured(frame[frame.seed == 0], crime.SETTING)
-    assert len(of(ours, "Table 2", "correlation with max group MCE", "ECE")) == 1
+def test_correlation_of_one_seed_is_itself(frame) -> None:
+    variants = measured(frame[frame.seed == 0], crime.SETTING)
+    assert len(of(variants, "Table 2", "correlation with max group MCE", "ECE")) == 1
     assert (
         len(measured(frame[(frame.seed == 0) & (frame.method == "none")], crime.SETTING)) == 4
     )  # of some methods it is another number
 
 
-def test_of_methods_with_fewer_seeds_the_correlation_is_over_those_that_all_have(frame) -> None:
+def test_correlation_is_over_the_common_seeds(frame) -> None:
     few = frame[(frame.seed < 3) | ~frame.method.isin(["lore_tsne", "lore_pca"])]
-    ours, of_three = measured(few, crime.SETTING), measured(frame[frame.seed < 3], crime.SETTING)
+    variants, of_three = (
+        measured(few, crime.SETTING),
+        measured(frame[frame.seed < 3], crime.SETTING),
+    )
     row = ("Table 2", "correlation with max group MCE", "ECE")
-    assert len(of(ours, *row)) == SEEDS and len(of(ours, *row, REFITTED)) == 3
-    np.testing.assert_array_equal(of(ours, *row, REFITTED), of(of_three, *row, REFITTED))
+    assert len(of(variants, *row)) == SEEDS and len(of(variants, *row, REFITTED)) == 3
+    np.testing.assert_array_equal(of(variants, *row, REFITTED), of(of_three, *row, REFITTED))
 
 
 def test_both_networks_are_read_and_mmce_has_its_own(
@@ -158,8 +161,8 @@ def test_both_networks_are_read_and_mmce_has_its_own(
     monkeypatch.setattr(
         crime, "runs_of", lambda name, folder: made.get(name, []) if folder == tmp_path else []
     )
-    ours = crime.measured(tmp_path)
-    first = ours[ours.item == "Table 1"]
+    variants = crime.measured(tmp_path)
+    first = variants[variants.item == "Table 1"]
     assert sorted(zip(first.method, first.variant, first.seed, strict=True)) == sorted(
         (method, variant, seed)
         for method in ("none", "mmce")
@@ -167,14 +170,16 @@ def test_both_networks_are_read_and_mmce_has_its_own(
         for seed in range(2)
     )
     mmce = values(pd.DataFrame(entries(made[crime.STOPPED])), "mmce_stopped", "group_mce")
-    np.testing.assert_array_equal(of(ours, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce)
+    np.testing.assert_array_equal(
+        of(variants, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce
+    )
     assert crime.measured(tmp_path / "empty").empty
     # MMCE's network of 60 epochs is the same whichever experiment its run is of.
     made[crime.STOPPED] = [record("mmce", s) for s in range(2)]
     for each in made[crime.STOPPED]:
         each["config"]["parent"]["loss"] = "mmce"
     assert set(crime.measured(tmp_path).variant) == {""}
-    cells = cells_of(PAPER, read_published(PAPER.folder), ours)
+    cells = cells_of(PAPER, read_published(PAPER.folder), variants)
     assert (
         sum(cell.measured is not None for cell in cells) == 2 * 4
     )  # one of Table 1 and three of Table 3
@@ -190,28 +195,28 @@ def test_other_readings_of_the_text_are_variants(monkeypatch: pytest.MonkeyPatch
         crime.INCOME: [record(m, s, metrics=METRICS) for m in methods[:2] for s in range(2)],
     }
     monkeypatch.setattr(crime, "runs_of", lambda name, folder: made.get(name, []))
-    ours = crime.measured(tmp_path)
+    variants = crime.measured(tmp_path)
     frame = pd.DataFrame(entries(made[crime.READINGS]))
-    assert set(ours.item) == {"Table 1", "Table 3"} and "" not in set(ours.variant)
+    assert set(variants.item) == {"Table 1", "Table 3"} and "" not in set(variants.variant)
     for row, variant, method, metric in (
         (("Table 1", "max group MCE", "isotonic"), crime.LABELS, "isotonic_labels", "group_mce"),
         (("Table 3", "NLL", "isotonic"), crime.LABELS, "isotonic_labels", "nll_top"),
         (("Table 3", "Brier", "LoRe PCA"), crime.MASS, "lore_pca_mass", "brier_top"),
     ):
-        np.testing.assert_array_equal(of(ours, *row, variant), values(frame, method, metric))
+        np.testing.assert_array_equal(of(variants, *row, variant), values(frame, method, metric))
     np.testing.assert_array_equal(
-        of(ours, "Table 3", "ECE in percent", "LoRe PCA", crime.BINS_15),
+        of(variants, "Table 3", "ECE in percent", "LoRe PCA", crime.BINS_15),
         100 * values(frame, "lore_pca_spread", "ece_15"),
     )
-    incomes = ours[ours.variant == crime.BY_INCOME]
+    incomes = variants[variants.variant == crime.BY_INCOME]
     assert set(zip(incomes["item"], incomes.method, strict=True)) == {
         ("Table 1", "none"),
         ("Table 1", "isotonic"),
     }
 
 
-def test_what_is_run_are_the_methods_of_the_experiments() -> None:
-    swept = yaml.safe_load(read_text(conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml"))[
+def test_run_methods_are_those_of_the_experiments() -> None:
+    swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml").read_text())[
         "hydra"
     ]["sweeper"]["params"]["method"]
     known = {method.strip() for method in swept.split(",")}
@@ -229,7 +234,7 @@ def test_what_is_run_are_the_methods_of_the_experiments() -> None:
     assert set(PAPER.studies[0].sizes) <= set(SCALES)
 
 
-def test_every_result_is_made_or_said_to_miss_something() -> None:
+def test_every_result_is_made_or_has_a_reason() -> None:
     published = read_published(PAPER.folder)
     reasons = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     results = published[published.kind != "setting"]
@@ -243,7 +248,7 @@ def test_every_result_is_made_or_said_to_miss_something() -> None:
     assert made.sum() == 9 + 6 + 3 * 7
 
 
-def test_every_reason_speaks_of_a_number() -> None:
+def test_every_reason_applies_to_a_number() -> None:
     published = [dict(row) for _, row in read_published(PAPER.folder).iterrows()]
     for reason in reasons_of(PAPER.folder):
         assert set(reason.where) <= set(KEYS) and any(
@@ -278,18 +283,18 @@ def test_settings_are_those_of_the_main_columns_runs(
         each["dataset"]["classes"] = ["no", "yes"]
     made[-1]["config"] = config | {"parent": {"loss": "mmce", "hidden": [3]}}
     monkeypatch.setattr(crime, "runs_of", lambda name, folder: made)
-    ours = crime.settings(tmp_path)
+    variants = crime.settings(tmp_path)
     published = read_published(PAPER.folder)
     settings = published[published.kind == "setting"]
     known = set(settings[KEYS].fillna("").itertuples(index=False, name=None))
-    assert set(ours[KEYS].fillna("").itertuples(index=False, name=None)) <= known
-    assert not ours.duplicated([*KEYS, "seed"]).any()
-    means = ours.groupby(["item", "metric"]).value.mean()
+    assert set(variants[KEYS].fillna("").itertuples(index=False, name=None)) <= known
+    assert not variants.duplicated([*KEYS, "seed"]).any()
+    means = variants.groupby(["item", "metric"]).value.mean()
     assert means["Section 5.1", "training rows"] == 994 and means["Section 5.3", "seeds"] == 3
     assert means["Section 5.3", "groups"] == 4 and means["Section 5.3", "classes"] == 2
     assert means["Appendix A", "bins"] == 7 and means["Appendix A.2", "units of a layer"] == 75
     dropout = means["Appendix A.2", "dropout after the last hidden layer"]
     assert dropout == pytest.approx(0.4, rel=1e-12)
     assert means["Section 4", "bandwidth of LoRe"] == pytest.approx(0.3, rel=1e-12)
-    cells = cells_of(PAPER, published, ours)
+    cells = cells_of(PAPER, published, variants)
     assert {cell.verdict for cell in cells if cell.measured is not None} == {"a setting"}

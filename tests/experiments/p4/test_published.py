@@ -150,7 +150,7 @@ def test_a_number_that_is_lost_is_noted(published) -> None:
     )
 
 
-def test_a_mean_has_its_spread_where_the_paper_gives_one(published) -> None:
+def test_a_published_means_have_their_published_spread(published) -> None:
     given = published.spread.notna()
     assert set(published.item[given]) == {"Table 1", "Table 3"}
     assert given[published.item.isin(["Table 1", "Table 3"])].all()
@@ -170,7 +170,9 @@ def test_a_mean_has_its_spread_where_the_paper_gives_one(published) -> None:
         ("Figure 2", "imagenet", "mean LCE of the worst bin", "none", ".051"),
     ],
 )
-def test_they_can_stand_in_a_table(published, item, dataset, metric, method, printed) -> None:
+def test_records_of_both_versions_can_be_in_a_table(
+    published, item, dataset, metric, method, printed
+) -> None:
     chosen = (
         (published.item == item)
         & (published.dataset == dataset)
@@ -206,7 +208,7 @@ def test_the_best_are_marked(published) -> None:
         assert runs in digits
 
 
-def test_what_does_not_fit_is_said(published) -> None:
+def test_curves_that_do_not_fit_are_refused(published) -> None:
     (odd,) = published[published.note.fillna("").str.contains("sic")].itertuples()
     assert (odd.dataset, odd.metric, odd.method, odd.value, odd.spread) == (
         "crime",
@@ -258,7 +260,7 @@ def test_sizes_agree_with_each_other(published) -> None:
     assert value["celeba_hair_color", "classes"] == value["celeba_hair_type", "groups"]
 
 
-def test_what_two_places_say_is_the_same(published) -> None:
+def test_numbers_of_two_places_agree(published) -> None:
     """But for the bins, of which Section 3.2 knows no exception."""
     twice = published[
         (published.kind != "table") & published.dataset.isin(["imagenet", *SETTINGS])
@@ -266,7 +268,7 @@ def test_what_two_places_say_is_the_same(published) -> None:
     assert (twice.value.nunique() == 1).all() and (twice.size() > 1).sum() > 5
 
 
-def test_every_figure_is_drawn_or_said_what_is_missing(published) -> None:
+def test_every_figure_is_drawn_or_has_what_is_missing(published) -> None:
     figures = pd.read_csv(HERE / "figures.csv")
     assert list(figures.columns) == [
         "figure",
@@ -294,7 +296,7 @@ def test_every_figure_is_drawn_or_said_what_is_missing(published) -> None:
     assert (captions.page == captions.item.str.removesuffix(", caption").map(page)).all()
 
 
-def test_every_claim_has_a_test_or_what_would_be_one() -> None:
+def test_every_claim_has_a_test_or_a_way_to_test_it() -> None:
     claims = pd.read_csv(HERE / "claims.csv")
     assert (
         claims.claim.is_unique

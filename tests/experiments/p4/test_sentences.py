@@ -49,7 +49,7 @@ def setting(lore: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_a_setting_of_luo_et_al(monkeypatch) -> None:
+def test_a_claims_on_the_crime_setting(monkeypatch) -> None:
     monkeypatch.setattr(p4, "DRAWS", 40)
     best, worst = (
         held(p4.claims_on_setting(setting(0.3), 0.1)),
@@ -70,7 +70,7 @@ def test_a_setting_of_luo_et_al(monkeypatch) -> None:
     )
 
 
-def test_decisions_of_luo_et_al() -> None:
+def test_claims_on_decisions() -> None:
     def scores(reward: float, ece: float) -> pd.DataFrame:
         values = {"reward": reward, "prr": reward, "ece": ece, "nll": ece, "brier": ece}
         rows = [("lore_tsne_02", name, value) for name, value in values.items()] + [
@@ -100,7 +100,7 @@ def test_decisions_of_luo_et_al() -> None:
     }
 
 
-def test_rewards_of_luo_et_al() -> None:
+def test_claims_on_rewards() -> None:
     def study(lore: list[float]) -> Study:
         rewards = {
             "none": [-0.5, -0.6, -0.7],
@@ -135,7 +135,7 @@ def test_rewards_of_luo_et_al() -> None:
     )
 
 
-def test_decisions_follow_local_errors_of_luo_et_al(monkeypatch) -> None:
+def test_claims_on_decisions_and_local_errors(monkeypatch) -> None:
     monkeypatch.setattr(p4, "DRAWS", 40)
     rng = np.random.default_rng(0)
 
@@ -158,7 +158,7 @@ def test_decisions_follow_local_errors_of_luo_et_al(monkeypatch) -> None:
         assert all_are(found, holds) == {"lower_lce_lower_cost"}
 
 
-def test_methods_without_all_seeds_are_compared_over_those_that_both_have(monkeypatch) -> None:
+def test_methods_are_compared_over_their_common_seeds(monkeypatch) -> None:
     monkeypatch.setattr(p4, "DRAWS", 40)
     frame = setting(0.3)
     few = frame[(frame.seed < 9) | ~frame.method.str.endswith("_printed")]
@@ -169,7 +169,7 @@ def test_methods_without_all_seeds_are_compared_over_those_that_both_have(monkey
         assert n in told or told.startswith("clearly below"), (text, told)
 
 
-def test_ends_of_the_bandwidth_of_luo_et_al() -> None:
+def test_claims_on_the_limits_of_the_bandwidth() -> None:
     def study(least: float) -> Study:
         rows = [
             {"method": "none", "seed": s, "bandwidth": gamma, "mlce": value + jitter(s)}
@@ -183,7 +183,7 @@ def test_ends_of_the_bandwidth_of_luo_et_al() -> None:
     assert all_are(p4.claims_on_bandwidths(study(0.97)), False) == {"mlce_becomes_one"}
 
 
-def test_curves_of_local_errors_of_luo_et_al() -> None:
+def test_claims_on_curves_of_local_errors() -> None:
     def study(lore: list[float]) -> Study:
         curves = {"none": [0.9, 0.5, 0.3], "histogram": [0.8, 0.6, 0.2], "lore_logits_02": lore}
         rows = [
@@ -202,7 +202,7 @@ def test_curves_of_local_errors_of_luo_et_al() -> None:
     assert all(claim.measured.startswith("at 2; ") for claim in lost)
 
 
-def test_bins_of_equal_mass_of_luo_et_al() -> None:
+def test_claims_on_bins_of_equal_mass() -> None:
     width = {"none": 0.4, "temperature": 0.3, "histogram": 0.2, "lore_pca_spread": 0.1}
     wrong = 5.0  # of LoRe in other bins than those it is measured in, and of no method of the paper
 
@@ -227,7 +227,7 @@ def test_bins_of_equal_mass_of_luo_et_al() -> None:
     ) == {"equal_mass_alike"}
 
 
-def test_local_errors_beside_drawn_and_true_ones() -> None:
+def test_claims_on_local_errors_against_drawn_and_true_ones() -> None:
     shared = {"network": "60 epochs", "space": "PCA"}
 
     def drawn(by_chance: float) -> pd.DataFrame:
@@ -255,7 +255,7 @@ def test_local_errors_beside_drawn_and_true_ones() -> None:
     ) == {"finer_than_ece"}
 
 
-def test_a_bin_that_is_right_on_one_side_only_is_found_and_a_drawn_one_is_not() -> None:
+def test_a_bin_with_a_one_sided_error_is_detected() -> None:
     rng = np.random.default_rng(0)
     X, confidence = rng.normal(size=(1000, 2)), np.full(1000, 0.75)
     one_sided = X[:, 0] > -0.67

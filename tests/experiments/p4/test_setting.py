@@ -94,7 +94,7 @@ def test_there_is_one_number_of_each_on_test_rows(frame) -> None:
     assert frame.value.max() < 1
 
 
-def test_ours_stands_beside_what_was_published(frame) -> None:
+def test_measured_numbers_have_the_published_keys(frame) -> None:
     rows = rows_of(by_group_and_overall(frame, crime.SETTING))
     assert list(rows) == ["none", "histogram", "lore_pca_spread"]
     found = values(frame, "histogram", "group_mce")
@@ -172,16 +172,18 @@ def test_correlations_are_over_runs_and_within_methods(frame) -> None:
     ]  # all of these methods are the paper's
 
 
-def test_methods_that_the_paper_does_not_have_are_in_a_column_of_their_own(records) -> None:
-    ours = pd.DataFrame(entries([*records, *(record("lore_free", seed) for seed in range(SEEDS))]))
+def test_methods_not_in_the_paper_have_a_column_of_their_own(records) -> None:
+    variants = pd.DataFrame(
+        entries([*records, *(record("lore_free", seed) for seed in range(SEEDS))])
+    )
     alone, together = (
         rows_of(correlations(pd.DataFrame(each), crime.SETTING))["ECE"]
-        for each in (pd.DataFrame(entries(records)), ours)
+        for each in (pd.DataFrame(entries(records)), variants)
     )
     assert alone[:4] == together[:4] and alone[4:] != together[4:]
 
 
-def test_what_is_not_run_shows_only_what_was_published(frame) -> None:
+def test_methods_without_runs_show_published_numbers_only(frame) -> None:
     some = replace(crime.SETTING, not_run={"lore_tsne_spread": "LoRe t-SNE"})
     row = rows_of(by_group_and_overall(frame, some))["lore_tsne_spread, not run"]
     assert row == ["–", ".351 ± .084", "–", "–", "3.5 ± 1.1", "–", ".42 ± .02", "–", ".13 ± .01"]

@@ -59,7 +59,7 @@ def test_stopped_networks_are_a_variant_of_tables_1_and_3(monkeypatch: pytest.Mo
     np.testing.assert_allclose(ece.sort_values("seed").value, [5, 105])
 
 
-def test_isotonic_regression_on_labels_is_that_of_the_label_on_the_confidence() -> None:
+def test_isotonic_on_labels_fits_the_label_to_the_confidence() -> None:
     rng = np.random.default_rng(0)
     p, y = rng.uniform(size=200), rng.integers(2, size=200)
     X, new = np.column_stack([1 - p, p]), rng.dirichlet([1, 1], size=50)

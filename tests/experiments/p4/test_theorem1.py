@@ -27,7 +27,7 @@ from experiments.p4.theorem1 import (
 )
 
 
-def test_the_population_is_what_many_rows_say() -> None:
+def test_the_population_is_the_limit_of_many_rows() -> None:
     """A ratio of means over 400,000 rows and their labels, within five standard errors; a wrong
     kernel or bin is hundreds away.
     """
@@ -65,7 +65,7 @@ def test_the_classifier_is_wrong_about_itself_in_both_directions() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(-1, -0.1), st.integers(0, 1000))
-def test_a_slope_is_found_with_its_interval(true: float, seed: int) -> None:
+def test_a_slope_has_its_interval(true: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     errors = {n: n**true * rng.lognormal(0, 0.3, (60, 2)) for n in (100, 1000, 10_000)}
     found = slope(errors, 1)
@@ -77,7 +77,7 @@ def test_a_slope_is_found_with_its_interval(true: float, seed: int) -> None:
     )
 
 
-def test_errors_that_fall_more_slowly_are_told() -> None:
+def test_errors_that_fall_more_slowly_fail() -> None:
     sizes = (1000, 10_000, 100_000)
     noise = np.random.default_rng(0).lognormal(0, 0.01, (3, 20, 3))
     kept = {n: n**-0.5 * noise[i] * np.array([4, 2, 1]) for i, n in enumerate(sizes)}
@@ -88,7 +88,7 @@ def test_errors_that_fall_more_slowly_are_told() -> None:
     assert [claim.holds for claim in claims(crossed)] == [True, True, True, False]
 
 
-def test_samples_come_near_to_the_population_and_are_the_same_each_time() -> None:
+def test_samples_approach_the_population_reproducibly() -> None:
     scale = theorem1.Scale((100, 10_000), 3, 3, 200)
     truth = population(grid(3), 200)
     first, second = (dict(study(scale, truth)) for _ in range(2))

@@ -26,7 +26,7 @@ def test_the_expected_score_is_the_mean_over_outcomes():
     np.testing.assert_allclose(coverage(truth, low, high), inside.mean(axis=1), atol=5 * 0.5 / 200)
 
 
-def test_the_whole_line_holds_everything_at_any_price():
+def test_the_whole_axis_has_all_prices():
     problem = Heteroscedastic()
     truth, ends = problem.distribution(places(problem, 2)), np.full(2, np.inf)
     assert coverage(truth, -ends, ends).tolist() == [1, 1] and expected_score(

@@ -61,7 +61,7 @@ def test_a_prediction_that_is_right_lies_on_zero():
     assert np.allclose(artist(titled["c"], "predicted").get_array(), true + 2)
 
 
-def test_prices_that_are_out_of_the_picture_are_counted():
+def test_prices_outside_the_axes_are_counted():
     y = np.linspace(100, 1000, 2000)
     mean = y.copy()
     mean[0] = 1e5

@@ -112,7 +112,7 @@ def test_the_largest_p_value_of_frosini_decides(tmp_path, largest, holds) -> Non
     )
 
 
-def test_memory_is_that_of_what_is_near(monkeypatch) -> None:
+def test_memory_grows_with_the_neighbours(monkeypatch) -> None:
     for name, value in {
         "SAMPLES": 1,
         "ROWS": (100, 400),
@@ -129,7 +129,7 @@ def test_memory_is_that_of_what_is_near(monkeypatch) -> None:
     assert memory.memory(models[100], X) > 1.3 * memory.memory(models[50], X)
 
 
-def test_every_result_has_a_study_or_a_word_why() -> None:
+def test_every_result_has_a_study_or_a_reason() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
         told = any(reason.applies_to(dict(row)) for reason in missing)

@@ -54,7 +54,7 @@ def test_every_number_is_there(numbers):
     assert settings.groupby("item").size().to_dict() == SETTINGS
 
 
-def test_a_number_is_of_a_table_or_of_a_sentence(numbers):
+def test_a_numbers_are_of_a_table_or_of_a_sentence(numbers):
     """No figure of the paper could be read, and nothing of it is stored; it prints no deviation,
     and nothing is lost.
     """
@@ -77,7 +77,7 @@ def test_a_number_is_of_a_table_or_of_a_sentence(numbers):
     assert numbers.value.notna().all() and not numbers.note.fillna("").str.startswith(LOST).any()
 
 
-def test_labels_say_what_the_keys_say(numbers):
+def test_labels_agree_with_the_keys(numbers):
     """Each printed row is one method, each printed column one metric at one level."""
     table = numbers[numbers.item.str.startswith("Table")].fillna({"level": 0})
     assert (table.groupby(["item", "row"]).method.nunique() == 1).all()
@@ -105,7 +105,7 @@ def test_shares_are_shares_and_percent_are_percent(numbers):
     assert (shares.groupby("item").value.sum() == 100).all() and shares.item.nunique() == 4
 
 
-def test_what_the_text_says_of_the_tables(numbers):
+def test_statements_of_the_text_on_the_tables(numbers):
     """Sections 4.1, 4.2 and 4.4: local recalibration is best in every measure of Table 1, both
     recalibrated rows of Table 2 are nearest to the truth, and in Table 3 it alone lowers the
     network's error.
@@ -133,7 +133,7 @@ def test_what_the_text_says_of_the_tables(numbers):
     )
 
 
-def test_where_the_text_contradicts_a_table_it_is_said(numbers):
+def test_contradictions_of_text_and_table_have_a_note(numbers):
     """Section 4.2: "the closest to nominal coverage [was] attained by the MC Dropout method", which
     is the farthest.
     """
@@ -147,13 +147,13 @@ def test_where_the_text_contradicts_a_table_it_is_said(numbers):
     )
 
 
-def test_the_highlighted_point_has_the_pit_value_of_its_normal_distribution(numbers):
+def test_the_highlighted_point_has_a_normal_pit_value(numbers):
     said = numbers[numbers.item == "Section 4.1"].set_index("metric").value
     pit = norm(said["mean"], said["SD"]).cdf(said["y of the highlighted point"])
     assert pit == pytest.approx(said["PIT value"], abs=5e-5)  # printed to four digits
 
 
-def test_every_figure_is_drawn_or_said_to_be_missing():
+def test_every_figure_is_drawn_or_listed_as_missing():
     listed = _listed("figures.csv")
     assert listed.figure.tolist() == [1, 2, 3, 4, 5] and (listed.page == "").all()
     assert (listed.shows.str.split().str.len() <= 15).all()
@@ -163,7 +163,7 @@ def test_every_figure_is_drawn_or_said_to_be_missing():
     assert listed.drawn_by.str.startswith(f"python -m {figures.__name__} ").all()
 
 
-def test_every_claim_has_a_test_or_says_what_would_decide_it():
+def test_every_claim_has_a_test_or_a_possible_one():
     listed = _listed("claims.csv")
     assert listed.claim.is_unique and listed.quote.is_unique and (listed.page == "").all()
     assert (listed.quote.str.split().str.len() <= 40).all() and (listed.note.str.len() > 20).all()

@@ -22,7 +22,7 @@ from tests.experiments.sentences import SEEDS, all_are, by_seed, held, jitter
 RELIABLE = "reliable_by_size"
 
 
-def test_the_line_of_torres_et_al() -> None:
+def test_claims_on_the_line() -> None:
     def line(local: tuple[float, float, float, float], gap: float) -> pd.DataFrame:
         metrics = ("mse_mean", "smis", "coverage", "worst_cell_gap")
         both = {
@@ -49,7 +49,7 @@ def test_the_line_of_torres_et_al() -> None:
     assert all_are(p5.claims_on_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
 
 
-def test_neighbours_and_bias_of_torres_et_al() -> None:
+def test_claims_on_neighbours_and_bias() -> None:
     def parts(
         bias_of: Mapping[int, float], variance_of: Mapping[int, float]
     ) -> dict[int, pd.DataFrame]:
@@ -71,7 +71,7 @@ def test_neighbours_and_bias_of_torres_et_al() -> None:
     assert [one.holds for one in bias.claims_on_k(parts(low, low))][-1] is False
 
 
-def test_squared_bias_and_variance_are_told_apart() -> None:
+def test_squared_bias_and_variance_are_separated() -> None:
     rng = np.random.default_rng(0)
     found = bias.split_error(np.array([3.0, -1.0]) + 2 * rng.normal(size=(4000, 2)))
     error = found.sem()
@@ -84,7 +84,7 @@ def test_squared_bias_and_variance_are_told_apart() -> None:
     assert few.variance.mean() == pytest.approx(np.var([1.0, 2.0, 4.0], ddof=1))
 
 
-def test_two_biases_of_torres_et_al() -> None:
+def test_claims_on_two_biases() -> None:
     def cells(low: float, high: float, truth: tuple[float, float]) -> pd.DataFrame:
         rows = [
             {
@@ -108,7 +108,7 @@ def test_two_biases_of_torres_et_al() -> None:
     ]
 
 
-def test_the_networks_of_torres_et_al() -> None:
+def test_claims_on_the_networks() -> None:
     metrics = ("mse_y", "mse_mean", "smis", "coverage", "worst_cell_gap")
 
     def networks(**rows: tuple[float, ...]) -> list[Claim]:
@@ -140,7 +140,7 @@ def test_the_networks_of_torres_et_al() -> None:
     assert not networks(wsir=(1, 1, 1, 1, 1))
 
 
-def test_low_predictions_of_torres_et_al() -> None:
+def test_claims_on_low_predictions() -> None:
     def means(before: float, after: float) -> pd.DataFrame:
         rows = [
             {"method": name, "units": 256, "seed": seed}
@@ -156,7 +156,7 @@ def test_low_predictions_of_torres_et_al() -> None:
     )
 
 
-def test_two_diamonds_of_torres_et_al() -> None:
+def test_claims_on_two_diamonds() -> None:
     def splits(
         mean: float, sd: float, skewness: float, distance: float, narrower: float
     ) -> pd.DataFrame:
@@ -187,7 +187,7 @@ def test_two_diamonds_of_torres_et_al() -> None:
     assert all_are(two_diamonds.claims(splits(4010, 500, 0.21, 3.0, 0.4)), False) == sentences
 
 
-def test_what_local_recalibration_costs_as_torres_et_al_say() -> None:
+def test_claims_on_the_cost_of_local_recalibration() -> None:
     def seconds(
         mse: float, fit: float, growing: float, by_k: float, by_eps: float, by_width: float
     ) -> pd.DataFrame:
@@ -288,7 +288,7 @@ def simulated(
     return pd.DataFrame(rows)
 
 
-def test_the_simulation_of_torres_et_al() -> None:
+def test_claims_on_the_simulation() -> None:
     falls = {100.0: 3.0, 500.0: 2.0, 1000.0: 1.5}
     good = simulated(lambda method, k, eps: falls.get(k, 5.0) + 0.01 * (method == "output"))
     sentences = {"more_neighbours", "layer_no_influence", "layer_richer", "consistently"}
@@ -301,14 +301,14 @@ def test_the_simulation_of_torres_et_al() -> None:
     assert all_are(p5.claims_by_size(bad), False, {"consistently": {True}}) == sentences
 
 
-def test_layers_are_not_judged_without_the_largest_size() -> None:
+def test_layers_are_not_tested_without_the_largest_size() -> None:
     few = simulated(lambda method, k, eps: 2.0, simulation_study.SIZES[:2])
     assert "layer_no_influence" not in held(p5.claims_by_size(few))
     assert not [one for one in simulation_study.claims(few) if "reliable_by_size" in one.sentences]
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.949, True), (0.92, False)])
-def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool) -> None:
+def test_reliability_is_tested_on_every_method_and_size(last: float, holds: bool) -> None:
     def coverage(method: str, k: float, size: int) -> float:
         value = (0.90, 0.93, 0.94)[simulation_study.SIZES.index(size)]
         return last if method == "input" and size == 100_000 else value
@@ -323,7 +323,7 @@ def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool
     assert texts[next(text for text in texts if "on average over methods" in text)] is True
 
 
-def test_a_smaller_deviation_is_told_from_chance() -> None:
+def test_a_smaller_deviation_is_tested_against_chance() -> None:
     rng = np.random.default_rng(0)
     wide = pd.Series(rng.normal(size=40))
     assert simulation_study.smaller_deviation(0.3 * wide + 0.1 * rng.normal(size=40), wide) < 0.001

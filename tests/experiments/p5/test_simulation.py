@@ -161,7 +161,7 @@ def test_a_table_has_medians_and_ends_by_size():
     assert row_of(table, "k-NN regression") == ["400.01 [400.00, 400.02]"] * 2 + ["–"]
 
 
-def test_neighbours_that_are_more_than_rows_have_no_cell():
+def test_more_neighbours_than_rows_have_no_cell():
     table = by_k(numbers_of(study()))
     assert row_of(table, "1,000 rows, small, local")[1:] == ["–", "–"]
     assert row_of(table, "10,000 rows, big, local")[0].startswith("2.71 [2.70, 2.72]; ")
@@ -183,7 +183,7 @@ def test_approximate_searches_are_compared_run_by_run():
     ]  # nothing exact to compare with
 
 
-def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
+def test_claims_hold_for_published_numbers_and_fail_for_others():
     good = list(claims(numbers_of(study())))
     assert {claim.holds for claim in good} == {True} and len(good) == 21
     worse = numbers_of(
@@ -195,7 +195,7 @@ def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
     assert not list(claims(numbers_of([knn(1000, 0, 400.0, 100)])))
 
 
-def test_what_is_printed_at_the_end():
+def test_output_of_a_run_has_the_tables():
     text = compare_with_published(study())
     assert text.startswith("## Torres et al., Figure 4: 3 seeds;") and text.endswith(
         "21 of 21 hold."
@@ -240,7 +240,7 @@ def test_layers_are_those_that_the_methods_name():
 
 
 @pytest.mark.slow  # three small runs
-def test_figures_of_runs(tmp_path, monkeypatch):
+def test_figures_are_drawn_from_runs(tmp_path, monkeypatch):
     """Each of fewer rows than the experiment has, found as if they were its own."""
     wanted = {
         "paper/p5/table1": ["method=global_pit", "method=paper/p5/table1/local_pit_1000"],

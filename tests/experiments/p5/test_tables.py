@@ -160,7 +160,7 @@ def test_the_truths_row_is_of_the_same_rows(dataset):
     assert by_seed(frame, TRUTH, "crps")[3] == pytest.approx(each.mean(), abs=5 * error)
 
 
-def test_table_1_stands_beside_what_was_published():
+def test_table_1_has_measured_and_published_numbers():
     said = table1.compare_with_published(lines(250))
     assert said.startswith("## Torres et al., Table 1: 6 seeds, 800 training rows\n")
     rows = cells_of(said)
@@ -238,7 +238,7 @@ def networks(excess: float) -> list[dict]:
     ]
 
 
-def test_table_2_is_there_for_each_share_of_dropout_and_its_claims_can_fail():
+def test_table_2_has_a_part_for_each_share_of_dropout():
     held, failed = (
         table2.compare_with_published(networks(5.0)),
         table2.compare_with_published(networks(50.0)),
@@ -313,7 +313,7 @@ def stones(factor: float, isotonic: float = 1.0) -> list[dict]:
     ]
 
 
-def test_table_3_stands_beside_what_was_published():
+def test_table_3_has_measured_and_published_numbers():
     said = diamonds.compare_with_published(stones(0.94))
     rows = cells_of(said)
     assert list(rows)[:2] == ["**GLM**", "GLM, isotonic"] and len(rows) == 6
@@ -330,7 +330,7 @@ def test_table_3_stands_beside_what_was_published():
     )
 
 
-def test_a_network_without_layers_stands_beside_the_glm(monkeypatch, tmp_path):
+def test_a_network_without_layers_is_a_variant_of_the_glm(monkeypatch, tmp_path):
     """Neither its own numbers nor those of its parent are the network's."""
     shared = ["rmse"], lambda method, metric, seed: 700.0, {"parent": {"hidden": []}}
     linear = [
@@ -353,7 +353,7 @@ def test_a_folder_without_runs_has_no_numbers(module, tmp_path):
     assert module.measured(tmp_path).empty
 
 
-def test_settings_of_runs_stand_beside_those_of_the_paper(monkeypatch, tmp_path):
+def test_settings_of_runs_have_the_published_keys(monkeypatch, tmp_path):
     """Of the paper's share of dropout alone, and without a value where no run has one."""
     runs = networks(5.0)
     for run in runs:
@@ -383,7 +383,7 @@ def test_settings_of_runs_stand_beside_those_of_the_paper(monkeypatch, tmp_path)
     assert {n for _, n in ours.values()} == {2} and len(ours) == 15
 
 
-def test_histograms_and_draws_stand_beside_table_1(monkeypatch, tmp_path):
+def test_histograms_and_draws_are_variants_of_table_1(monkeypatch, tmp_path):
     def value(method: str, metric: str, seed: int) -> float:
         return {"kl": 0.25, "kl_hist30_sym": 0.7}[metric]
 

@@ -65,7 +65,7 @@ def test_a_table_has_a_column_for_each_width_and_a_part_for_each_training(frame)
     )
 
 
-def test_only_what_comes_nearer_with_each_width_holds_and_of_seeds_that_all_have(frame) -> None:
+def test_claims_hold_for_numbers_nearer_with_each_width(frame) -> None:
     told = {claim.text: claim for claim in width.claims(frame)}
     assert not any("30 epochs" in text for text in told)
     nearer = told[

@@ -55,7 +55,7 @@ def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
     )
 
 
-def test_what_is_read_is_what_was_written(runs, tmp_path) -> None:
+def test_archive_is_read_as_written(runs, tmp_path) -> None:
     numbers = by_version(runs(), runs())
     again = saved(numbers, tmp_path / "archive.csv")
     for version in (GEODESIC, OWN, FAR):

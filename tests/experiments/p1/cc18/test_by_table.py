@@ -40,7 +40,7 @@ def of_letter(record):
     return make
 
 
-def test_a_number_is_the_mean_of_seeds_at_the_largest_sample_with_their_deviation(of_letter):
+def test_a_number_is_mean_and_deviation_at_the_largest_sample(of_letter):
     rows = by_table.numbers_by_table(of_letter())
     assert set(rows.method) == {"random_forest", "kdf geodesic"}
     errors = rows[(rows.metric == "error") & (rows.method == "kdf geodesic")]
@@ -56,7 +56,7 @@ def test_confidence_is_of_the_last_radius_and_of_the_other_version(of_letter):
     assert far.value.to_numpy() == pytest.approx(0.7)
 
 
-def test_a_part_of_a_table_is_not_compared(of_letter):
+def test_a_parts_of_a_table_are_not_compared(of_letter):
     assert len(by_table.numbers_by_table(of_letter(learn=9000)))
     assert by_table.numbers_by_table(of_letter(learn=5000)).empty
 
@@ -68,7 +68,7 @@ def test_numbers_fall_on_published_ones(of_letter):
     assert {cell.published["dataset"] for cell in ran} == {"letter"} and len(ran) == 4
 
 
-def test_the_largest_share_of_a_random_split_has_the_mean_of_a_hypergeometric_draw():
+def test_the_largest_share_of_a_split_has_a_hypergeometric_mean():
     """Of two classes of 500 rows, 600 rows stay: the count of one is hypergeometric."""
     y = np.repeat([0, 1], 500)
     counts = np.arange(601)
@@ -82,7 +82,7 @@ def test_the_largest_share_of_a_random_split_has_the_mean_of_a_hypergeometric_dr
     assert mean > 0.505  # so that a stratified split, with a half each, would fail
 
 
-def test_shares_stand_beside_confidence_far_away(of_letter):
+def test_shares_are_variants_of_far_confidence(of_letter):
     numbers = of_letter()
     published = read_published(by_table.HERE.parent).query("item == @by_table.BY_TABLE")
     share = pd.DataFrame(

@@ -109,10 +109,10 @@ def test_published_rows_cover_every_table_method_and_radius() -> None:
 
 
 def test_published_confidence_becomes_oce_where_a_prior_is_known(record) -> None:
-    ours = tables(
+    measured_ = tables(
         frame([record("letter", openml=6, prior=[0.0415] * 20 + [0.034] * 5)]), "random_forest"
     )
-    theirs = tables(published_numbers(priors_of(ours)), "random_forest")
+    theirs = tables(published_numbers(priors_of(measured_)), "random_forest")
     oce = theirs.column("oce@5")
     assert oce.notna().any(axis=1).sum() == 1
     assert oce.loc["6", "isotonic"] == pytest.approx(
@@ -120,7 +120,7 @@ def test_published_confidence_becomes_oce_where_a_prior_is_known(record) -> None
     )
 
 
-def test_published_stands_beside_ours_on_shared_tables(record) -> None:
+def test_common_tables_have_published_and_measured_numbers(record) -> None:
     runs = [
         record(name, "kdf_reference", openml=number, learn=8000, values={"error": 0.05})
         for name, number in (("letter", 6), ("new", 99999))
@@ -151,7 +151,7 @@ def value_of(found: pd.DataFrame, seed: int | None, **keys: object) -> list[floa
 GAIN = {"metric": "relative improvement in error, median of tables", "n_train": None}
 
 
-def test_euclidean_runs_and_ours_take_no_seed_from_the_others(record) -> None:
+def test_other_versions_take_no_seed_from_the_main_one(record) -> None:
     """The parent's error is .1, on three tables; one seed has Euclidean distances, one is ours."""
     runs = [
         record(name, "kdf_reference", seed=seed, values={"error": 0.09})
@@ -188,7 +188,7 @@ def test_means_over_seeds_come_before_medians_over_tables(record) -> None:
     assert value_of(found, 1, **keys) == pytest.approx([0.1])
 
 
-def test_published_numbers_are_of_the_tables_that_ran(record) -> None:
+def test_published_numbers_are_over_the_tables_that_ran(record) -> None:
     """Letter and balance-scale, whose stored errors of KDF are .0546 and .1019 at their largest."""
     stored = published_numbers()
     both = stored[
@@ -206,7 +206,7 @@ def test_published_numbers_are_of_the_tables_that_ran(record) -> None:
     assert row.comparable.tolist() == pytest.approx(2 * [largest.mean()])
 
 
-def test_the_confidence_of_test_rows_is_at_radius_0_and_of_the_far_runs(record) -> None:
+def test_confidence_of_test_rows_is_at_radius_0_of_far_runs(record) -> None:
     runs = [
         record(name, "kdf_figure1", values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"
     ]

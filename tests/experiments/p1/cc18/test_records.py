@@ -18,7 +18,7 @@ RADII = (0.5, 1.0, 1.5, 2.0, 5.0)
 METHODS = ("kdf", "isotonic", "gated_isotonic")
 
 
-def test_the_parent_of_several_runs_counts_once_and_radii_inside_the_data_not_at_all(
+def test_a_parent_counts_once_and_inner_radii_do_not_count(
     record,
 ) -> None:
     numbers = frame([record(method=method) for method in METHODS])
@@ -54,13 +54,13 @@ def test_the_parent_of_several_runs_counts_once_and_radii_inside_the_data_not_at
         ),
     ],
 )
-def test_runs_that_cannot_stand_in_one_table(second, message, record) -> None:
+def test_runs_that_cannot_be_in_one_table_are_refused(second, message, record) -> None:
     with pytest.raises(Inconsistent) as raised:
         frame([record(), record(**second)])
     assert message in str(raised.value)
 
 
-def test_tables_hold_means_over_common_seeds_at_the_largest_sample(record) -> None:
+def test_tables_have_means_over_common_seeds_at_the_largest_sample(record) -> None:
     def run(method, seed, error, learn=200, dataset="a"):
         return record(
             dataset,
@@ -111,7 +111,7 @@ def test_a_method_of_few_tables_is_in_no_table(record) -> None:
     assert tables(frame(runs), "random_forest").methods == ["parent", "kdf"]
 
 
-def test_runs_of_an_experiment_are_found_by_its_tables_and_methods(tmp_path) -> None:
+def test_runs_of_an_experiment_are_read_by_tables_and_methods(tmp_path) -> None:
     wanted = plan(["experiment=bench/tables", "dataset=wine", "method=kdf,isotonic", "seed=0"]).jobs
     words = ["dataset=wine,spiral", "method=kdf", "seed=0", "dataset.n_train=50"]
     others = [

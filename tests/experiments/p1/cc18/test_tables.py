@@ -21,7 +21,7 @@ RADII = (0.5, 1.0, 1.5, 2.0, 5.0)
 METHODS = ("kdf", "isotonic", "gated_isotonic")
 
 
-def test_the_gate_on_the_best_calibrator_is_chosen_by_calibration_nll_for_each_seed(record) -> None:
+def test_the_gate_is_chosen_by_calibration_nll_for_each_seed(record) -> None:
     nll = {
         ("kdf", 0): 0.1,
         ("kdf", 1): 0.4,
@@ -48,7 +48,7 @@ def test_the_gate_on_the_best_calibrator_is_chosen_by_calibration_nll_for_each_s
     assert "| gate on the best calibrator | 1 of 1 | random forest 1, KDF 1 |" in text
 
 
-def test_without_that_nll_it_says_so(record) -> None:
+def test_without_the_calibration_nll_there_is_a_message(record) -> None:
     found = with_choice(
         tables(
             frame(
@@ -84,7 +84,7 @@ def test_dominance_counts_tables(record) -> None:
     assert "| KDF | 0 of 2 | – |" in text
 
 
-def test_medians_and_improvements_with_what_is_left_out(record) -> None:
+def test_medians_and_improvements_list_what_is_left_out(record) -> None:
     errors = {"a": (0.2, 0.1), "b": (0.1, 0.1), "c": (0.0005, 0.1)}
     runs = [
         record(name, of_parent={"error": of_parent}, values={"error": error})
@@ -118,7 +118,7 @@ def test_tables_against_the_parent_and_each_other(record) -> None:
     )
 
 
-def test_improvement_by_size_is_interpolated_within_each_table_s_own_sizes(record) -> None:
+def test_improvement_is_interpolated_within_the_sizes_of_a_table(record) -> None:
     errors = {("a", 100): 0.1, ("a", 300): 0.05, ("b", 100): 0.2, ("b", 200): 0.1, ("c", 100): 0.1}
     runs = [
         record(name, learn=learn, values={"error": error})
