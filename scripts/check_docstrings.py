@@ -13,6 +13,8 @@ modules.
 - Docstrings are sentences: none begins with one of ``FRAGMENTS``.
 - Names and docstrings use none of the words in ``PRIVATE_WORDS``: models do not talk.
 - No module has more than 700 lines.
+
+The last three hold in ``experiments/`` too.
 """
 
 from __future__ import annotations
@@ -90,6 +92,11 @@ def main() -> int:
         for problem in problems(path, path.relative_to(package).as_posix())
     ]
     found += [
+        problem
+        for path in sorted((ROOT / "experiments").rglob("*.py"))
+        for problem in language_problems(path, path.relative_to(ROOT).as_posix())
+    ]
+    found += [
         f"{name}: is listed as having nothing to cite, and is not there"
         for name in sorted(PLUMBING)
         if not (package / name).is_file()
@@ -105,12 +112,8 @@ def main() -> int:
 
 def problems(path: Path, name: str) -> Iterator[str]:
     """Lines about one module, whose path within the package is ``name``."""
-    text = path.read_text(encoding="utf-8")
-    if (lines := len(text.splitlines())) > MOST_LINES:
-        yield f"kdgraph/{name}: {lines} lines; no module has over {MOST_LINES}"
-    tree = ast.parse(text)
-    yield from _language(tree, name)
-    for each in definitions(tree):
+    yield from language_problems(path, f"kdgraph/{name}")
+    for each in definitions(ast.parse(path.read_text(encoding="utf-8"))):
         at = f"kdgraph/{name}:{each.line}: {each.name}"
         if (
             name.startswith(SHAPED)
@@ -126,20 +129,25 @@ def problems(path: Path, name: str) -> Iterator[str]:
             yield f"{at}: no docstring says where it comes from"
 
 
-def _language(tree: ast.Module, name: str) -> Iterator[str]:
-    """Yield a line for each docstring that is a fragment, and for each private word."""
-    for node in ast.walk(tree):
+def language_problems(path: Path, name: str) -> Iterator[str]:
+    """Yield a line for a module that is too long, each docstring that is a fragment, and each
+    private word.
+    """
+    text = path.read_text(encoding="utf-8")
+    if (lines := len(text.splitlines())) > MOST_LINES:
+        yield f"{name}: {lines} lines; no module has over {MOST_LINES}"
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             doc = node.value.value
             if isinstance(doc, str) and FRAGMENTS.match(doc):
-                yield f"kdgraph/{name}:{node.lineno}: docstring begins with {doc.split()[0]!r}"
+                yield f"{name}:{node.lineno}: docstring begins with {doc.split()[0]!r}"
             words = PRIVATE_WORDS.search(" ".join(doc.split())) if isinstance(doc, str) else None
             if words:
-                yield f"kdgraph/{name}:{node.lineno}: docstring uses {words[0]!r}"
+                yield f"{name}:{node.lineno}: docstring uses {words[0]!r}"
         for attribute in ("name", "id", "arg", "attr"):
             word = getattr(node, attribute, None)
             if isinstance(word, str) and PRIVATE_WORDS.search(word):
-                yield f"kdgraph/{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
+                yield f"{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
 
 
 def without_docstring(package: Path) -> Iterator[str]:

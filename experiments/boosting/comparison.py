@@ -15,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.command import in_one_line
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from kdgraph.results.comparison.aggregate import compare_methods
 from kdgraph.results.comparison.significance import compare_pairs
@@ -97,11 +98,11 @@ def means(records: Sequence[Record]) -> str:
         if any(ood.startswith(name) for ood in sets)
     }
     methods = methods_of(columns["error"])
-    lines = head(["parent", "repair", *columns])
+    rows = []
     for (parent, repair), name in methods.items():
         cells = [number(float(frame[name].mean())) for frame in columns.values()]
-        lines.append(line([parent, repair, *cells]))
-    return "\n".join(lines)
+        rows.append([parent, repair, *cells])
+    return markdown_table(["parent", "repair", *columns], rows)
 
 
 def tests(records: Sequence[Record]) -> str:
@@ -113,7 +114,7 @@ def tests(records: Sequence[Record]) -> str:
     together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
     columns = {title: values_of(together, metric) for title, metric in MEASURES.items()}
     methods = methods_of(columns["error"])
-    lines = head(["parent", "repair", *columns])
+    rows = []
     for (parent, repair), name in methods.items():
         if repair == "none":
             continue
@@ -124,8 +125,8 @@ def tests(records: Sequence[Record]) -> str:
             test = compare_pairs(sign * frame[name], sign * bare, scale=1.0)
             difference = signed(float((frame[name] - bare).mean()))
             cells.append(f"{difference} ({test}; p = {test.p:.1g})")
-        lines.append(line([parent, repair, *cells]))
-    return "\n".join(lines)
+        rows.append([parent, repair, *cells])
+    return markdown_table(["parent", "repair", *columns], rows)
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

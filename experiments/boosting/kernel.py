@@ -5,8 +5,8 @@ estimates classes by the rows that share leaves with a row, as :class:`~kdgraph.
 does: with equal weights of all trees, with the variance of a tree's output over the training rows,
 with its root, and with the first quarter of the rounds alone. Late trees are fitted to residuals
 and have small outputs, so that equal weights might be the wrong ones. It prints mean NLL of test
-rows, of the neighbours' classes alone and mixed with the vote, and on how many tables each weighting
-is better than equal weights.
+rows, of the neighbours' classes alone and mixed with the vote, and on how many tables each
+weighting is better than equal weights.
 
 Exponent, pseudo-count, share and power of the vote are chosen on the calibration rows, each without
 itself, by the search that the class uses.

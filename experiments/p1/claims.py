@@ -249,7 +249,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     gain = _median_gain(error, own_method)
     # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
     yield Claim(
-        f"{label(own_method)} against the {parent}: relative improvement in error of −.01 or more in the"
+        f"{label(own_method)} against the {parent}: relative improvement in error of −.01 or more"
+        " in the"
         " median",
         gain >= -0.01,
         f"{signed(gain)}; no higher on {no_higher} of {n} tables",
@@ -269,7 +270,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
         yield Claim(text, holds, f"on {higher} of {n}, one-sided p {p:.2g}", ("fig2_id_error",))
         gap = _median_gain(ece, own_method) - _median_gain(ece, other)
         text = (
-            f"median relative improvements in ECE of {label(own_method)} and {other} are less than .1"
+            f"median relative improvements in ECE of {label(own_method)} and {other} are less than"
+            " .1"
             " apart"
         )
         yield Claim(text, abs(gap) < 0.1, f"{signed(gap)}, {n} tables", ("fig2_ece",))
@@ -342,15 +344,11 @@ def shapes(folder: Path) -> Iterator[Claim]:
         measured_ = [name for name in medians.index if name != "parent"]
         if not inside or not outside or not measured_:
             continue
-        where, seeds = (
-            str(param if param == ood else f"{param} of the {ood}"),
-            family.seed.nunique(),
-        )
+        where = str(param if param == ood else f"{param} of the {ood}")
+        seeds = family.seed.nunique()
         at_home = float(medians.loc[measured_[0], list(inside)].min())
-        most, least = (
-            float(medians.loc[measured_[0], outside].max()),
-            float(medians.loc["parent", outside].min()),
-        )
+        most = float(medians.loc[measured_[0], outside].max())
+        least = float(medians.loc["parent", outside].min())
         text = (
             f"{where}: median confidence of KDN is below that in distribution at every value out"
             " of it"

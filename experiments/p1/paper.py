@@ -26,7 +26,8 @@ _FEW = (50, 100, 500)
 """Sizes in the paper's figure without a number."""
 _LARGEST = ("dataset.log_share=1",)
 _RULES = (
-    "tables that can be fetched, and features scaled by the training rows alone, unlike the authors'"
+    "tables that can be fetched, and features scaled by the training rows alone, unlike the"
+    " authors'"
     " code; published numbers are compared over the same tables"
 )
 

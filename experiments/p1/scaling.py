@@ -98,10 +98,8 @@ def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
                 ]
             ).dataset
             splits = stages.split(dataset, seed)
-            rows, held = (
-                (splits.train.X, splits.train.y),
-                (splits.calibration.X, splits.calibration.y),
-            )
+            rows = (splits.train.X, splits.train.y)
+            held = (splits.calibration.X, splits.calibration.y)
             network = ConvolutionalNetwork(
                 architecture="lenet", max_epochs=5, device="cpu", random_state=seed
             ).fit(*rows)

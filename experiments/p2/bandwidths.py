@@ -61,14 +61,9 @@ SHARE = 1.0
 class Record:
     """Scores of a trained classifier.
 
-    Attributes
-    ----------
-    name : str
-        Name in claims.
-    X, y : Float[n, K], Int[n]
-        Scores and labels.
-    knows_others : bool
-        Whether the scores of classes that were not predicted are its own; the counts of PhANNs by class and score have none.
+    Attributes ---------- name : str Name in claims. X, y : Float[n, K], Int[n] Scores and labels.
+    knows_others : bool Whether the scores of classes that were not predicted are its own; the
+    counts of PhANNs by class and score have none.
     """
 
     name: str
@@ -88,7 +83,7 @@ def forest_record(name: str) -> Record:
 
 
 def study(record: Record, seeds: int) -> pd.DataFrame:
-    """A row for each half that is drawn, by class of the label, and each fit on it.
+    """Return a row for each half that is drawn, by class of the label, and each fit on it.
 
     Returns
     -------

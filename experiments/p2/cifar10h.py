@@ -40,10 +40,8 @@ def main() -> None:
     """Read the counts, write the scores."""
     source, target = sys.argv[1:]
     with np.load(source) as result:
-        predictions, labels = (
-            scores(result["counts"].astype(np.int64)),
-            result["labels"].astype(np.int64),
-        )
+        predictions = scores(result["counts"].astype(np.int64))
+        labels = result["labels"].astype(np.int64)
     np.savez_compressed(target, predictions=predictions, ground_truth=labels)
     sys.stdout.write(
         f"{target}: {len(labels):,} rows, {np.mean(predictions.argmax(axis=1) == labels):.4f} of"

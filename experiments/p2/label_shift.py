@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.command import study_parser
 from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import table as markdown_table
 from kdgraph.config import conf_dir
 from kdgraph.config.components import build
 from kdgraph.data.tables import ScoreFile
@@ -59,7 +60,9 @@ STRONG = (f"one class × {FACTORS[-1]:g}", f"Dirichlet({CONCENTRATIONS[-1]:g})")
 
 @dataclass(frozen=True)
 class Shift:
-    """Class frequencies in use: the kind of shift, and Float[K], the weight of a row of each class."""
+    """Class frequencies in use: the kind of shift, and Float[K], the weight of a row of each
+    class.
+    """
 
     kind: str
     weight: np.ndarray
@@ -82,7 +85,7 @@ def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[
 def study(
     X: np.ndarray, y: np.ndarray, methods: Sequence[str], *, seeds: int, draws: int
 ) -> pd.DataFrame:
-    """A row for each seed, shift, method and fit.
+    """Return a row for each seed, shift, method and fit.
 
     Parameters
     ----------
@@ -294,7 +297,7 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
     of the added gap that this removes.
     """
     gap, names = result.means["gap"], [METHODS.get(m, m) for m in methods]
-    lines = head(["use-set", "uncalibrated", *names, "repaired, mean"])
+    rows = []
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     for kind in [NONE, *result.error["nll"]]:
         uncalibrated = number(gap.loc[(kind, "uncalibrated"), NONE], 4)
@@ -303,17 +306,15 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
             number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(known[m], 4)}"
             for m, value in shifted.items()
         ]
-        lines.append(
-            line(
-                [
-                    kind,
-                    uncalibrated,
-                    *cells,
-                    "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %",
-                ]
-            )
+        rows.append(
+            [
+                kind,
+                uncalibrated,
+                *cells,
+                "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %",
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(["use-set", "uncalibrated", *names, "repaired, mean"], rows)
 
 
 def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
@@ -337,14 +338,14 @@ def ratio_table(result: Summary) -> str:
     """Return a row for each measure and basis: the spread of the techniques, and label-shift error
     in units of it for each kind of shift.
     """
-    lines = head(["differences between the techniques", "spread", *result.error["nll"]])
+    rows = []
     for of, measure in MEASURES.items():
         for basis, predicted in BASES.items():
             cells = [number(value, 2) for value in ratios(result, of, basis).values()]
-            lines.append(
-                line([f"{measure}, {predicted}", number(result.spread[of][basis], 4), *cells])
-            )
-    return "\n".join(lines)
+            rows.append([f"{measure}, {predicted}", number(result.spread[of][basis], 4), *cells])
+    return markdown_table(
+        ["differences between the techniques", "spread", *result.error["nll"]], rows
+    )
 
 
 def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:

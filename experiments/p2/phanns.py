@@ -8,24 +8,25 @@ is written is for ``kdg run -m experiment=paper/p2/phanns dataset.path=phanns.pa
 it is?
 
 Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17. Scores protein by
-protein are stored without those of the largest class, see
-:mod:`experiments.p2.phanns_scores`; these counts are of all. A precision is a fraction TP/(TP + FP) of whole numbers, and TP and FP only
+protein are stored without those of the largest class, see :mod:`experiments.p2.phanns_scores`;
+these counts are of all. A precision is a fraction TP/(TP + FP) of whole numbers, and TP and FP only
 fall as the threshold rises. In lowest terms, times the least multiple at which they do, the counts
 follow from the highest threshold down. The totals of the eleven classes then sum to 46,801.
 
-Where no false positive is left, a precision of 1 says nothing of how many are right (above 9.2 of
+Where no false positive is left, a precision of 1 does not show how many are right (above 9.2 of
 10 at the lowest, in four of the classes). There the recall at the threshold before the last, whose
 numerator is the count of the last, gives it up to a multiple.
 """
 
 from __future__ import annotations
 
-import argparse
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from experiments.common.command import study_parser
 
 LARGEST = 60_000
 """Largest number of rows of a class in the test set; two fractions of such numbers differ by far
@@ -101,9 +102,7 @@ def rows(result: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Dat
 
 def main() -> None:
     """Write the rows, and print the number of each class."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument("table", type=Path, help="test_set_stats.csv")
     parser.add_argument("rows", type=Path, help="the parquet file to write")
     parser.add_argument(

@@ -7,20 +7,19 @@ phanns_scores.parquet``, then ``kdg run experiment=paper/p2/phanns_scores``. The
 the arrays ``scores``, Float[n, 10, K] of softmax outputs, ``y``, Int[n], and ``classes``, the K
 names.
 
-The file of class Other is not among those that were to be had, so that 14,477 of the 46,801 proteins
-are here. The row of Other in Figure 1 is what the others lack of the stored counts of all proteins
-by predicted class, 32,324 proteins. What cannot be had without their scores: every calibration of a
-class that proteins of class Other are taken for, as HTJ, and that of Other itself.
+The file of class Other is not among those that were to be had, so that 14,477 of the 46,801
+proteins are here. The row of Other in Figure 1 is what the others lack of the stored counts of all
+proteins by predicted class, 32,324 proteins. What cannot be had without their scores: every
+calibration of a class that proteins of class Other are taken for, as HTJ, and that of Other itself.
 
 ``--counts test_set_stats.csv`` adds rows for the proteins of class Other, for
-``experiment=paper/p2/phanns_rebuilt``: predicted class and score, to a hundredth, are what is left of
-the stored counts, and the other ten scores, which nobody stored, share evenly what the highest one
-leaves. Calibrators of the highest score do not depend on them; temperatures do.
+``experiment=paper/p2/phanns_rebuilt``: predicted class and score, to a hundredth, are what is left
+of the stored counts, and the other ten scores, which were not stored, share evenly what the highest
+one leaves. Calibrators of the highest score do not depend on them; temperatures do.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, is_more_often
+from experiments.common.command import study_parser
 from experiments.common.markdown import number
 from experiments.common.published import read_published
 from experiments.common.runs import runs_of
@@ -289,7 +289,8 @@ def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[
     if by_class.columns.isin(SCORE_LABELS).sum() == len(SCORE_LABELS):
         others = by_class[[name for name in SCORE_LABELS if not name.startswith("kde")]].min(axis=1)
         yield _on_most_classes(
-            f"{rows}: the NLL of KDE(b_mon2) is below {COMPETITIVE:g} times that of the best other method of"
+            f"{rows}: the NLL of KDE(b_mon2) is below {COMPETITIVE:g} times that of the best other"
+            " method of"
             " Figure 17 (Section XIV)",
             COMPETITIVE * others - by_class.kde,
             "kde_at_or_below_histogram",
@@ -326,9 +327,7 @@ def _precision_below_recall(shares: pd.DataFrame) -> Claim:
 
 def main() -> None:
     """Write the rows, and print how many there are of each class."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument("scores", type=Path, help=".npz file with scores, y and classes")
     parser.add_argument("rows", type=Path, help="the parquet file to write")
     parser.add_argument(

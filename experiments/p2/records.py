@@ -41,15 +41,20 @@ COLUMNS = {
     "top_label_ece_debiased": "top-label ECE",
     CHANCE: "by chance",
 }
-NOTE = """\
-Means over splits, in the order of the binary NLL; the least of a column in bold. ± is half of a 95 % interval of the mean difference from
-{shared} on the same splits ({whole} in the column full NLL), by a t distribution whose variance is corrected for splits that share rows
-(Nadeau and Bengio 2003): 1/J + test rows/calibration rows in place of 1/J. *Beats*: in how many splits the binary NLL is below that of
-{shared}, the full NLL below that of {whole}. NLL: confidences at least 1e-12 from 0 and 1; *clipped* counts the test rows where that
-decides. Full NLL in *italics*: a calibrator of the top label states no other probability; the rest is shared out as the parent has it
-(`fill_proba=true`), which adds to the binary NLL the same number for all. Isotonic and sigmoid maps predict other classes than the scores
-do, and their binary numbers are of these. Top-label ECE: within predicted classes, 15 bins, l2, debiased; *by chance*: the same of labels
-that are drawn from the stated confidences, simulated, which is not 0 since a mean square below 0 counts as 0."""
+NOTE = (
+    "Means over splits, in the order of the binary NLL; the least of a column in bold. ± is half of"
+    " a 95 % interval of the mean difference from\n{shared} on the same splits ({whole} in the"
+    " column full NLL), by a t distribution whose variance is corrected for splits that share"
+    " rows\n(Nadeau and Bengio 2003): 1/J + test rows/calibration rows in place of 1/J. *Beats*: in"
+    " how many splits the binary NLL is below that of\n{shared}, the full NLL below that of"
+    " {whole}. NLL: confidences at least 1e-12 from 0 and 1; *clipped* counts the test rows where"
+    " that\ndecides. Full NLL in *italics*: a calibrator of the top label states no other"
+    " probability; the rest is shared out as the parent has it\n(`fill_proba=true`), which adds to"
+    " the binary NLL the same number for all. Isotonic and sigmoid maps predict other classes than"
+    " the scores\ndo, and their binary numbers are of these. Top-label ECE: within predicted"
+    " classes, 15 bins, l2, debiased; *by chance*: the same of labels\nthat are drawn from the"
+    " stated confidences, simulated, which is not 0 since a mean square below 0 counts as 0."
+)
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
@@ -156,7 +161,9 @@ def _cells(
 
 
 def wins(values: pd.DataFrame, method: str, against: str) -> str:
-    """Return in how many common splits a method's number is lower; ties to six decimals are no win."""
+    """Return in how many common splits a method's number is lower; ties to six decimals are no
+    win.
+    """
     if method == against or method not in values or against not in values:
         return "–"
     compared = compare_pairs(values[method], values[against], decimals=6)

@@ -298,7 +298,10 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
         for claim in below(
             text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE
         ):
-            evidence = f"{claim.measured}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
+            evidence = (
+                f"{claim.measured}; {TITLES[name]} is"
+                f" {number(float(before[name, which]), 2)} without"
+            )
             yield Claim(claim.text, claim.holds, evidence, claim.sentences)
 
 

@@ -83,10 +83,8 @@ def alike(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim
         means = of.groupby(["set", "rows", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(means):
             both = means[BOTH].dropna()
-            gap, r = (
-                float((both.tood_given - both.tood_shuffled).abs().max()),
-                float(both.corr(method="spearman").iloc[0, 1]),
-            )
+            gap = float((both.tood_given - both.tood_shuffled).abs().max())
+            r = float(both.corr(method="spearman").iloc[0, 1])
             text_ = (
                 f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
                 " within .05 of that with given ones"
@@ -101,7 +99,9 @@ def alike(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim
 
 
 def images(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on images after an autoencoder: ``paper/p3/mnist`` and ``paper/p3/cifar``."""
+    """Yield the claims on images after an autoencoder: ``paper/p3/mnist`` and
+    ``paper/p3/cifar``.
+    """
     yield from claims_on_sets(measured(images_study.read(folder)), IMAGES)
 
 
@@ -168,7 +168,9 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
 
 
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
-    """Yield whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
+    """Yield whether shuffling changes the AUROC, a row for each set, and whether it makes it
+    worse.
+    """
     change = mean.tood_shuffled - mean.tood_given
     evidence = ", ".join(
         f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
@@ -196,7 +198,8 @@ def _outperforms(
         for name in mean.index
     )
     evidence = (
-        f"{evidence}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
+        f"{evidence}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if"
+        " there are"
         " fewer, the others single rows"
     )
     rivals = ", ".join(others)

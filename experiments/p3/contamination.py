@@ -42,9 +42,12 @@ METHODS = {
 TOOD = ("tood_given", "tood_shuffled")
 AS_GOOD = 0.05
 """Difference of equally good AUROC, as in :mod:`experiments.p3.claims`."""
-NOTE = """AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either kind, 20 for the forest; mean ± standard
-deviation over seeds. The rows of a set are drawn from test rows and rows out of distribution in the ratio of the column, and every method
-draws from the same rows. TOOD's score of a set is its mean APHD."""
+NOTE = (
+    "AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either"
+    " kind, 20 for the forest; mean ± standard\ndeviation over seeds. The rows of a set are drawn"
+    " from test rows and rows out of distribution in the ratio of the column, and every method\n"
+    "draws from the same rows. TOOD's score of a set is its mean APHD."
+)
 
 
 def power(records: Iterable[Record]) -> pd.DataFrame:
@@ -93,7 +96,9 @@ def table(frame: pd.DataFrame, title: str) -> str:
 
 
 def ranks(frame: pd.DataFrame) -> str:
-    """Return mean AUROC and mean rank over data sets, of the methods that have run on all of them."""
+    """Return mean AUROC and mean rank over data sets, of the methods that have run on all of
+    them.
+    """
     mean = frame.groupby(["dataset", "share", "method"]).value.mean().unstack("method")
     mean = mean.dropna(axis="columns")
     shares = sorted(mean.index.unique("share"))

@@ -108,14 +108,10 @@ def distances(records: Sequence[Record], folder: Path) -> Distances:
 class Block:
     """Distances of a data set in distribution, by the labels of the trees.
 
-    Attributes
-    ----------
-    title, rows : str, int
-        Title and number of training rows.
-    sets : mapping of str to str
-        Titles of sets out of distribution, in the order of their strips; those without runs are left out.
-    by_labels : mapping of str to Distances
-        Distances by kind of labels, such as "given labels".
+    Attributes ---------- title, rows : str, int Title and number of training rows. sets : mapping
+    of str to str Titles of sets out of distribution, in the order of their strips; those without
+    runs are left out. by_labels : mapping of str to Distances Distances by kind of labels, such as
+    "given labels".
     """
 
     title: str

@@ -199,7 +199,7 @@ def _epsilons(record: Record) -> list[Mapping[str, Any]]:
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
+    """Return the records of its runs below a folder."""
     experiments = [*(study.experiment for study in STUDIES), "paper/p3/cifar_fgsm"]
     return [record for name in experiments for record in runs_of(name, folder, free=FREE)]
 

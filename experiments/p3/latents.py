@@ -56,11 +56,9 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     """Yield ``dataset, seed, setting, labels, set, metric, value`` of each AUROC and time."""
     splits = stages.split(of["given"].dataset, seed)
     sets = {each.name: each.X for each in stages.ood_sets(of["given"].ood, splits, seed)}
-    rows, parents, known = (
-        [splits.test.X, *sets.values()],
-        {},
-        {"dataset": title, "seed": seed, "set": ""},
-    )
+    rows = [splits.test.X, *sets.values()]
+    parents = {}
+    known = {"dataset": title, "seed": seed, "set": ""}
 
     def fitted(name: str) -> FittedModel:
         parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)

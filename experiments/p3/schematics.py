@@ -7,7 +7,6 @@ computes every number that it draws.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from experiments.common.command import study_parser
 from experiments.common.markdown import number
 from experiments.common.pictures import save_picture
 from kdgraph.detection import aphd
@@ -202,7 +202,9 @@ Node = tuple[tuple[float, float], tuple[float, float], str, str]
 
 
 def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
-    """Yield the nodes from the root down: the answer yes, above the threshold, leads to the left."""
+    """Yield the nodes from the root down: the answer yes, above the threshold, leads to the
+    left.
+    """
     inside = tree.tree_
 
     def below(
@@ -236,12 +238,7 @@ def _embedding(axes: Axes, result: np.ndarray) -> None:
 
 def main() -> None:
     """Draw both."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
-    )
+    parser = study_parser(__doc__, pictures="outputs/p3_figures")
     options = parser.parse_args()
     for name, draw in (("figure1", figure_1), ("figure2", figure_2)):
         for path in save_picture(draw(), options.figures / name, PAPER):

@@ -7,7 +7,6 @@ draws both figures.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -61,7 +60,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
     methods = [name for name in METHODS if name in set(frame.method)]
     parts = [
         (
-            f"## TOOD, Figure 7: {counted_noun([frame.seed.nunique()], 'seed')}; the paper draws it and"
+            f"## TOOD, Figure 7: {counted_noun([frame.seed.nunique()], 'seed')}; the paper draws"
+            " it and"
             " prints no number"
         ),
         aurocs(frame, methods),
@@ -183,7 +183,7 @@ def figure_7(frame: pd.DataFrame) -> Figure:
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
+    """Return the records of its runs below a folder."""
     return runs_of(EXPERIMENT, folder, free=FOLLOW)
 
 
@@ -196,15 +196,7 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument(
-        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
-    )
+    parser = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures")
     options = parser.parse_args()
     records = read(options.outputs)
     print(compare_with_published(records))

@@ -7,7 +7,6 @@ draws the figures.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -95,7 +94,9 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return APHD at both ends, AUROC with all rows, and the verdicts, of the records of a sweep."""
+    """Return APHD at both ends, AUROC with all rows, and the verdicts, of the records of a
+    sweep.
+    """
     frame = measured(records)
     parts = []
     for sizes in STUDIES.values():
@@ -259,15 +260,7 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument(
-        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
-    )
+    parser = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures")
     options = parser.parse_args()
     records = read(options.outputs)
     print(compare_with_published(records))

@@ -27,27 +27,23 @@ PARENTS = {
 }
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}
 """Metric of records → published name; in distribution is positive in all of them."""
-NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
-below it get single rows, which is a harder task. Mean ± standard deviation over seeds in percent; as many rows are in as out of
-distribution."""
+NOTE = (
+    "TOOD is told which 100 rows belong together, all of them in or all out of distribution, and"
+    " scores each among them; the methods\nbelow it get single rows, which is a harder task. Mean ±"
+    " standard deviation over seeds in percent; as many rows are in as out of\ndistribution."
+)
 
 
 @dataclass(frozen=True)
 class Study:
     """One experiment and its tables.
 
-    Attributes
-    ----------
-    experiment, title, note : str
-        Name in ``conf/``, title of its tables, and differences from the paper.
-    datasets, sets, methods : mapping of str to str
-        Titles of data sets in distribution, of sets out of it, and of scores.
-    published : mapping
-        Title of a line → the paper's method, and its tables, of which the first with a number counts.
-    metrics : sequence of str
-        A table for each.
-    stands_for : mapping of str to str
-        Name in runs → that in ``published.csv``, for substitutes and abbreviations.
+    Attributes ---------- experiment, title, note : str Name in ``conf/``, title of its tables, and
+    differences from the paper. datasets, sets, methods : mapping of str to str Titles of data sets
+    in distribution, of sets out of it, and of scores. published : mapping Title of a line → the
+    paper's method, and its tables, of which the first with a number counts. metrics : sequence of
+    str A table for each. stands_for : mapping of str to str Name in runs → that in
+    ``published.csv``, for substitutes and abbreviations.
     """
 
     experiment: str

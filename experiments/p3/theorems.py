@@ -323,12 +323,9 @@ def figure_trees(result: Found) -> Figure:
 
 def main() -> None:
     """Print the tables and save the figures."""
-    parser = study_parser(__doc__, keep=True)
+    parser = study_parser(__doc__, keep=True, pictures="outputs/p3_theorems")
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws"
-    )
-    parser.add_argument(
-        "--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go"
     )
     options = parser.parse_args()
     result = measure(SCALES[options.scale])

@@ -257,10 +257,8 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     by_set = full.pivot_table(index=["set", "seed"], columns="setting", values="value")
     if DEFAULT not in by_set:
         return
-    share, rule = (
-        float(full.share.iloc[0]),
-        "that with 100 fully grown extremely randomised trees on every set",
-    )
+    share = float(full.share.iloc[0])
+    rule = "that with 100 fully grown extremely randomised trees on every set"
     if mild := [name for name in HYPERPARAMETERS if name in by_set]:
         within = [name for name in mild if _largest(by_set, [name], share)[0] <= AS_GOOD]
         change, details = _largest(by_set, mild, share)

@@ -10,7 +10,6 @@ by one of :data:`RULES`. The rule of LoRe was decided on the test rows of the fi
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -20,7 +19,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from experiments.common.command import study_parser
 from experiments.common.markdown import head, line, number
+from experiments.common.markdown import table as markdown_table
 from experiments.p4.setting import DIFFERENCE, difference_cells
 from kdgraph.calibration.local.neighbours import (
     FeatureView,
@@ -212,13 +213,14 @@ def fixed_table(frame: pd.DataFrame) -> str:
     """Return the mean of max group MCE for each map and number of bins, at fixed bandwidths and at
     that of least Brier score on calibration rows.
     """
-    lines = head(
-        ["map and scale", "bins", *(f"γ = {g:g}" for g in FIXED), "γ by CV", "sd", "its Brier"]
-    )
+    rows = []
     for (name, bins), part in frame.groupby(["map", "bins"], sort=False):
         cells = [number(float(part[part.bandwidth == gamma].group_mce.mean())) for gamma in FIXED]
-        lines.append(line([str(name), str(bins), *cells, *_summary(chosen(part, least_brier))]))
-    return "\n".join(lines)
+        rows.append([str(name), str(bins), *cells, *_summary(chosen(part, least_brier))])
+    return markdown_table(
+        ["map and scale", "bins", *(f"γ = {g:g}" for g in FIXED), "γ by CV", "sd", "its Brier"],
+        rows,
+    )
 
 
 def rules_table(frame: pd.DataFrame) -> str:
@@ -278,7 +280,7 @@ def _summary(chosen: pd.DataFrame) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = study_parser(__doc__)
     parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
     parser.add_argument("--seeds", type=int, default=60)
     parser.add_argument(

@@ -8,13 +8,12 @@ experiments.p4.bins outputs``.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
 from kdgraph.base import FittedModel
@@ -56,12 +55,7 @@ def figure2(outputs: Path) -> Figure:
 
 def main() -> None:
     """Draw the figure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
+    parser = study_parser(__doc__, outputs=True)
     parser.add_argument(
         "--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes"
     )

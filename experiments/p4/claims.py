@@ -362,7 +362,9 @@ def _ahead(ahead: np.ndarray) -> str:
 
 
 def claims_on_rewards(study: Study, name: str) -> Iterator[Claim]:
-    """Yield the claim on the reward by abstaining, in means over seeds at each cost of a mistake."""
+    """Yield the claim on the reward by abstaining, in means over seeds at each cost of a
+    mistake.
+    """
     ratios, rewards = study.table("reward_by_ratio", "ratio", "reward")
     means = {label: values.mean(axis=0) for label, values in rewards.items()}
     ahead = means.pop(label_of(GAMMA_02)) - np.max(list(means.values()), axis=0)
@@ -378,7 +380,9 @@ def claims_on_rewards(study: Study, name: str) -> Iterator[Claim]:
 
 
 def cifar100(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on a record of CIFAR-100, in a t-SNE of its logits: ``paper/p4/cifar100``."""
+    """Yield the claims on a record of CIFAR-100, in a t-SNE of its logits:
+    ``paper/p4/cifar100``.
+    """
     with suppress(DataError):  # a method has no run yet
         yield from claims_on_curves(cifar100_study.study(folder), "lore_logits_02", "CIFAR-100")
 
@@ -402,7 +406,9 @@ def claims_on_curves(study: Study, lore: str, name: str) -> Iterator[Claim]:
 
 
 def equal_mass(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on Communities and Crime in both kinds of bins: ``paper/p4/crime_readings``."""
+    """Yield the claims on Communities and Crime in both kinds of bins:
+    ``paper/p4/crime_readings``.
+    """
     if records := runs_of(crime_study.READINGS, folder):
         yield from claims_on_bins(pd.DataFrame(entries(records)))
 

@@ -249,10 +249,8 @@ def by_income(frame: pd.DataFrame) -> pd.DataFrame:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    folder, experiment = (
-        Path(arguments[0] if arguments else "outputs"),
-        arguments[1] if len(arguments) > 1 else EXPERIMENT,
-    )
+    folder = Path(arguments[0] if arguments else "outputs")
+    experiment = arguments[1] if len(arguments) > 1 else EXPERIMENT
     print(compare_with_published(runs_of(experiment, folder)))
 
 

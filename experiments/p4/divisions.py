@@ -11,7 +11,6 @@ beside the printed one, and the correlations of Table 2 within each division.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import head, line, number
+from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
 from experiments.p4 import crime, setting
 from experiments.p4.stopping import configs_of, entries_behind
@@ -141,14 +141,14 @@ def table1(frame: pd.DataFrame) -> str:
     published = published[(published.item == "Table 1") & (published.dataset == "crime")]
     printed = published.set_index("method")
     columns = ["max group MCE", "published", "mean", "sd of networks", "sd of divisions", "range"]
-    lines = head(columns)
+    rows = []
     for method, row in components(frame).iterrows():
         printed_row = printed.loc[crime.SETTING.methods[str(method)]]
         cells = [number(float(row[name])) for name in ("mean", "networks", "divisions")]
         spread = f"{number(float(printed_row.value))} ± {number(float(printed_row.spread))}"
         reach = f"{number(float(row.least))} to {number(float(row.most))}"
-        lines.append(line([str(method), spread, *cells, reach]))
-    return "\n".join(lines)
+        rows.append([str(method), spread, *cells, reach])
+    return markdown_table(columns, rows)
 
 
 def table2(frame: pd.DataFrame) -> str:
@@ -172,9 +172,7 @@ def table2(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument("--divisions", type=int, default=DIVISIONS, help="how many divisions")
     parser.add_argument("--networks", type=int, default=NETWORKS, help="how many on each")
     parser.add_argument("--to", type=Path, help="a CSV file for the numbers")

@@ -8,7 +8,6 @@ MCE against other metrics (Table 2). All are drawn of the seeds that every metho
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
@@ -249,12 +248,7 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
+    parser = study_parser(__doc__, outputs=True)
     parser.add_argument("--experiment", default="paper/p4/crime_long", help="whose runs")
     parser.add_argument(
         "--methods",

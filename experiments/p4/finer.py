@@ -157,10 +157,10 @@ def claims_on_crime(frame: pd.DataFrame) -> Iterator[Claim]:
     """
     for (network, space), rows in frame.groupby(["network", "space"], sort=False):
         by_seed = rows.set_index("seed")
-        for name, name in DRAWN.items():
+        for name, title in DRAWN.items():
             text = (
                 f"Crime, network {network}, {space}: mean LCE less the ECE is larger than where"
-                f" outcomes are drawn with {name}"
+                f" outcomes are drawn with {title}"
             )
             yield from below(text, by_seed[name], by_seed.outcomes, SENTENCES, share=SHARE)
 

@@ -8,7 +8,6 @@ rows then choose a weight in each seed, that of their least negative log likelih
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.published import read_published
 from experiments.p4 import crime, setting
@@ -122,9 +121,7 @@ def table(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks of each weight")
     options = parser.parse_args()
     print(table(numbers(options.seeds)))

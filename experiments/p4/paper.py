@@ -68,7 +68,10 @@ PAPER = Paper(
                 "workstation": Size(
                     _FEWER,
                     computed=_COMPUTED,
-                    differs=f"{_DIFFERS}; of LoRe's variants 20 seeds, of early stopping 10, of the weight of MMCE 8, and four networks on each of eight divisions",
+                    differs=(
+                        f"{_DIFFERS}; of LoRe's variants 20 seeds, of early stopping 10, of"
+                        " the weight of MMCE 8, and four networks on each of eight divisions"
+                    ),
                     minutes=40,
                 ),
                 "paper": Size(_RUNS, computed=_COMPUTED, differs=_DIFFERS),

@@ -74,7 +74,7 @@ class Setting:
         Titles of variants whose γ is in the units of the map, "" for the main column.
     not_run : mapping
         Method of the paper without runs → its row in the paper's tables.
-    ours : mapping
+    variants : mapping
         Method that the paper does not have → the row in which it is a variant, and its title.
     resplit : bool
         Whether each seed divides the rows anew; else seeds differ in the network alone.

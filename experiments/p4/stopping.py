@@ -9,7 +9,6 @@ fitted after it. ``python -m experiments.p4.stopping --seeds 60`` prints means.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.p4 import crime, setting
 from kdgraph.base import FittedModel
 from kdgraph.config import RunConfig, plan
@@ -190,9 +189,7 @@ def tables(seeds: int = SEEDS) -> pd.DataFrame:
 
 def main() -> None:
     """Print means and standard deviations over seeds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks")
     options = parser.parse_args()
     by = tables(options.seeds).groupby(["item", "metric", "method"]).value

@@ -73,14 +73,10 @@ SCALES = {
 class Prediction:
     """Predictions of the classifier for m rows.
 
-    Attributes
-    ----------
-    predicted : Int[m]
-        The more probable class: it makes no mistake that another classifier would not make.
-    confidence : Float[m]
-        Confidence in [0.5, 1], the posterior at a temperature that falls from e at the left edge to 1/e at the right.
-    accuracy : Float[m]
-        Probability that the prediction is right.
+    Attributes ---------- predicted : Int[m] The more probable class: it makes no mistake that
+    another classifier would not make. confidence : Float[m] Confidence in [0.5, 1], the posterior
+    at a temperature that falls from e at the left edge to 1/e at the right. accuracy : Float[m]
+    Probability that the prediction is right.
     """
 
     predicted: np.ndarray
@@ -140,11 +136,9 @@ def population(places: np.ndarray, cells: int) -> Population:
     ticks = (np.arange(cells) + 0.5) * 2 / cells - 1
     X = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     share, prediction = SIMULATION.density(X) * (2 / cells) ** 2, classify(X)
-    gap, bins, bins_at = (
-        prediction.confidence - prediction.accuracy,
-        bin_of(prediction.confidence, EDGES),
-        bin_of(classify(places).confidence, EDGES),
-    )
+    gap = prediction.confidence - prediction.accuracy
+    bins = bin_of(prediction.confidence, EDGES)
+    bins_at = bin_of(classify(places).confidence, EDGES)
     slce, mass = np.empty((2, len(BANDWIDTHS), len(places)))
     for bin_ in np.unique(bins_at):
         inside, at = np.where(bins == bin_, share, 0.0), np.flatnonzero(bins_at == bin_)
@@ -291,12 +285,9 @@ def _two(value: float) -> str:
 
 def main() -> None:
     """Print the table and save the figure."""
-    parser = study_parser(__doc__, keep=True)
+    parser = study_parser(__doc__, keep=True, pictures="outputs/p4_theorem1")
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places"
-    )
-    parser.add_argument(
-        "--figures", type=Path, default=Path("outputs/p4_theorem1"), help="where the picture goes"
     )
     options = parser.parse_args()
     scale, start = SCALES[options.scale], time.monotonic()

@@ -25,7 +25,9 @@ from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit, PostHocRegressor
 
 SIZES = {50: 12, 200: 50, 1_000: 100, 10_000: 1_000}
-"""Calibration rows → neighbours of local recalibration, half as many if half of the rows correct."""
+"""Calibration rows → neighbours of local recalibration, half as many if half of the rows
+correct.
+"""
 LEVELS = (0.9, 0.95)
 TRAINING_ROWS = 80_000
 PLACES = 500

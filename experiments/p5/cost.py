@@ -81,8 +81,8 @@ def measured(sizes: tuple[int, ...] = SIZES, seeds: int = SEEDS) -> pd.DataFrame
     and ``predicting``.
 
     ``k`` is 0 without recalibration. The big network is measured once for its MSE, of 10,000 rows,
-    and once for the seconds by the width of a layer, on as many calibration rows as the largest size
-    has, after one epoch on 8,000 rows: its weights do not matter for seconds.
+    and once for the seconds by the width of a layer, on as many calibration rows as the largest
+    size has, after one epoch on 8,000 rows: its weights do not matter for seconds.
     """
     rows: list[dict[str, Any]] = []
     with warnings.catch_warnings():

@@ -45,7 +45,9 @@ def _sample_numbers(seed: int, null: np.ndarray) -> dict[str, float]:
 
 
 def point_numbers(predicted: Distribution) -> dict[str, float]:
-    """Return mean, standard deviation and PIT value of the point, of the distribution of one row."""
+    """Return mean, standard deviation and PIT value of the point, of the distribution of one
+    row.
+    """
     return {
         "mean": float(predicted.mean()[0]),
         "SD": float(np.sqrt(predicted.var()[0])),

@@ -20,7 +20,8 @@ OVERESTIMATED = ("overestimated_low",)
 
 
 def means(folder: Path) -> pd.DataFrame:
-    """Return ``method, units, seed, before, after, truth`` of runs that recalibrate within a radius.
+    """Return ``method, units, seed, before, after, truth`` of runs that recalibrate within a
+    radius.
 
     These are means of the predicted and of the true means over the rows with low x₂, with the
     paper's share of dropout; ``units`` is the width of the network's widest layer.

@@ -1,5 +1,5 @@
-"""Numbers of runs of Torres et al. by method and seed, those of the true distributions, and cells of
-tables.
+"""Numbers of runs of Torres et al. by method and seed, those of the true distributions, and cells
+of tables.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def settings_of(
     records: Iterable[Record],
     item: str,
     dataset: str,
-    settings: Mapping[tuple[str, str | None], Setting],
+    settings: Mapping[tuple[str, str], Setting],
 ) -> pd.DataFrame:
     """Return the settings of runs as :func:`in_published_terms`, a row for each setting and seed.
 

@@ -60,9 +60,12 @@ RELIABLE = ("reliable_by_size",)
 COLUMNS = ["size", "network", "method", "k", "eps", "seed", "metric", "value"]
 NOTE = (
     "Median over seeds, smallest and largest in brackets. Local recalibration by 1,000 neighbours,"
-    " which of 10,000 rows are all that\ncalibrate; of 1,000 rows 100 calibrate, and all of these are"
-    " neighbours. k-NN regression learns from the rows that calibrate the others, as\nin the paper. MSE"
-    " is to y, so the truth has 1. *Seconds* are wall-clock: *training* is that of the network and of"
+    " which of 10,000 rows are all that\ncalibrate; of 1,000 rows 100 calibrate, and all of these"
+    " are"
+    " neighbours. k-NN regression learns from the rows that calibrate the others, as\nin the"
+    " paper. MSE"
+    " is to y, so the truth has 1. *Seconds* are wall-clock: *training* is that of the network and"
+    " of"
     " what comes after it,\n*prediction* that of both and of all measures."
 )
 
@@ -327,7 +330,10 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
     others = [f"{network}, {ROWS[method]}" for network, method in nearer.index[~nearer]]
     exceptions = f"; not {'; '.join(others)}" if others else ""
     yield Claim(
-        "coverage comes nearer to 95 % with more rows, for each network and method, mean over seeds",
+        (
+            "coverage comes nearer to 95 % with more rows, for each network and method, mean over"
+            " seeds"
+        ),
         bool(nearer.all()),
         f"{int(nearer.sum())} of {len(nearer)}{exceptions}",
         RELIABLE,
@@ -373,8 +379,8 @@ def _falls(values: pd.Series) -> bool:
 
 
 def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.DataFrame:
-    """Return a metric, of coverage its distance to 95 %, by size and seed, with the columns network,
-    isotonic, density and local, the mean over places.
+    """Return a metric, of coverage its distance to 95 %, by size and seed, with the columns
+    network, isotonic, density and local, the mean over places.
     """
     own = exact[(exact.network == network) & (exact.metric == metric)]
     if metric == "coverage":

@@ -64,9 +64,11 @@ EXACT = {
 _SEEDS_OF_EXACT = 20
 BEST = ("local_best",)
 NOTE = (
-    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from the"
+    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from"
+    " the"
     " prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric, which is"
-    " about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue distribution"
+    " about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue"
+    " distribution"
     " on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
 )
 

@@ -28,8 +28,8 @@ METHODS = ("wsir", "mc_dropout", "wsir_local_radius", "mc_dropout_local_radius")
 
 
 def by_width(records: Sequence[Record]) -> pd.DataFrame:
-    """Return the numbers of the networks with the paper's share of dropout: ``epochs, width, method,
-    seed, metric, value``, the width being the units of the first hidden layer.
+    """Return the numbers of the networks with the paper's share of dropout: ``epochs, width,
+    method, seed, metric, value``, the width being the units of the first hidden layer.
     """
     sizes: dict[tuple[int, int], list[Record]] = {}
     for record in records:

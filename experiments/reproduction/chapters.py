@@ -157,7 +157,9 @@ class Chapter:
 
 
 def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, stored: StoredPage) -> Chapter:
-    """Return the chapter of a paper, of the measurements of its tasks, and stored ones elsewhere."""
+    """Return the chapter of a paper, of the measurements of its tasks, and stored ones
+    elsewhere.
+    """
     published, reasons = read_published(paper.folder), reasons_of(paper.folder)
     if paper.items is not None:
         published = published[published.item.isin(paper.items)]

@@ -67,20 +67,12 @@ def write(
 ) -> str:
     """Write the pages of numbers and of claims, and return their summary for a terminal.
 
-    Parameters
-    ----------
-    papers, tasks, scale
-        Chosen papers and the tasks that make their numbers.
-    runs : Path
-        Folder of all runs, on which claims are tested.
-    command : str
-        Command line, for the page.
-    to : Path
-        Folder of the pages, their CSV files and the archives of studies. Numbers and claims in it
-        stay, with their origin, unless there are runs of them now: so a page is made again in parts,
-        and without its runs.
-    width : int or None
-        Columns of the terminal; None for tables of any width, and lines of 100 columns.
+    Parameters ---------- papers, tasks, scale Chosen papers and the tasks that make their numbers.
+    runs : Path Folder of all runs, on which claims are tested. command : str Command line, for the
+    page. to : Path Folder of the pages, their CSV files and the archives of studies. Numbers and
+    claims in it stay, with their origin, unless there are runs of them now: so a page is made again
+    in parts, and without its runs. width : int or None Columns of the terminal; None for tables of
+    any width, and lines of 100 columns.
 
     Raises
     ------
@@ -293,7 +285,8 @@ def _smoke_conclusions(whole: Count) -> list[str]:
         f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
     )
     return [
-        f"Scale smoke makes {whole.judged + n_one_run:,} of the {whole.runnable:,} published numbers"
+        f"Scale smoke makes {whole.judged + n_one_run:,} of the {whole.runnable:,} published"
+        " numbers"
         f" that can be run here; {whole.reached:,} of the {whole.judged:,} that are judged match or"
         f" are better ({judged or 'none is judged'}). {one_run}This scale shows that the programs"
         " work; the papers are compared at --scale workstation."
@@ -313,10 +306,12 @@ def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
     sentences = [
         f"Of the {whole.runnable:,} published numbers that can be run here {whole.judged:,} are"
         f" judged; {n['not run']} have not been run, and {n['one run']} have one run, which has no"
-        f" measure of its noise. {n['match']} match and {n['better']} are better, {of_judged} of what"
+        f" measure of its noise. {n['match']} match and {n['better']} are better, {of_judged} of"
+        " what"
         f" is judged and {of_runnable} of what can be run; {n['different parent']} stand on a"
         f" different parent, {n['inconclusive']} are inconclusive and {n['differs']} differ."
-        f" {whole.cells - whole.runnable:,} more cannot be run, are settings, or repeat a number that"
+        f" {whole.cells - whole.runnable:,} more cannot be run, are settings, or repeat a number"
+        " that"
         " is judged elsewhere."
     ]
     if weak := sum(cell.weak and cell.verdict in REACHED for cell in cells):

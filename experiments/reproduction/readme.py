@@ -13,10 +13,11 @@ and, where prose rests on records that no table shows, a line ``<!-- records: cl
 What may stand after the colon:
 
 ``p1 "Figure 1"``
-    Published numbers of this table, figure or section beside ours: ``docs/results/cells.csv``.
+    Published numbers of this table, figure or section beside the measured ones, from
+    ``docs/results/cells.csv``.
     Further words choose rows (``method=kdf,kdn``), or turn the list into a table of
-    "published / ours" with ``rows=`` and ``columns=``. The list has a column for each variant of
-    ours unless ``variants=no``, the table a row for each where ``variants=yes``.
+    "published / measured" with ``rows=`` and ``columns=``. The list has a column for each variant
+    unless ``variants=no``, the table a row for each where ``variants=yes``.
 ``verdicts p1``
     How many numbers of each item match, differ, and so on.
 ``claims p1 id_floor …``

@@ -203,7 +203,8 @@ def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
         keys = name.split(JOINT)
         if "rows" in options and len(keys) != len(leading):
             raise UsageError(
-                f"{folder}/measured.csv: a row of '{table}' has {len(keys)} leading columns, '{name}';"
+                f"{folder}/measured.csv: a row of '{table}' has {len(keys)} leading columns,"
+                f" '{name}';"
                 f" rows={','.join(leading)} names {len(leading)}"
             )
         lines.append(line([*keys, *("–" if c is None else _shown(c) for c in cells)]))
@@ -334,8 +335,8 @@ def _published(row: pd.Series) -> str:
     if not row.value:
         return "–"
     printed = _fixed(float(row.value), int(row.decimals))
-    if row.said in ("above", "below", "about"):
-        printed = f"{row.said} {printed}"
+    if row["said"] in ("above", "below", "about"):
+        printed = f"{row['said']} {printed}"
     if not row.comparable:
         return printed
     return f"{printed} (same tables {_fixed(float(row.comparable), int(row.decimals))})"
@@ -349,7 +350,7 @@ def _own(rows: pd.DataFrame, with_n: bool = True) -> str:
     # counts are published without decimals and their measurements are means.
     digits = max(int(row.decimals) + 1, 2) if row.value else 2
     spread = f" ± {_fixed(float(row.sd), digits)}" if row.sd and with_n else ""
-    return _fixed(float(row.ours), digits) + spread + (f" (n = {row.n})" if with_n else "")
+    return _fixed(float(row["ours"]), digits) + spread + (f" (n = {row.n})" if with_n else "")
 
 
 def _fixed(value: float, digits: int) -> str:

@@ -23,18 +23,11 @@ interval).
 class Size:
     """Sweeps and computations of a study at one scale.
 
-    Attributes
-    ----------
-    runs : sequence of tuple of str
-        Words after ``kdg run -m``, for each sweep.
-    computed : mapping
-        Name → function without arguments, for numbers without a run, in the rows of
-        ``Study.measured``. The result is stored in a file of that name, so another computation needs
-        another name.
-    differs : str
-        Differences from the paper, for the page.
-    minutes : float or None
-        Measured time on two cores.
+    Attributes ---------- runs : sequence of tuple of str Words after ``kdg run -m``, for each
+    sweep. computed : mapping Name → function without arguments, for numbers without a run, in the
+    rows of ``Study.measured``. The result is stored in a file of that name, so another computation
+    needs another name. differs : str Differences from the paper, for the page. minutes : float or
+    None Measured time on two cores.
     """
 
     runs: Sequence[tuple[str, ...]] = ()
@@ -47,28 +40,19 @@ class Size:
 class Study:
     """Source of the numbers of tables, figures or sections.
 
-    Attributes
-    ----------
-    items : tuple of str
-        Tables, figures and sections, by their names in ``published.csv``.
-    sizes : mapping
-        Size of each scale that is offered.
-    measured : callable or None
-        Folder of runs → a row for each number: the columns that identify a published number,
-        ``seed``, ``value``, and ``variant``: empty for the paper's own method, else the title of a
-        method of this project in its place. ``comparable`` is the published number over the tables
-        that ran, where the paper's own is over more. None if all numbers are computed.
-    repeats : int
-        Repetitions that the paper averages; 1 if it does not state their number.
-    joined : str
-        How the paper joins repetitions, and the page seeds; "jackknife" for a statistic of many
-        tables, see :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`.
-    deterministic : bool
-        Whether the numbers follow from given data without a random draw.
-    archived, archive : callable or None
-        Folder of runs → a row for each run with the numbers behind ``measured``, if these are
-        statistics of many runs; and → the file that counts as the runs in it. A page stores the file
-        beside itself, so that its numbers can be computed again.
+    Attributes ---------- items : tuple of str Tables, figures and sections, by their names in
+    ``published.csv``. sizes : mapping Size of each scale that is offered. measured : callable or
+    None Folder of runs → a row for each number: the columns that identify a published number,
+    ``seed``, ``value``, and ``variant``: empty for the paper's own method, else the title of a
+    method of this project in its place. ``comparable`` is the published number over the tables that
+    ran, where the paper's own is over more. None if all numbers are computed. repeats : int
+    Repetitions that the paper averages; 1 if it does not state their number. joined : str How the
+    paper joins repetitions, and the page seeds; "jackknife" for a statistic of many tables, see
+    :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`. deterministic : bool Whether
+    the numbers follow from given data without a random draw. archived, archive : callable or None
+    Folder of runs → a row for each run with the numbers behind ``measured``, if these are
+    statistics of many runs; and → the file that counts as the runs in it. A page stores the file
+    beside itself, so that its numbers can be computed again.
     """
 
     items: tuple[str, ...]

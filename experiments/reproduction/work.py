@@ -23,7 +23,9 @@ _NAMED = 2
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, with the launcher of its runs (words of ``kdg run``) and their folder."""
+    """A study at one scale, with the launcher of its runs (words of ``kdg run``) and their
+    folder.
+    """
 
     paper: Paper
     study: Study

@@ -1,11 +1,11 @@
-"""What limits on the size of a kernel density graph cost, and what they save.
+"""Cost and savings of limits on the size of a kernel density graph.
 
 ``python -m experiments.scale.limits`` fits kernel density forests with fewer and fewer Gaussians,
-and with fewer and fewer rows whose classes are counted, behind one forest for each table and seed. It
-prints NLL and ECE of test rows; the share of them below the floor; AUROC and OCE on test rows with
-permuted columns, which are out of distribution by their combinations alone; and microseconds a row,
-in processor time on one core. Limits are chosen without any of these rows: they are printed to show
-what the default costs.
+and with fewer and fewer rows whose classes are counted, behind one forest for each table and seed.
+It prints NLL and ECE of test rows; the share of them below the floor; AUROC and OCE on test rows
+with permuted columns, which are out of distribution by their combinations alone; and microseconds a
+row, in processor time on one core. Limits are chosen without any of these rows: they are printed to
+show what the default costs.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _SCALE = 0.8
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
     """Draw panels side by side: methods from best to worst, each at its mean rank, and a bar beside
-    those that are not told apart.
+    those without a significant difference.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.common.command import study_parser
 from experiments.common.pictures import save_picture
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import as_in_figure2, numbers_below
@@ -206,9 +207,7 @@ def _save(figure: Any, stem: Path) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument(
         "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
 from experiments.p1.cc18.archive import (
     FAR,
@@ -38,8 +39,8 @@ NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn
 """Parent of a run → its published name, and that of the method on it."""
 N_TABLES = 45
 EQUAL = 2e-6
-"""Difference of two equal mean errors over seeds, which are of numbers in six digits. An error of 1,000
-rows and five seeds moves in steps of 2e-4.
+"""Difference of two equal mean errors over seeds, which are of numbers in six digits. An error of
+1,000 rows and five seeds moves in steps of 2e-4.
 """
 SIZES = (100, 300, 1000, 3000, 8999)
 MEASURES = {
@@ -139,15 +140,7 @@ def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
     printed, shared = _shared(measured_, published)
     methods = sorted(set(printed.methods) & set(measured_.methods), key=order)
     names = [label(method, measured_.parent) for method in methods]
-    lines = head(
-        [
-            "OpenML",
-            "table",
-            "rows",
-            *(f"error, {name}" for name in names),
-            *(f"r=5, {name}" for name in names),
-        ]
-    )
+    rows = []
     both = [(printed.column(metric), measured_.column(metric)) for metric in ("error", "mmc@5")]
     for openml, dataset in shared.items():
         cells = [
@@ -155,17 +148,24 @@ def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
             for a, b in both
             for method in methods
         ]
-        lines.append(
-            line(
-                [
-                    openml,
-                    dataset,
-                    f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}",
-                    *cells,
-                ]
-            )
+        rows.append(
+            [
+                openml,
+                dataset,
+                f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}",
+                *cells,
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(
+        [
+            "OpenML",
+            "table",
+            "rows",
+            *(f"error, {name}" for name in names),
+            *(f"r=5, {name}" for name in names),
+        ],
+        rows,
+    )
 
 
 def by_size(measured_: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:

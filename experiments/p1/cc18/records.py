@@ -49,7 +49,9 @@ KDGRAPH_METHODS = {"random_forest": "kdf", "mlp": "kdn"}
 AUTHORS = {parent: f"{method}_reference" for parent, method in KDGRAPH_METHODS.items()}
 """The paper's method on each parent, in the authors' code of October 2023."""
 MORE_EDGES = "ece_by_15_edges"
-"""ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all else."""
+"""ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all
+else.
+"""
 ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges", MORE_EDGES]
 ON_SPHERES = ["oce", "mmc"]
 KEY = ["dataset", "learn", "parent", "method", "seed"]
@@ -67,14 +69,10 @@ class Inconsistent(Exception):
 class Tables:
     """Means over seeds of one group of runs, all on one parent, at one sample size for each table.
 
-    Attributes
-    ----------
-    parent : str
-        Name of the parent in the records.
-    runs : DataFrame
-        A row for each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``, ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``.
-    learn, openml : mapping
-        Table → rows that fit and calibrate, and its number on OpenML.
+    Attributes ---------- parent : str Name of the parent in the records. runs : DataFrame A row for
+    each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``,
+    ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``. learn, openml : mapping Table → rows
+    that fit and calibrate, and its number on OpenML.
     """
 
     parent: str
@@ -205,7 +203,8 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 def method_of(record: Record) -> str:
     """Return the name of the calibrator, with ``gated_`` before it if there is a gate.
 
-    A kernel density method whose distance is not that of its preset has it in its name. The distance is the one that was used, which the record holds.
+    A kernel density method whose distance is not that of its preset has it in its name. The
+    distance is the one that was used, which the record holds.
     """
     # Candidates of the choice among calibrators depend on the parent; the choice is one method.
     calibrator = record["calibrator"].removesuffix("_on_network")

@@ -1,4 +1,6 @@
-"""Improvement over the parent against the sample size, of tables with samples of different sizes."""
+"""Improvement over the parent against the sample size, of tables with samples of different
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
 def at_sizes(
     curve: np.ndarray, sizes: np.ndarray, wanted: Sequence[float]
 ) -> list[tuple[float, int]]:
-    """Return the median over tables and their number at each size; NaN and 0 if none is so large."""
+    """Return the median over tables and their number at each size; NaN and 0 if none is so
+    large.
+    """
     result = []
     for size in wanted:
         values = np.array([np.interp(size, sizes, row, left=np.nan, right=np.nan) for row in curve])

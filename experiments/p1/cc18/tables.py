@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from experiments.common.markdown import counted_noun, head, line, number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.p1.cc18.records import AUTHORS, CHOICE, KDGRAPH_METHODS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import holm, relative_improvement
@@ -22,9 +23,7 @@ def in_distribution(result: Tables, threshold: float) -> str:
     number of tables without one.
     """
     metrics = ["error", "nll", "ece", "mce"]
-    lines = head(
-        ["method", *(TITLES[m] for m in metrics), *(f"{TITLES[m]} improvement" for m in IMPROVED)]
-    )
+    rows = []
     for method in result.methods:
         medians = [number(median(result.column(metric)[method]), 4) for metric in metrics]
         better = (
@@ -32,8 +31,11 @@ def in_distribution(result: Tables, threshold: float) -> str:
             if method == "parent"
             else [_improvement(result, metric, method, threshold) for metric in IMPROVED]
         )
-        lines.append(line([_name(result, method), *medians, *better]))
-    return "\n".join(lines)
+        rows.append([_name(result, method), *medians, *better])
+    return markdown_table(
+        ["method", *(TITLES[m] for m in metrics), *(f"{TITLES[m]} improvement" for m in IMPROVED)],
+        rows,
+    )
 
 
 def far_field(result: Tables) -> str:
@@ -104,21 +106,17 @@ def against_each_other(result: Tables, metric: str) -> str:
             strict=True,
         )
     )
-    lines = head([TITLES[metric], *(_name(result, method) for method in methods[1:])])
+    rows = []
     for i, row in enumerate(methods[:-1]):
-        lines.append(
-            line(
-                [
-                    _name(result, row),
-                    *(
-                        "" if j <= i else cells[row, column]
-                        for j, column in enumerate(methods)
-                        if j
-                    ),
-                ]
-            )
+        rows.append(
+            [
+                _name(result, row),
+                *("" if j <= i else cells[row, column] for j, column in enumerate(methods) if j),
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(
+        [TITLES[metric], *(_name(result, method) for method in methods[1:])], rows
+    )
 
 
 def heading(result: Tables, of_paper: int | None = None) -> str:
@@ -126,7 +124,8 @@ def heading(result: Tables, of_paper: int | None = None) -> str:
     rows = result.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
     text = (
-        f"{len(result.datasets)}{paper} tables, {counted_noun(result.seeds, 'seed')} each, {min(rows):,}"
+        f"{len(result.datasets)}{paper} tables, {counted_noun(result.seeds, 'seed')} each,"
+        f" {min(rows):,}"
         f" to {max(rows):,} rows"
     )
     text += " that fit and calibrate."

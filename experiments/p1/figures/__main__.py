@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.command import study_parser
 from experiments.common.markdown import counted_noun
 from experiments.common.models import models_of
 from experiments.common.pictures import save_picture
@@ -71,9 +72,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument(
         "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
     )
@@ -195,10 +194,8 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
 
 def _images() -> tuple[list[np.ndarray], list[str]]:
     """Return a circle, a rectangle and an ellipse, and their titles."""
-    half, is_box = (
-        np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]),
-        np.array([False, True, False]),
-    )
+    half = np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]])
+    is_box = np.array([False, True, False])
     painted = ShapeCanvas(100, 3, rotated=False, inside=True).paint(
         half, is_box, 127.0, np.random.default_rng(0)
     )
@@ -253,7 +250,9 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
 def _planar_row(
     plane: pd.DataFrame, dataset: str, variant: str
 ) -> dict[str, dict[str, RepeatedCurves]]:
-    """Return group → quantity → curves of one planar simulation, without groups that have no run."""
+    """Return group → quantity → curves of one planar simulation, without groups that have no
+    run.
+    """
     if not len(plane):
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]

@@ -45,7 +45,8 @@ def _row(record: Record, entry: Record) -> dict[str, Any]:
     (param, at), *_ = [*entry["params"].items(), (None, np.nan)]
     return {
         "dataset": record["dataset"]["name"],
-        # Rows that fit. Out of bag these are those that would calibrate too, so that a parent fitted
+        # Rows that fit. Out of bag these are those that would calibrate too, so that a parent
+        # fitted
         # to them does not count as that of another method's fewer rows.
         "n_train": record["dataset"]["n_train"],
         "n_dims": record["dataset"]["n_features"],

@@ -122,10 +122,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the claims of the runs below a folder, and save them with ``--keep``."""
-    parser = study_parser(__doc__, keep=True)
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
+    parser = study_parser(__doc__, keep=True, outputs=True)
     options = parser.parse_args()
     records = [
         r

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.markdown import head, line, number
+from experiments.common.markdown import table as markdown_table
 from experiments.common.published import cell, read_published
 from experiments.common.runs import runs_of
 from experiments.p1.figures import floors
@@ -65,7 +66,8 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = (
-        "Of each cell: published / `kdf_august`, `kdn_august` / `kdf`, `kdn`; of a parent: published /"
+        "Of each cell: published / `kdf_august`, `kdn_august` / `kdf`, `kdn`; of a parent:"
+        " published /"
         " ours. – is not published or not run."
     )
     return "\n".join([*lines, "", note])
@@ -99,7 +101,7 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
 
 def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
     """Return a row for each set of Figure 3: medians and quartiles of each model."""
-    lines = head(["shift", "value", *names.values()])
+    body = []
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
         for at, rows in family.groupby("at"):
@@ -108,8 +110,8 @@ def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
                 low, middle, high = rows[rows.model == model].value.quantile([0.25, 0.5, 0.75])
                 cells.append(f"{number(middle)} ({number(low)} to {number(high)})")
             value = f"{at:g}" + (" (ID)" if rows.id.any() else "")
-            lines.append(line([label, value, *cells]))
-    return "\n".join(lines)
+            body.append([label, value, *cells])
+    return markdown_table(["shift", "value", *names.values()], body)
 
 
 def first_at_the_prior(

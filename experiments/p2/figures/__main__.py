@@ -2,10 +2,11 @@
 their claims with pass or FAIL.
 
 ``python -m experiments.p2.figures outputs`` after the experiments ``paper/p2/phanns`` and
-``paper/p2/phanns_scores`` and ``paper/p2/phanns_rebuilt``, which have the figures whose names end in
-``_scores`` and ``_rebuilt``. ``--only figure9`` draws one; ``--spread 5`` asks the claims 5 times more, with the scores anywhere in their
-bins, ``--halves 5`` of rows that were not fitted; ``--record wideresnet-16-4-cifar-10.npz`` draws
-Figure 6, which needs scores of classes that were not predicted, from another data set.
+``paper/p2/phanns_scores`` and ``paper/p2/phanns_rebuilt``, which have the figures whose names end
+in ``_scores`` and ``_rebuilt``. ``--only figure9`` draws one; ``--spread 5`` tests the claims 5
+times more, with the scores anywhere in their bins, ``--halves 5`` of rows that were not fitted;
+``--record wideresnet-16-4-cifar-10.npz`` draws Figure 6, which needs scores of classes that were
+not predicted, from another data set.
 """
 
 from __future__ import annotations
@@ -177,7 +178,9 @@ def _figure6(options: argparse.Namespace) -> None:
 
 
 def _figure15(study: Study, to: Path) -> None:
-    """Draw the figure, and print whether confidence only rises, and the cost without recalibration."""
+    """Draw the figure, and print whether confidence only rises, and the cost without
+    recalibration.
+    """
     result = densities.added(study)
     _save(densities.figure15(study, result), to / "figure15")
     print(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number
+from experiments.common.markdown import table as markdown_table
 from experiments.p2.figures.study import FIGURE_17, LABELS, SCORE_LABELS, Study
 from kdgraph.figures import plot_method_bars
 
@@ -61,13 +62,13 @@ def bandwidth_table(study: Study) -> str:
         method: (study.learnt("bandwidth", method), study.learnt("sign_changes", method))
         for method in methods
     }
-    lines = head(
-        ["predicted class", *(f"{LABELS[method][4:-1]} (sign changes)" for method in methods)]
-    )
+    rows = []
     for name in study.shown:
         cells = [
             f"{10 * b[name]:.3f} ({changes[name]:.0f})" if name in b else "–"
             for b, changes in result.values()
         ]
-        lines.append(line([name, *cells]))
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return markdown_table(
+        ["predicted class", *(f"{LABELS[method][4:-1]} (sign changes)" for method in methods)], rows
+    )

@@ -124,7 +124,9 @@ def claims_on_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
 
 
 def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
-    """Return Float[n, K], rows whose score is anywhere in its published bin, instead of its middle."""
+    """Return Float[n, K], rows whose score is anywhere in its published bin, instead of its
+    middle.
+    """
     X, top = study.X.copy(), study.top_label
     rows = np.arange(len(X))
     lower = np.round(top.confidence / BIN - 0.5) * BIN

@@ -1,8 +1,8 @@
 """Figure 1 on PhANNs: the joint distribution of true and predicted class.
 
-Counts by score have its diagonal, the rest of each column, and the shares of the diagonal in it. The
-proteins that have all scores give ten of its eleven rows; the row of class Other is what is missing
-of the counts of all proteins.
+Counts by score have its diagonal, the rest of each column, and the shares of the diagonal in it.
+The proteins that have all scores give ten of its eleven rows; the row of class Other is what is
+missing of the counts of all proteins.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
-from experiments.p2.mnist.claims import claims
+from experiments.p2.mnist.claims import claims, claims_on_fully_trained
 from experiments.p2.mnist.ensembles import claims_on_ensembles
 from experiments.p2.mnist.measure import measure, measured, members_of
 from experiments.p2.mnist.pool import Combine, Pool, train
@@ -116,8 +116,10 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
     }
     lines = [
         f"\n## {recipe}, {combine}: {TITLES[recipe]}\n",
-        f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and {np.median(single['2']):.2%} of test set 2 (medians); "
-        f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
+        f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and"
+        f" {np.median(single['2']):.2%} of test set 2 (medians); "
+        f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the"
+        " scores exceed .99.\n",
         overall(result),
         "\nMedians over ensembles (half of them lie in the brackets).\n",
         "NLL by predicted class, medians on test sets 1 / 2:\n",
@@ -145,7 +147,9 @@ def _draw(pool: Pool, recipe: str, ensembles: int, combine: Combine, folder: Pat
 
 
 def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
-    """Print each line to stderr as it comes, with the time that is left if the rest takes as long."""
+    """Print each line to stderr as it comes, with the time that is left if the rest takes as
+    long.
+    """
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
         print(
@@ -157,7 +161,7 @@ def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, keep=True)
+    parser = study_parser(__doc__, keep=True, pictures="outputs/p2_mnist/figures")
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
     )
@@ -174,12 +178,6 @@ def _arguments() -> argparse.Namespace:
         type=Path,
         default=Path("outputs/p2_mnist"),
         help="where networks and measurements are kept",
-    )
-    parser.add_argument(
-        "--figures",
-        type=Path,
-        default=Path("outputs/p2_mnist/figures"),
-        help="where the pictures go",
     )
     parser.add_argument("--threads", type=int, default=1, help="of torch in training")
     parser.add_argument("--n-jobs", type=int, default=1, help="ensembles measured side by side")

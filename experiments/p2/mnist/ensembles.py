@@ -50,10 +50,8 @@ def bins_apart(
     proba, labels : mapping of str to Float[n, 10], Int[n]
         By test set.
 
-    Returns
-    -------
-    tuple
-        The p of a chi-squared test of all bins together, how many bins differ at 5 % each, and of how many; NaN of none.
+    Returns ------- tuple The p of a chi-squared test of all bins together, how many bins differ at
+    5 % each, and of how many; NaN of none.
     """
     counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(
         float

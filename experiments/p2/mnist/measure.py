@@ -62,7 +62,9 @@ Measured = dict[str, Any]
 
 
 def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) -> Iterator[str]:
-    """Measure the first ``ensembles`` of a pool that were not measured; yield a line for each part."""
+    """Measure the first ``ensembles`` of a pool that were not measured; yield a line for each
+    part.
+    """
     from joblib import Parallel, delayed
 
     folder = _folder(pool, combine)

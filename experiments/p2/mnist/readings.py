@@ -8,7 +8,6 @@ printed" ...`` does some.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import head, line
 from experiments.p2.mnist.pool import rows
 from kdgraph.parents.networks import MultilayerPerceptron, MultilayerPerceptronEnsemble
@@ -73,18 +72,11 @@ def one_batch_network(
 class Reading:
     """One reading of the recipe.
 
-    Attributes
-    ----------
-    parameters : mapping
-        Parameters of the networks, besides :data:`PRINTED`.
-    kind : type
-        Class of the networks.
-    brightest : float
-        Highest value of a pixel, which the paper does not state.
-    n_train : int
-        Training rows; Section II has 30,000 and the Appendix 50,000.
-    one_batch : bool
-        Whether each network has one mini-batch for all steps, see :func:`one_batch_network`; the other parameters then stay as printed.
+    Attributes ---------- parameters : mapping Parameters of the networks, besides :data:`PRINTED`.
+    kind : type Class of the networks. brightest : float Highest value of a pixel, which the paper
+    does not state. n_train : int Training rows; Section II has 30,000 and the Appendix 50,000.
+    one_batch : bool Whether each network has one mini-batch for all steps, see
+    :func:`one_batch_network`; the other parameters then stay as printed.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -162,9 +154,7 @@ def table_lines(names: Sequence[str]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_parser(__doc__)
     parser.add_argument(
         "--only", nargs="+", choices=list(READINGS), default=list(READINGS), help="these"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from experiments.common.markdown import head, line, number
+from experiments.common.markdown import table as markdown_table
 from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED
 
 ROWS = [*METHODS, UNCALIBRATED]
@@ -45,17 +46,15 @@ def by_class(result: pd.DataFrame, metric: str) -> str:
     class.
     """
     values = medians(result, metric, ROWS)
-    lines = head(["method", *next(iter(values.values()))])
+    rows = []
     for method, of_method in values.items():
-        lines.append(
-            line(
-                [
-                    method,
-                    *(" / ".join(number(value) for value in both) for both in of_method.values()),
-                ]
-            )
+        rows.append(
+            [
+                method,
+                *(" / ".join(number(value) for value in both) for both in of_method.values()),
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(["method", *next(iter(values.values()))], rows)
 
 
 def medians(
