@@ -41,13 +41,7 @@ REPAIRS = {
 """Repair by the name of a method, of which the parent's name is a part."""
 FOREST_ALONE = {"random_forest-kdf": "kdf"}
 """Names of methods that are presets."""
-MEASURES = {
-    "error": "error",
-    "NLL": "nll",
-    "ECE": "ece",
-    "OCE": "oce",
-    "AUROC": "auroc",
-}
+MEASURES = {"error": "error", "NLL": "nll", "ECE": "ece", "OCE": "oce", "AUROC": "auroc"}
 """Measures by the heading of their column; those out of distribution are means over five sets."""
 SETS = ("near", "noise")
 """Sets with an AUROC of their own, if runs have them: a class that was left out, and uniform noise.

@@ -127,9 +127,9 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
             method, setting = (
                 ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
             )
-            of = ", ".join(filter(None, [_parent(record), "here", setting]))
+            rows = ", ".join(filter(None, [_parent(record), "here", setting]))
             yield {
-                "of": of,
+                "of": rows,
                 "method": method,
                 "seed": record["seed"],
                 "column": column,
@@ -144,23 +144,23 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
     for table, encoder in TABLES.items():
-        if len(of := published[published.item == table]):
-            cells = [_printed(of, metric, ood) for metric, ood, _ in COLUMNS.values()]
+        if len(rows := published[published.item == table]):
+            cells = [_printed(rows, metric, ood) for metric, ood, _ in COLUMNS.values()]
             yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
-    for where, of in frame.groupby("of", sort=False):
+    for where, rows in frame.groupby("of", sort=False):
         yield line(
             [
                 METHODS[method],
                 str(where),
-                *(spread(of[of.column == column].value, digits=2) for column in COLUMNS),
+                *(spread(rows[rows.column == column].value, digits=2) for column in COLUMNS),
             ]
         )
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
     """Return the published number with its spread."""
-    of = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
-    return f"{cell(of, 2)} ± {number(float(of.spread.iloc[0]), 2)}" if len(of) else cell(of)
+    rows = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
+    return f"{cell(rows, 2)} ± {number(float(rows.spread.iloc[0]), 2)}" if len(rows) else cell(rows)
 
 
 def measured(folder: Path) -> pd.DataFrame:

@@ -62,18 +62,18 @@ def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims by simulation and parent, in medians over seeds as in the paper, at every
     number of rows with runs.
     """
-    for (dataset, parent), of in (
+    for (dataset, parent), group in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
     ):
         medians = {}
         for measure, (on, metric) in MEASURES.items():
-            rows = of[(of["on"] == on) & (of.metric == metric)]
+            rows = group[(group["on"] == on) & (group.metric == metric)]
             medians[measure] = rows.pivot_table(
                 index="n_train", columns="model", values="value", aggfunc="median"
             ).dropna()
         sizes = ", ".join(
             f"{n:,} rows ({counted_noun([int(count)], 'seed')})"
-            for n, count in of.groupby("n_train").seed.nunique().items()
+            for n, count in group.groupby("n_train").seed.nunique().items()
         )
         where = _where(dataset, parent)
         yield from _similar_error(medians["error"], where, sizes)
@@ -83,10 +83,10 @@ def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
 
 def claims_on_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on the radius from which on the confidence is that of the prior."""
-    for (dataset, parent), of in (
+    for (dataset, parent), rows in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
     ):
-        yield from _prior(of, _where(dataset, parent))
+        yield from _prior(rows, _where(dataset, parent))
 
 
 def _where(dataset: object, parent: object) -> str:
@@ -126,13 +126,13 @@ def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]
 
 
 def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> Iterator[Claim]:
-    there = {
+    present = {
         measure: each for measure, each in medians.items() if {"geodesic", "euclidean"} <= set(each)
     }
-    if there:
+    if present:
         worst = {
             measure: float((each.geodesic - each.euclidean).max())
-            for measure, each in there.items()
+            for measure, each in present.items()
         }
         details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
         text = (
@@ -188,11 +188,11 @@ def claims_on_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
     models = high[
         high.model.isin(["geodesic", "euclidean"]) & high.metric.isin(["error", "hellinger"])
     ]
-    for (parent, variant, metric), of in models.groupby(
+    for (parent, variant, metric), rows in models.groupby(
         ["parent", "variant", "metric"], sort=False
     ):
         wide = (
-            of.pivot(index="seed", columns=["model", "n_dims"], values="value")
+            rows.pivot(index="seed", columns=["model", "n_dims"], values="value")
             .sort_index(axis=1)
             .dropna()
         )

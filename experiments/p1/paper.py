@@ -111,7 +111,7 @@ PAPER = Paper(
                             far=True,
                         ),
                         (*_KDGRAPH, "seed=range(0,10)", "dataset.n_train=1000,10000"),
-                    ],
+                    ]
                 ),
             },
             measured=tables.measured,
@@ -183,7 +183,7 @@ PAPER = Paper(
                         " ours stands beside and is not judged"
                     ),
                     minutes=40,
-                ),
+                )
             },
             measured=cifar10.measured,
         ),

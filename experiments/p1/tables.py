@@ -178,9 +178,9 @@ def main() -> None:
         print("\n## Networks\n\n" + markdown(means, [*SIMULATIONS, "trunk"], ON_NETWORKS))
     if (pruned := pd.DataFrame(entries(runs_of("bench/prune", outputs)))).size:
         for calibrator in ("kdf", "kdn"):
-            one = table(pruned[pruned.calibrator == calibrator], "setting", [1.5, 2.0])
+            each = table(pruned[pruned.calibrator == calibrator], "setting", [1.5, 2.0])
             print(
-                f"\n## Fewer polytopes: {calibrator}\n\n" + averaged(one, [*SIMULATIONS, "trunk"])
+                f"\n## Fewer polytopes: {calibrator}\n\n" + averaged(each, [*SIMULATIONS, "trunk"])
             )
 
 

@@ -128,18 +128,18 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
     most rows.
     """
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
-    changes = {one: nll[f"{one} {REFLECTED}"] / nll[one] - 1 for one in at}
+    changes = {each: nll[f"{each} {REFLECTED}"] / nll[each] - 1 for each in at}
     means, halves = (
-        {one: of(change) for one, change in changes.items()}
-        for of in (np.mean, lambda change: half_width(change, SHARE))
+        {each: rows(change) for each, change in changes.items()}
+        for rows in (np.mean, lambda change: half_width(change, SHARE))
     )
-    ends = max(abs(means[one]) + halves[one] for one in at)
+    ends = max(abs(means[each]) + halves[each] for each in at)
     text = (
         f"{name}: with kernels reflected at 0 and 1 the held-out binary NLL changes by less than"
         f" {IGNORED_NLL:.0%}, at bandwidths "
     )
     text += f"{', '.join(at)}: the 95 % interval of the mean change is between the two"
-    predicted = ", ".join(f"{means[one]:+.2%} ± {halves[one]:.2%} ({one})" for one in at)
+    predicted = ", ".join(f"{means[each]:+.2%} ± {halves[each]:.2%} ({each})" for each in at)
     yield Claim(text, bool(ends < IGNORED_NLL), f"{predicted}; {len(nll)} splits", ("boundary",))
     reflected = result[result.method.str.endswith(REFLECTED)]
     moved = reflected.groupby("method", sort=False)[["moved", "most"]].max()
@@ -148,7 +148,7 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
         f" than {IGNORED_CONFIDENCE:g}"
     )
     text += " in the mean, in every split, at the same bandwidths"
-    predicted = ", ".join(f"{moved.moved[f'{one} {REFLECTED}']:.4f} ({one})" for one in at)
+    predicted = ", ".join(f"{moved.moved[f'{each} {REFLECTED}']:.4f} ({each})" for each in at)
     most = f"at most {predicted}; of a single row {moved.most.max():.3f}"
     yield Claim(text, bool((reflected.moved < IGNORED_CONFIDENCE).all()), most, ("boundary",))
 
@@ -156,12 +156,12 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
 def table(result: pd.DataFrame) -> str:
     """Return mean ± standard deviation over splits, a row for each fit."""
     lines = head(["fit", "binary NLL", "mean change of the confidence", "largest"])
-    for method, of in result.groupby("method", sort=False):
+    for method, rows in result.groupby("method", sort=False):
         changes = [
-            spread(of[name].dropna(), digits=4) if of[name].notna().any() else "–"
+            spread(rows[name].dropna(), digits=4) if rows[name].notna().any() else "–"
             for name in ("moved", "most")
         ]
-        lines.append(line([str(method), spread(of.nll, digits=4), *changes]))
+        lines.append(line([str(method), spread(rows.nll, digits=4), *changes]))
     some = result[result.method == RULE]
     widths = f"{number(float(some.bandwidth.median()), 4)} in the median of classes and splits"
     return "\n".join([*lines, "", f"{RULE}: {widths}."])

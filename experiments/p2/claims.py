@@ -29,16 +29,16 @@ def records(folder: Path) -> Iterator[Claim]:
     frame = pd.DataFrame(
         records_study.entries(runs_of(records_study.EXPERIMENT, folder, free=records_study.FREE))
     )
-    for name, of in frame.groupby("dataset") if len(frame) else ():
+    for name, rows in frame.groupby("dataset") if len(frame) else ():
         wide = {
             str(metric): part.pivot(index="seed", columns="method", values="value")
-            for metric, part in of.groupby("metric")
+            for metric, part in rows.groupby("metric")
         }
         yield from claims_on_scores(
             wide["nll_top"],
             wide.get("brier_top", pd.DataFrame()),
             str(name),
-            float(of["share"].iloc[0]),
+            float(rows["share"].iloc[0]),
         )
 
 
@@ -57,19 +57,19 @@ def claims_on_scores(
         Test rows per calibration row; see :func:`~experiments.common.claims.below`.
     """
 
-    def lower(values: pd.DataFrame, what: str, one: str, other: str, *of: str) -> Iterator[Claim]:
-        if one in values and other in values:
+    def lower(values: pd.DataFrame, what: str, each: str, other: str, *of: str) -> Iterator[Claim]:
+        if each in values and other in values:
             yield from below(
-                f"{name}: {what} of {one} is below that of {other}",
-                values[one],
+                f"{name}: {what} of {each} is below that of {other}",
+                values[each],
                 values[other],
                 of,
                 share=share,
             )
 
-    for one in TOP_LABEL:
+    for each in TOP_LABEL:
         for other in WHOLE:
-            yield from lower(nll, "binary NLL", one, other, "top_label")
+            yield from lower(nll, "binary NLL", each, other, "top_label")
     for values, what in ((nll, "binary NLL"), (brier, "binary Brier score")):
         yield from lower(
             values, what, records_study.SHARED, records_study.WHOLE, "binary_loss_better"
@@ -83,12 +83,12 @@ def claims_on_scores(
             share=share,
         )
     yield from lower(nll, "binary NLL", "tswa", "csts", "awards_beat_csts")
-    for one in TOP_LABEL:
-        yield from lower(nll, "binary NLL", one, records_study.PARENT, "always_calibrate")
-        if one in nll and records_study.PARENT in nll:
+    for each in TOP_LABEL:
+        yield from lower(nll, "binary NLL", each, records_study.PARENT, "always_calibrate")
+        if each in nll and records_study.PARENT in nll:
             yield from in_every_seed(
-                f"{name}: binary NLL of {one} is below that of {records_study.PARENT}",
-                nll[records_study.PARENT] - nll[one],
+                f"{name}: binary NLL of {each} is below that of {records_study.PARENT}",
+                nll[records_study.PARENT] - nll[each],
                 ("cannot_hurt",),
             )
     if "histogram" in nll and len(nll.columns) > 3:

@@ -133,7 +133,7 @@ def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
         scores = grid()
         scores = scores[(scores >= own.min()) & (scores <= own.max())]
         rows = rows_at(scores, study.classes.index(name), len(study.classes))
-        curves = np.stack([one.predict_confidence(rows) for one in crossed.calibrators_])
+        curves = np.stack([each.predict_confidence(rows) for each in crossed.calibrators_])
         result[name] = float(np.ptp(curves, axis=0).max())
     return pd.Series(result)
 
@@ -150,8 +150,8 @@ def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator
     apart : Series or None
         What :func:`gaps` returns of KDE(b_mon2); None if it was not run.
     """
-    for method, of in result.groupby("method", sort=False):
-        means = of[["in_sample", "cross_fitted", "new"]].mean()
+    for method, group in result.groupby("method", sort=False):
+        means = group[["in_sample", "cross_fitted", "new"]].mean()
         bias, in_sample = means.cross_fitted / means.new - 1, means.in_sample / means.new - 1
         weak = "; weak, in sample it is too" if abs(in_sample) < MINIMAL else ""
         yield Claim(
@@ -162,7 +162,7 @@ def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator
             f"{bias:+.1%}, in sample {in_sample:+.1%}; in sample"
             f" {number(float(means.in_sample), 4)}, cross-fitted"
             f" {number(float(means.cross_fitted), 4)}, new {number(float(means.new), 4)}; halves of"
-            f" {of.n.mean():,.0f} rows, {len(of)} draws{weak}",
+            f" {group.n.mean():,.0f} rows, {len(group)} draws{weak}",
             ("cross_validation_bias",),
         )
     if apart is not None:

@@ -75,8 +75,8 @@ def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[
     k = len(prior)
     yield Shift(NONE, np.ones(k))
     for factor in FACTORS:
-        for one in range(k):
-            yield Shift(f"one class × {factor:g}", np.where(np.arange(k) == one, factor, 1.0))
+        for each in range(k):
+            yield Shift(f"one class × {factor:g}", np.where(np.arange(k) == each, factor, 1.0))
     for concentration in CONCENTRATIONS:
         for drawn in rng.dirichlet(concentration * k * prior, size=draws):
             yield Shift(f"Dirichlet({concentration:g})", drawn / prior)
@@ -225,20 +225,22 @@ class Summary:
 def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
     """Return averages of :func:`study`."""
     means = {
-        of: result.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False)
-        for of in ("nll", "brier", "gap")
+        rows: result.pivot_table(index=["kind", "fit"], columns="method", values=rows, sort=False)
+        for rows in ("nll", "brier", "gap")
     }
     spread: dict[str, dict[str, float]] = {}
     error: dict[str, dict[str, float]] = {}
     worst: dict[str, dict[str, float]] = {}
-    for of in MEASURES:
+    for rows in MEASURES:
         at_rest = {
-            kind: means[of].loc[(kind, "unshifted"), list(methods)] for kind in (NONE, IN_SAMPLE)
+            kind: means[rows].loc[(kind, "unshifted"), list(methods)] for kind in (NONE, IN_SAMPLE)
         }
         at_rest[WITHOUT_WORST] = at_rest[NONE].drop(at_rest[NONE].idxmax())
-        spread[of] = {kind: float(values.max() - values.min()) for kind, values in at_rest.items()}
+        spread[rows] = {
+            kind: float(values.max() - values.min()) for kind, values in at_rest.items()
+        }
         by_shift = result.pivot_table(
-            index=["kind", "shift", "method"], columns="fit", values=of, sort=False
+            index=["kind", "shift", "method"], columns="fit", values=rows, sort=False
         )
         lost = (
             (by_shift["unshifted"] - by_shift["weighted"])
@@ -247,7 +249,7 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
             .groupby(["kind", "shift"], sort=False)
             .mean()
         )
-        error[of], worst[of] = (
+        error[rows], worst[rows] = (
             lost.groupby("kind", sort=False).mean().to_dict(),
             lost.groupby("kind", sort=False).max().to_dict(),
         )
@@ -339,10 +341,10 @@ def ratio_table(result: Summary) -> str:
     in units of it for each kind of shift.
     """
     rows = []
-    for of, measure in MEASURES.items():
+    for group, measure in MEASURES.items():
         for basis, predicted in BASES.items():
-            cells = [number(value, 2) for value in ratios(result, of, basis).values()]
-            rows.append([f"{measure}, {predicted}", number(result.spread[of][basis], 4), *cells])
+            cells = [number(value, 2) for value in ratios(result, group, basis).values()]
+            rows.append([f"{measure}, {predicted}", number(result.spread[group][basis], 4), *cells])
     return markdown_table(
         ["differences between the techniques", "spread", *result.error["nll"]], rows
     )
@@ -352,8 +354,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
     """Yield whether the differences between the techniques are small beside label-shift error, and
     whether known frequencies repair it.
     """
-    for of, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
-        ratio = ratios(result, of, basis)
+    for rows, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
+        ratio = ratios(result, rows, basis)
         least = {
             "every shift": min(ratio.values()),
             f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
@@ -363,7 +365,7 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
                 "label-shift error is larger than the differences between the techniques"
                 " (Section XV)"
             )
-            text += f": {MEASURES[of]}, {BASES[basis]}, {which}"
+            text += f": {MEASURES[rows]}, {BASES[basis]}, {which}"
             yield Claim(
                 text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",)
             )
@@ -416,11 +418,11 @@ def main() -> None:
         f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {options.seeds}"
         " halves\n"
     )
-    for of, name in {
+    for group, name in {
         "nll": "NLL of right and wrong in nats",
         "brier": "Brier score of right and wrong",
     }.items():
-        print(f"{name}, of the shifted use-set\n\n{loss_table(result, options.methods, of)}\n")
+        print(f"{name}, of the shifted use-set\n\n{loss_table(result, options.methods, group)}\n")
     print(
         "Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n"
         + gap_table(result, options.methods)
@@ -435,7 +437,7 @@ def main() -> None:
     print(verdicts(details))
     if options.keep is not None:
         save_claims(
-            [replace(one, text=f"{rows.name}: {one.text}") for one in details],
+            [replace(each, text=f"{rows.name}: {each.text}") for each in details],
             options.keep,
             "p2_label_shift",
         )

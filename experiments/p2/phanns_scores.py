@@ -195,14 +195,14 @@ def claims(folder: Path) -> Iterator[Claim]:
     by_method = _predictions(EXPERIMENT, folder)
     if "none" in by_method:
         yield _precision_below_recall(pd.DataFrame(figure1(by_method["none"])))
-    for of, frames in (
+    for rows, frames in (
         ("ten classes", by_method),
         (REBUILT_VARIANT, _predictions(REBUILT, folder)),
     ):
         result = {name: losses(frame) for name, frame in frames.items()}
         if frames is by_method:
             result = {name: frame[frame.predicted != "Other"] for name, frame in result.items()}
-        yield from claims_on_losses(result, f"PhANNs, {of}")
+        yield from claims_on_losses(result, f"PhANNs, {rows}")
 
 
 def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:

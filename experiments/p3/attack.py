@@ -127,12 +127,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
             ):
                 value = auroc(_scores(models[name, ""], moved, seed), inside[name, ""])
                 for step, of_step in ((0, unmoved[name]), (max(STEPS), value)):
-                    yield known | {
-                        "step": step,
-                        "method": name,
-                        "network": which,
-                        "value": of_step,
-                    }
+                    yield known | {"step": step, "method": name, "network": which, "value": of_step}
             for step in sorted({0, *STEPS, *(-step for step in STEPS)}):
                 moved = np.clip(drawn.X + np.float32(step / 255) * sign, 0, 1)
                 for (name, which), model in models.items():
@@ -223,13 +218,13 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on TOOD after FGSM against LeNet-5, on the worse of both directions for TOOD
     and each score of the network, and on attacks of TOOD itself.
     """
-    for dataset, of in frame.groupby("dataset", sort=False):
-        against_network = of[~of.network.isin(OWN)]
+    for dataset, rows in frame.groupby("dataset", sort=False):
+        against_network = rows[~rows.network.isin(OWN)]
         mean = against_network.groupby(["method", "set", "step"]).value.mean().unstack("step")
-        seeds = counted_noun([of.seed.nunique()], "seed")
+        seeds = counted_noun([rows.seed.nunique()], "seed")
         for name in (name for name in TOOD if name in mean.index.get_level_values("method")):
             yield from _compromised(mean.loc[name], f"{dataset}, {TITLES[name]}", seeds)
-        svhn = of[of.set == "svhn"]
+        svhn = rows[rows.set == "svhn"]
         if len(svhn):
             yield from _robust(svhn, str(dataset), seeds)
 
@@ -312,7 +307,7 @@ def main() -> None:
         __doc__,
         "p3_attack",
         3,
-        lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)),
+        lambda seed: (row for title, rows in planned.items() for row in measure(title, rows, seed)),
         claims,
     )
 

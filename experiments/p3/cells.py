@@ -101,11 +101,11 @@ def text_cells(folder: Path) -> pd.DataFrame:
         frame = _numbers(text.read(folder, [experiment]), TEXTS)
         if len(frame):
             are_sentences = frame.dataset.isin(text.SENTENCES) | frame.set.isin(text.SENTENCES)
-            for of, variant in (
+            for rows, variant in (
                 (frame[~are_sentences], label),
                 (frame[are_sentences], f"{SENTENCES}, {label}"),
             ):
-                frames.append(_placed(of, _beside(TEXTS, variant), text.STANDS_FOR))
+                frames.append(_placed(rows, _beside(TEXTS, variant), text.STANDS_FOR))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 

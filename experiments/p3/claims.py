@@ -62,36 +62,36 @@ def size_labels(folder: Path) -> Iterator[Claim]:
 
 
 def _with_all_rows(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
-    for dataset, of in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby(
+    for dataset, rows in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby(
         "dataset", sort=False
     ):
-        most = of[of.rows == of.rows.max()]
+        most = rows[rows.rows == rows.rows.max()]
         mean = most.groupby(["set", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(mean):
-            where = f"{sizes.datasets[str(dataset)]}, {of.rows.max():,} training rows"
+            where = f"{sizes.datasets[str(dataset)]}, {rows.rows.max():,} training rows"
             yield from (
-                one
-                for one in labels(mean, where, counted_noun([most.seed.nunique()], "seed"))
-                if one.sentences == AS_WELL
+                each
+                for each in labels(mean, where, counted_noun([most.seed.nunique()], "seed"))
+                if each.sentences == AS_WELL
             )
 
 
 def alike(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
     """Yield that curves of APHD with shuffled labels look like those with given ones."""
     distance = frame[(frame.metric == APHD) & frame.set.isin(sizes.sets)]
-    for dataset, of in distance.groupby("dataset", sort=False):
-        means = of.groupby(["set", "rows", "method"]).value.mean().unstack("method")
+    for dataset, rows in distance.groupby("dataset", sort=False):
+        means = rows.groupby(["set", "rows", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(means):
             both = means[BOTH].dropna()
             gap = float((both.tood_given - both.tood_shuffled).abs().max())
             r = float(both.corr(method="spearman").iloc[0, 1])
-            text_ = (
+            claim_text = (
                 f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
                 " within .05 of that with given ones"
             )
-            text_ += ", and their rank correlation is above .9"
+            claim_text += ", and their rank correlation is above .9"
             yield Claim(
-                text_,
+                claim_text,
                 gap <= AS_GOOD and r > 0.9,
                 f"at most {number(gap)} apart, {number(r, 2)}",
                 ("figure_4_rows_alike",),
@@ -126,7 +126,7 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
     given against shuffled labels, in against out.
     """
     own = frame[frame.dataset.isin(titles)] if len(frame) else frame
-    for (dataset, rows), of in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
+    for (dataset, rows), group in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
         where = ", ".join(
             filter(
                 None,
@@ -138,10 +138,10 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
         )
         where, seeds = (
             f"{where} training rows" if rows else where,
-            counted_noun([of.seed.nunique()], "seed"),
+            counted_noun([group.seed.nunique()], "seed"),
         )
         mean = (
-            of[(of.metric == "auroc") & (of.set != IN)]
+            group[(group.metric == "auroc") & (group.set != IN)]
             .groupby(["set", "method"])
             .value.mean()
             .unstack("method")
@@ -151,19 +151,25 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
             yield from _outperforms(mean, others, where, seeds)
         if set(BOTH) <= set(mean):
             yield from labels(mean, where, seeds)
-        distance = of[(of.metric == APHD) & (of.method == "tood_given")].groupby("set").value.mean()
+        distance = (
+            group[(group.metric == APHD) & (group.method == "tood_given")]
+            .groupby("set")
+            .value.mean()
+        )
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
             evidence = (
                 f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of"
                 f" {outside.idxmax()}; {seeds}"
             )
-            text_ = f"{where}: mean APHD of test rows is above that of each set out of distribution"
-            yield Claim(text_, bool(outside.max() < inside), evidence, ("id_larger",))
+            claim_text = (
+                f"{where}: mean APHD of test rows is above that of each set out of distribution"
+            )
+            yield Claim(claim_text, bool(outside.max() < inside), evidence, ("id_larger",))
             if str(dataset) in IMAGES:
-                text_ = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
+                claim_text = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
                 yield Claim(
-                    text_, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",)
+                    claim_text, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",)
                 )
 
 
@@ -177,15 +183,17 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         for name, row in mean.iterrows()
     )
     evidence = f"given and shuffled: {evidence}; {seeds}"
-    text_ = (
+    claim_text = (
         f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
     )
-    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS)
-    text_ = (
+    yield Claim(
+        claim_text, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS
+    )
+    claim_text = (
         f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
         " every set"
     )
-    yield Claim(text_, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
+    yield Claim(claim_text, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
 
 
 def _outperforms(
@@ -203,17 +211,17 @@ def _outperforms(
         " fewer, the others single rows"
     )
     rivals = ", ".join(others)
-    text_ = (
+    claim_text = (
         f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"
         f" ({rivals}) on every set"
     )
-    yield Claim(text_, bool((ahead >= 0).all()), evidence, ("outperforms",))
-    text_ = (
+    yield Claim(claim_text, bool((ahead >= 0).all()), evidence, ("outperforms",))
+    claim_text = (
         f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
         " on every set"
     )
     yield Claim(
-        text_,
+        claim_text,
         bool((ahead >= -AS_GOOD).all()),
         f"least {signed(float(ahead.min()), 2)}; {seeds}",
         ("comparable", "concluding"),
@@ -235,7 +243,7 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
     others = [name for name in ("msp", "oe") if name in mean]
     if "tood_given" in mean and others:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
-        text_ = (
+        claim_text = (
             "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07"
             " on all pairs of groups"
         )
@@ -243,4 +251,4 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
             f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)}"
             f" pairs; {own.seed.nunique()} seeds"
         )
-        yield Claim(text_, bool((ahead >= 0.07).all()), evidence, ("newsgroups",))
+        yield Claim(claim_text, bool((ahead >= 0.07).all()), evidence, ("newsgroups",))

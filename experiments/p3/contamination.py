@@ -89,8 +89,8 @@ def table(frame: pd.DataFrame, title: str) -> str:
     shares = sorted(frame.share.unique())
     lines = head([f"AUROC, {title}", *map(_percent, shares)])
     for method in (name for name in METHODS if name in set(frame.method)):
-        of = frame[frame.method == method]
-        values = [spread(of[of.share == share].value, 1, 2) for share in shares]
+        rows = frame[frame.method == method]
+        values = [spread(rows[rows.share == share].value, 1, 2) for share in shares]
         lines.append(line([METHODS[method], *values]))
     return "\n".join(lines)
 
@@ -122,8 +122,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     out of distribution.
     """
     whole = frame[frame.share == 1]
-    for dataset, of in whole.groupby("dataset", sort=False):
-        mean = of.groupby("method").value.mean()
+    for dataset, rows in whole.groupby("dataset", sort=False):
+        mean = rows.groupby("method").value.mean()
         others = [name for name in METHODS if name in mean and name not in TOOD]
         if "tood_given" not in mean or not others:
             continue
@@ -132,7 +132,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         evidence = (
             f"{number(float(mean.tood_given), 2)} against {number(float(mean[best]), 2)} of"
             f" {METHODS[str(best)]}{', a tie' * (ahead == 0)};"
-            f" {counted_noun([of.seed.nunique()], 'seed')}; all score sets of 50 rows"
+            f" {counted_noun([rows.seed.nunique()], 'seed')}; all score sets of 50 rows"
         )
         where = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)

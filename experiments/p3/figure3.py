@@ -125,7 +125,7 @@ class Block:
         return {
             name: title
             for name, title in self.sets.items()
-            if any(name in of.sets for of in self.by_labels.values())
+            if any(name in rows.sets for rows in self.by_labels.values())
         }
 
 
@@ -148,7 +148,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
         for block in blocks:
             names = list(block.there)
             bottom = top - _HEAD - _STRIP * len(names)
-            for column, (labels, of) in enumerate(block.by_labels.items()):
+            for column, (labels, rows) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)
                 axes = add_axes(
                     figure,
@@ -158,7 +158,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
                     _STRIP * len(names),
                     label=f"{block.title}, {labels}",
                 )
-                _draw(axes, of, names)
+                _draw(axes, rows, names)
                 axes.set_title(labels, fontsize=LABEL_SIZE + 0.5)
                 axes.text(
                     1.03,
@@ -261,9 +261,9 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
         ]
         for dataset, title in study.datasets.items():
             sizes = by_size(record for record in records if record["dataset"]["name"] == dataset)
-            for of in list(sizes.values())[-1:]:
+            for rows in list(sizes.values())[-1:]:
                 by_method = {
-                    labels: [r for r in of if r["method"] == method]
+                    labels: [r for r in rows if r["method"] == method]
                     for method, labels in METHODS.items()
                 }
                 by_labels = {
@@ -273,12 +273,12 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
                 blocks.append(
                     Block(
                         title,
-                        of[0]["dataset"]["n_train"],
+                        rows[0]["dataset"]["n_train"],
                         {**study.sets, "the_other": other},
                         by_labels,
                     )
                 )
-                used += of
+                used += rows
     return blocks, used
 
 
@@ -298,7 +298,7 @@ def draw(folder: Path, to: Path) -> list[Path]:
         )
     size = used[0]["learnt"]["detector"]["set_size"]
     seeds = counted_noun(
-        (len(of.thresholds) for block in blocks for of in block.by_labels.values()), "seed"
+        (len(rows.thresholds) for block in blocks for rows in block.by_labels.values()), "seed"
     )
     note = (
         f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution"

@@ -75,15 +75,15 @@ def figure_5(frame: pd.DataFrame) -> Figure:
     given and shuffled labels.
     """
     panels = {}
-    for dataset, of in frame.groupby("dataset"):
+    for dataset, rows in frame.groupby("dataset"):
         curves = {}
-        for (name, labels), one in of.groupby(["set", "labels"], sort=False):
-            wide = one.pivot(index="seed", columns="level", values="value").dropna()
+        for (name, labels), each in rows.groupby(["set", "labels"], sort=False):
+            wide = each.pivot(index="seed", columns="level", values="value").dropna()
             role = ROLES["svhn" if name == "svhn" else "other", str(labels)]
             curves[f"{TITLES[str(name)]}, {labels}"] = Curve(
                 np.array(wide.columns, dtype=float), wide.to_numpy(float), role
             )
-        ticks = sorted(of.level.unique().astype(float))
+        ticks = sorted(rows.level.unique().astype(float))
         panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
             curves, f"step of FGSM, of {_MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
         )

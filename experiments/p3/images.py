@@ -131,7 +131,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     moved = [record for record in records if _epsilons(record)]
     frame = with_mean_of_medmnist(measured([record for record in records if record not in moved]))
     parts = [part for study in STUDIES for part in tables(study, frame)] + [
-        fgsm(rows, of) for rows, of in by_size(moved).items()
+        fgsm(rows, group) for rows, group in by_size(moved).items()
     ]
     return "\n\n".join(parts) if parts else "no run of images is there"
 
@@ -142,9 +142,9 @@ def with_mean_of_medmnist(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if frame.empty:
         return frame
-    of = frame[frame.set.isin(MEDMNIST)]
+    rows = frame[frame.set.isin(MEDMNIST)]
     keys = [name for name in frame if name not in ("set", "value")]
-    means = of.groupby(keys, sort=False, dropna=False).agg(
+    means = rows.groupby(keys, sort=False, dropna=False).agg(
         n=("set", "nunique"), value=("value", "mean")
     )
     whole = means[means.n == len(MEDMNIST)].reset_index().drop(columns="n")
@@ -178,9 +178,14 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     frame = pd.DataFrame(result)
     levels = sorted(frame.level.unique())
     lines = head(["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)])
-    for title, of in frame.groupby("title", sort=False):
+    for title, group in frame.groupby("title", sort=False):
         lines.append(
-            line([str(title), *(spread(of[of.level == level].value, 100, 1) for level in levels)])
+            line(
+                [
+                    str(title),
+                    *(spread(group[group.level == level].value, 100, 1) for level in levels),
+                ]
+            )
         )
     title = (
         "## TOOD, Figure 5: images out of distribution, moved against a network of the same"

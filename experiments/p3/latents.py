@@ -112,9 +112,9 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     its autoencoder.
     """
     scores = frame[frame.metric == "auroc"]
-    for (dataset, labels), of in scores.groupby(["dataset", "labels"], sort=False):
-        by_set = of.groupby(["set", "setting"]).value.mean().unstack("setting")
-        means = of.groupby(["seed", "setting"]).value.mean().unstack("setting")
+    for (dataset, labels), rows in scores.groupby(["dataset", "labels"], sort=False):
+        by_set = rows.groupby(["set", "setting"]).value.mean().unstack("setting")
+        means = rows.groupby(["seed", "setting"]).value.mean().unstack("setting")
         details = ", ".join(
             f"{name} {number(row.pixels, 2)} and {number(row.latents, 2)}"
             for name, row in by_set.iterrows()
@@ -144,7 +144,7 @@ def main() -> None:
         __doc__,
         "p3_latents",
         3,
-        lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)),
+        lambda seed: (row for title, rows in planned.items() for row in measure(title, rows, seed)),
         claims,
     )
 

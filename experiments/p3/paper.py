@@ -106,7 +106,7 @@ PAPER = Paper(
                         f" is not judged; three seeds of ten, one of word vectors; {_FILES}"
                     ),
                     minutes=11,
-                ),
+                )
             },
             measured=cells.text_cells,
             repeats=10,

@@ -27,8 +27,8 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
     "network"; the rule is added to ``text``.
     """
     result, held = [], []
-    for dataset, of in seconds.groupby("dataset", sort=False):
-        each = of.pivot(index="seed", columns="setting", values="value").dropna()
+    for dataset, rows in seconds.groupby("dataset", sort=False):
+        each = rows.pivot(index="seed", columns="setting", values="value").dropna()
         if len(each) > 1:
             difference = each.tood - each.network
             held.append(bool(difference.mean() + half_width(difference, 0) < 0))

@@ -86,12 +86,14 @@ def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
     lines = head(["AUROC against", *(f"d = {d}" for d in dims)])
     for shape in ("lines", "squares"):
         for method in methods:
-            of = frame[(frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)]
+            rows = frame[
+                (frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)
+            ]
             lines.append(
                 line(
                     [
                         f"{shape}: {METHODS[method]}",
-                        *(spread(of[of.n_dims == d].value, digits=2) for d in dims),
+                        *(spread(rows[rows.n_dims == d].value, digits=2) for d in dims),
                     ]
                 )
             )
@@ -103,10 +105,10 @@ def distances(frame: pd.DataFrame, method: str) -> str:
     dims = sorted(frame.n_dims.unique())
     lines = head([f"APHD, {METHODS[method].partition(', ')[2]}", *(f"d = {d}" for d in dims)])
     for name in SETS:
-        of = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
+        rows = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
         title = "circles, in distribution" if name == IN else name
         lines.append(
-            line([title, *(number(float(of[of.n_dims == d].value.mean()), 4) for d in dims)])
+            line([title, *(number(float(rows[rows.n_dims == d].value.mean()), 4) for d in dims)])
         )
     return "\n".join(lines)
 

@@ -142,9 +142,9 @@ def _table(
     cell_of: Callable[[pd.DataFrame], str],
 ) -> str:
     lines = head([title, "labels", "training rows", *(sizes.sets[name][0] for name in names)])
-    for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
-        for rows in (of.rows.min(), of.rows.max()):
-            at = of[of.rows == rows]
+    for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
+        for rows in (group.rows.min(), group.rows.max()):
+            at = group[group.rows == rows]
             cells = [cell_of(at[at.set == name]) for name in names]
             lines.append(
                 line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells])
@@ -158,9 +158,9 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
     """
     frame = frame[frame.set.isin(sizes.sets)]
     titles = {name: title for name, (title, _) in sizes.sets.items()}
-    for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
+    for (dataset, method), rows in frame.groupby(["dataset", "method"], sort=False):
         where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
-        at = of[of.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
+        at = rows[rows.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
         falls = [titles[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
         evidence = (
             f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}"
@@ -186,9 +186,12 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
             evidence,
             ("id_larger",),
         )
-    for dataset, of in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
+    for dataset, rows in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
         most = (
-            of[of.rows == of.rows.max()].groupby(["set", "method"]).value.mean().unstack("method")
+            rows[rows.rows == rows.rows.max()]
+            .groupby(["set", "method"])
+            .value.mean()
+            .unstack("method")
         )
         if set(METHODS) <= set(most):
             apart = (most.tood_given - most.tood_shuffled).abs()

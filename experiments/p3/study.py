@@ -95,9 +95,9 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
             f"{study.note}\n{NOTE}",
         ]
         for dataset in (name for name in study.datasets if name in set(same.dataset)):
-            of = same[same.dataset == dataset]
-            parts += [table(of, study, dataset, metric) for metric in study.metrics]
-            parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of, study)}.")
+            group = same[same.dataset == dataset]
+            parts += [table(group, study, dataset, metric) for metric in study.metrics]
+            parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(group, study)}.")
     return parts
 
 
@@ -120,9 +120,9 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
         ]
         lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
     for method, title in study.methods.items():
-        for setting, of in frame[frame.method == method].groupby("setting", sort=False):
+        for setting, rows in frame[frame.method == method].groupby("setting", sort=False):
             cells = [
-                spread(of[(of.metric == metric) & (of.set == name)].value, 100, 1)
+                spread(rows[(rows.metric == metric) & (rows.set == name)].value, 100, 1)
                 for name in study.sets
             ]
             lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
@@ -131,8 +131,10 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
 
 def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:
     """Return the number of the first of the paper's tables that has one."""
-    of = published[(published.method == method) & (published.ood == ood)]
-    return next((cell(of[of.item == item], 1) for item in items if (of.item == item).any()), "–")
+    rows = published[(published.method == method) & (published.ood == ood)]
+    return next(
+        (cell(rows[rows.item == item], 1) for item in items if (rows.item == item).any()), "–"
+    )
 
 
 def _errors(frame: pd.DataFrame, study: Study) -> str:
@@ -141,7 +143,7 @@ def _errors(frame: pd.DataFrame, study: Study) -> str:
     Parents that are trained with different outliers have the titles of their methods: a source of
     outliers is a long setting.
     """
-    of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
+    rows = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
 
     def words(setting: str, each: pd.DataFrame) -> str:
         titles = (study.methods[name] for name in each.method.unique())
@@ -150,5 +152,5 @@ def _errors(frame: pd.DataFrame, study: Study) -> str:
     return ", ".join(
         f"{PARENTS.get(name, name)}{f' ({words(setting, each)})' if setting else ''}"
         f" {spread(each.value, 100, 1)}"
-        for (name, setting), each in of.groupby(["parent", "parent_setting"], sort=False)
+        for (name, setting), each in rows.groupby(["parent", "parent_setting"], sort=False)
     )

@@ -88,9 +88,11 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
         line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)])
     )
     for method in (name for name in METHODS if name in set(frame.method)):
-        of = _percent(frame[frame.method == method])
+        group = _percent(frame[frame.method == method])
         lines.append(
-            line([METHODS[method], *(spread(of[of.set == name].value, 1, 1) for name in sets)])
+            line(
+                [METHODS[method], *(spread(group[group.set == name].value, 1, 1) for name in sets)]
+            )
         )
     rows = [number(100 * outside[name], 1) if name in outside else "–" for name in sets]
     lines.append(line(["*rows with a value outside the training range*", *rows]))
@@ -105,12 +107,12 @@ def measured(folder: Path) -> pd.DataFrame:
     if frame.empty:
         return frame
     result = _percent(frame[frame.method.isin(VARIANTS) & frame.set.isin([*TABLES, *NOISE])])
-    of = {
+    rows = {
         "dataset": result.dataset.str.removesuffix("_6"),
         "ood": result.set,
         "variant": result.method.map(VARIANTS),
     }
-    result = result.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **of)
+    result = result.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **rows)
     return result[
         ["item", "dataset", "metric", "method", "ood", "setting", "seed", "value", "variant"]
     ].reset_index(drop=True)
@@ -118,8 +120,8 @@ def measured(folder: Path) -> pd.DataFrame:
 
 def _percent(frame: pd.DataFrame) -> pd.DataFrame:
     """Return AUROC among the numbers of runs, in the unit of the paper."""
-    of = frame[frame.metric == "auroc"]
-    return of.assign(value=100 * of.value)
+    rows = frame[frame.metric == "auroc"]
+    return rows.assign(value=100 * rows.value)
 
 
 def outside_of(record: Record) -> dict[str, float]:

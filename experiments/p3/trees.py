@@ -226,14 +226,14 @@ def seconds_of(table: Table, seed: int) -> dict[str, float]:
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on trees, their settings, labels, test rows and time, of :func:`measure`."""
-    for dataset, of in frame.groupby("dataset", sort=False):
-        seeds = counted_noun([of.seed.nunique()], "seed")
-        for labels, own in of.groupby("labels", sort=False):
+    for dataset, rows in frame.groupby("dataset", sort=False):
+        seeds = counted_noun([rows.seed.nunique()], "seed")
+        for labels, own in rows.groupby("labels", sort=False):
             where = f"{dataset}, {labels} labels"
             full = own[(own.metric == "auroc") & (own["size"] == SET_SIZE)]
             yield from _settings(full, where, seeds)
             yield from _few_rows(own[own.metric == "auroc"], where, seeds)
-        error = of[of.metric == "error"].pivot(index="seed", columns="labels", values="value")
+        error = rows[rows.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
             text = (
                 f"{dataset}: trees grown on given labels have a lower error on test rows than those"
@@ -244,7 +244,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
                 error.given,
                 error.shuffled,
                 ("shuffled_classifies_worse",),
-                share=float(of.share.iloc[0]),
+                share=float(rows.share.iloc[0]),
             )
     text = (
         "tables: TOOD takes fewer seconds of one core to train and to score than a network of four"
@@ -302,8 +302,8 @@ def _largest(
     mean = change.groupby("set").mean().stack()
     sizes = mean if better else mean.abs()
     name, setting = sizes.idxmax()
-    here, default = change[setting].xs(name, level="set"), by_set[DEFAULT].xs(name, level="set")
-    interval = f"{signed(float(here.mean()), 2)} ± {number(half_width(here, share), 2)}"
+    subset, default = change[setting].xs(name, level="set"), by_set[DEFAULT].xs(name, level="set")
+    interval = f"{signed(float(subset.mean()), 2)} ± {number(half_width(subset, share), 2)}"
     return (
         float(sizes.max()),
         f"{setting} on {name} {interval}, default {number(float(default.mean()), 2)}",

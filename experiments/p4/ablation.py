@@ -23,12 +23,7 @@ from experiments.common.command import study_parser
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
 from experiments.p4.setting import DIFFERENCE, difference_cells
-from kdgraph.calibration.local.neighbours import (
-    FeatureView,
-    LocalKernel,
-    Neighbours,
-    QueryRows,
-)
+from kdgraph.calibration.local.neighbours import FeatureView, LocalKernel, Neighbours, QueryRows
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce

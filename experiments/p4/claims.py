@@ -29,10 +29,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, ece, lce, mce, mlce
 
 MAPS = {"tsne": "t-SNE", "pca": "PCA"}
-READINGS = {
-    "_spread": "γ as printed, in units of spread",
-    "_printed": "γ in the map's own units",
-}
+READINGS = {"_spread": "γ as printed, in units of spread", "_printed": "γ in the map's own units"}
 """Suffix of a method → the units of its bandwidths, which the paper does not print."""
 METRIC_SUFFIXES = {"_spread": "", "_printed": "_printed"}
 """Suffix of a method → that of a local error in the same units."""

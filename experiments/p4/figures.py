@@ -153,7 +153,7 @@ def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) ->
                 tables.setdefault(key, []).append(
                     frame[(frame.of == source) & (frame.on == "test")].assign(**known_keys)
                 )
-    seeds = {method: {seed for one, seed in known if one == method} for method in methods}
+    seeds = {method: {seed for each, seed in known if each == method} for method in methods}
     if missing := [method for method, result in seeds.items() if not result]:
         raise DataError(f"no run of {', '.join(missing)}; run them, or name others with --methods")
     together = sorted(set.intersection(*seeds.values()))

@@ -78,7 +78,7 @@ PAPER = Paper(
             },
             measured=_measured,
             repeats=60,
-        ),
+        )
     ],
     better={
         "max group MCE": "lower",

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import (
-    counted_noun,
-    listed,
-    number,
-    signed,
-    spread,
-    table,
-)
+from experiments.common.markdown import counted_noun, listed, number, signed, spread, table
 from experiments.common.published import read_published
 from experiments.common.runs import Record
 from experiments.common.settings import trains_otherwise

@@ -194,10 +194,10 @@ def figure_4(folder: Path) -> Drawn:
     frame = frame.assign(kind=frame.method.where(~frame.method.isin(simulation.LOCAL), "local"))
     plain = frame[frame.k.isna() | (frame.k == simulation.K)]
     for network in simulation.NETWORKS:
-        of = plain[plain.network == network]
+        rows = plain[plain.network == network]
         panels = {
-            "MSE to y": _by_size(of, "mse_y"),
-            "coverage of 95 % intervals": _by_size(of, "coverage"),
+            "MSE to y": _by_size(rows, "mse_y"),
+            "coverage of 95 % intervals": _by_size(rows, "coverage"),
         }
         yield (
             f"figure4_{network}",
@@ -283,11 +283,11 @@ def _predictions(
     predicted distribution; of runs on the same rows.
     """
     predicted, test = {}, None
-    for name, (record, of) in models.items():
+    for name, (record, group) in models.items():
         test = next(
             result for result in evaluation_of(record, folder).predictions if result.role == "test"
         )
-        predicted[name] = test.models[of]["distribution"]
+        predicted[name] = test.models[group]["distribution"]
     record = next(iter(models.values()))[0]
     rows = split(record["config"]["dataset"], record["seed"]).test
     return rows.X, rows.y, None if test is None else test.truth, predicted

@@ -124,10 +124,7 @@ def in_published_terms(
 
 
 def settings_of(
-    records: Iterable[Record],
-    item: str,
-    dataset: str,
-    settings: Mapping[tuple[str, str], Setting],
+    records: Iterable[Record], item: str, dataset: str, settings: Mapping[tuple[str, str], Setting]
 ) -> pd.DataFrame:
     """Return the settings of runs as :func:`in_published_terms`, a row for each setting and seed.
 

@@ -370,8 +370,8 @@ def smaller_deviation(low: pd.Series, high: pd.Series) -> float:
 
 def has_all_sizes(frame: pd.DataFrame) -> bool:
     """Return whether both networks have runs of each of :data:`SIZES`."""
-    there = set(zip(frame.network, frame["size"], strict=True))
-    return set(itertools.product(NETWORKS, SIZES)) <= there
+    present = set(zip(frame.network, frame["size"], strict=True))
+    return set(itertools.product(NETWORKS, SIZES)) <= present
 
 
 def _falls(values: pd.Series) -> bool:

@@ -51,12 +51,12 @@ def values_of(records: Sequence[Record]) -> pd.DataFrame:
             "seed": record["seed"],
             "parent": record["parent"],
         }
-        for of, recalibrator in (("parent", ALONE), ("calibrated", record["recalibrator"])):
+        for group, recalibrator in (("parent", ALONE), ("calibrated", record["recalibrator"])):
             measured = {
                 title: next(
                     entry["value"]
                     for entry in record["metrics"]
-                    if (entry["metric"], entry["of"], entry["on"]) == (metric, of, "test")
+                    if (entry["metric"], entry["of"], entry["on"]) == (metric, group, "test")
                 )
                 for title, metric in MEASURES.items()
             }

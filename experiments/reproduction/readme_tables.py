@@ -163,9 +163,11 @@ def _verdicts(paper: str) -> Records:
     shown = [verdict for verdict in VERDICTS if (rows.verdict == verdict).any()]
     lines = head(["item", "numbers", *shown])
     for item in dict.fromkeys(rows["item"]):
-        of = rows[rows["item"] == item].verdict
-        if (of != "a setting").any():
-            lines.append(line([item, f"{len(of):,}", *(f"{(of == v).sum():,}" for v in shown)]))
+        group = rows[rows["item"] == item].verdict
+        if (group != "a setting").any():
+            lines.append(
+                line([item, f"{len(group):,}", *(f"{(group == v).sum():,}" for v in shown)])
+            )
     lines.append(
         line(["all", f"{len(rows):,}", *(f"{(rows.verdict == v).sum():,}" for v in shown)])
     )

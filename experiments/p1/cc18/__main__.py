@@ -90,24 +90,24 @@ def draw_stored(arguments: argparse.Namespace) -> None:
 
 def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> None:
     result = {parent: with_choice(tables(numbers, parent)) for parent in parents_of(numbers)}
-    for parent, one in result.items():
-        if one.datasets:
+    for parent, each in result.items():
+        if each.datasets:
             print(
                 "\n\n".join(
                     [
                         f"### {label('parent', parent).capitalize()}",
-                        *_sections(one, numbers, stem, arguments),
+                        *_sections(each, numbers, stem, arguments),
                     ]
                 )
                 + "\n"
             )
         else:
             print(
-                f"{label('parent', parent)}: no table has all methods: {one.left_out}",
+                f"{label('parent', parent)}: no table has all methods: {each.left_out}",
                 file=sys.stderr,
             )
     complete = numbers[
-        numbers.parent.isin([parent for parent, one in result.items() if one.datasets])
+        numbers.parent.isin([parent for parent, each in result.items() if each.datasets])
     ]
     if not len(complete):
         return
@@ -118,8 +118,8 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
         if stem == "figure2":
             stored = pd.concat(
                 [
-                    on_tables_of(complete, name, priors=priors_of(one))
-                    for name, one in result.items()
+                    on_tables_of(complete, name, priors=priors_of(each))
+                    for name, each in result.items()
                 ],
                 ignore_index=True,
             )

@@ -134,12 +134,14 @@ def joined(
 def to_rows(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return a row for each version, table, method and seed, and a column for each number."""
     frames = []
-    for version, of in numbers.items():
-        if of.empty:
+    for version, rows in numbers.items():
+        if rows.empty:
             continue
-        at = of["at"].map(lambda radius: "" if np.isnan(radius) else f"@{radius:g}")
+        at = rows["at"].map(lambda radius: "" if np.isnan(radius) else f"@{radius:g}")
         index = ["version", *KEY, "openml", "commit"]
-        long = of.assign(version=version, column=of.metric + at, openml=of.openml.astype("Int64"))
+        long = rows.assign(
+            version=version, column=rows.metric + at, openml=rows.openml.astype("Int64")
+        )
         frames.append(long.set_index([*index, "column"]).value.unstack("column").reset_index())
     if not frames:
         return pd.DataFrame(columns=["version", *KEY, "openml", "commit"])

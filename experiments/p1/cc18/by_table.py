@@ -82,7 +82,7 @@ def shares_of_random_splits() -> pd.DataFrame:
         "item == @BY_TABLE and metric == 'mmc' and method in ('kdf geodesic', 'kdn geodesic')"
     )
     rows = []
-    for name, of in known.groupby("dataset"):
+    for name, group in known.groupby("dataset"):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of features, which are not used
@@ -90,7 +90,7 @@ def shares_of_random_splits() -> pd.DataFrame:
         except DataNotAvailable:
             continue
         y = np.concatenate([splits.train.y, splits.calibration.y, splits.test.y])
-        for row in of.to_dict("records"):
+        for row in group.to_dict("records"):
             n_test = len(y) // 3 if row["method"] == "kdf geodesic" else min(1000, len(y) // 3)
             where = {key: row[key] for key in _KEYS}
             rows += [

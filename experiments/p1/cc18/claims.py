@@ -27,14 +27,14 @@ RADII = (1.5, 2.0, 5.0)
 def claims(result: Tables, published: Tables | None, threshold: float) -> str:
     """Return one row for each claim: measured, and from the published numbers if they have it."""
     method = kernel_method(result)
-    here = _facts(result, method, "ece", threshold)
-    there = (
+    subset = _facts(result, method, "ece", threshold)
+    present = (
         _facts(published, kernel_method(published), "ece_by_edges", threshold) if published else {}
     )
     lines = head(
         [f"{label(method)} against the {label('parent', result.parent)}", "here", "published"]
     )
-    lines += [line([claim, text, there.get(claim, "–")]) for claim, text in here.items()]
+    lines += [line([claim, text, present.get(claim, "–")]) for claim, text in subset.items()]
     return "\n".join([*lines, "", NOTE])
 
 
@@ -50,7 +50,7 @@ def dominance(result: Tables) -> str:
         counted = [
             f"{label(other, result.parent)} {n}"
             for other in result.methods
-            if (n := sum(other in one for one in by))
+            if (n := sum(other in each for each in by))
         ]
         lines.append(
             line(

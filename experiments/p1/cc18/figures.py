@@ -71,22 +71,22 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
     without an ECE of 15 bins are drawn with that between 10 edges.
     """
     result = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
-    every = {dataset for one in result.values() for dataset in one.datasets}
+    every = {dataset for each in result.values() for dataset in each.datasets}
     names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
     methods = [
-        method for method in ON_PAGES if all(method in one.methods for one in result.values())
+        method for method in ON_PAGES if all(method in each.methods for each in result.values())
     ]
     rows = {
         dataset: {
-            f"{PARENTS[parent]} and {label(kernel_method(one))}": _of_table(
-                numbers, one, dataset, methods
+            f"{PARENTS[parent]} and {label(kernel_method(each))}": _of_table(
+                numbers, each, dataset, methods
             )
-            for parent, one in result.items()
-            if dataset in one.datasets
+            for parent, each in result.items()
+            if dataset in each.datasets
         }
         for dataset in names
     }
-    seeds = [n for one in result.values() for n in one.seeds]
+    seeds = [n for each in result.values() for n in each.seeds]
     return plot_dataset_pages(
         rows, band_of=counted_noun(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
     )
@@ -190,8 +190,8 @@ def _of_table(
             )
             for m, name in shown.items()
         }
-        common = sorted(set.intersection(*(set(one.columns) for one in wide.values())))
+        common = sorted(set.intersection(*(set(each.columns) for each in wide.values())))
         if common:
-            curves = {name: one[common].to_numpy() for name, one in wide.items()}
+            curves = {name: each[common].to_numpy() for name, each in wide.items()}
             drawn[quantity] = RepeatedCurves(np.array(common, dtype=float), curves, **options)
     return drawn

@@ -22,14 +22,7 @@ from experiments.p1.cc18.archive import (
     to_rows,
     with_complete_seeds,
 )
-from experiments.p1.cc18.records import (
-    AUTHORS,
-    EUCLIDEAN,
-    Tables,
-    label,
-    order,
-    tables,
-)
+from experiments.p1.cc18.records import AUTHORS, EUCLIDEAN, Tables, label, order, tables
 from experiments.p1.cc18.sizes import FEWEST, at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import absolute_improvement
@@ -109,7 +102,7 @@ def compare_with_published(measured_: Tables, published: pd.DataFrame) -> str:
             )
             for name in measures
         ]
-        cells = [f"{number(median(stored))} / {number(median(here))}" for stored, here in pairs]
+        cells = [f"{number(median(stored))} / {number(median(subset))}" for stored, subset in pairs]
         lines.append(
             line(
                 [
@@ -149,12 +142,7 @@ def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
             for method in methods
         ]
         rows.append(
-            [
-                openml,
-                dataset,
-                f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}",
-                *cells,
-            ]
+            [openml, dataset, f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}", *cells]
         )
     return markdown_table(
         [
@@ -179,7 +167,7 @@ def by_size(measured_: pd.DataFrame, published: pd.DataFrame, parent: str, thres
             for numbers in (published, measured_)
         ]
         for method in sorted(both[0].methods & both[1].methods, key=order):
-            medians = [at_sizes(one.curves[method], one.sizes, SIZES) for one in both]
+            medians = [at_sizes(each.curves[method], each.sizes, SIZES) for each in both]
             cells = [
                 " / ".join(f"{signed(value)} ({count})" for value, count in pair)
                 for pair in zip(*medians, strict=True)
@@ -295,10 +283,7 @@ def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFra
 
 
 def on_tables_of(
-    numbers: pd.DataFrame,
-    parent: str,
-    distance: str = "geodesic",
-    priors: pd.Series | None = None,
+    numbers: pd.DataFrame, parent: str, distance: str = "geodesic", priors: pd.Series | None = None
 ) -> pd.DataFrame:
     """Return the stored numbers of the tables that ran with a parent, at sizes that count here too.
 
@@ -383,9 +368,9 @@ def _oce_differences(
     Figure 2 has it.
     """
     result = []
-    for of, names in ((published, list(shared)), (measured_, list(shared.values()))):
+    for rows, names in ((published, list(shared)), (measured_, list(shared.values()))):
         away = (
-            of.column("mmc@5")
+            rows.column("mmc@5")
             .loc[names]
             .sub(priors_of(measured_)[list(shared)].to_numpy(), axis=0)
             .abs()

@@ -302,9 +302,9 @@ def _check_one_each(records: Sequence[Record]) -> None:
         seen[key] = record
 
 
-def _differing(one: Record, other: Record, prefix: str = "") -> Iterable[str]:
-    for key in {*one, *other}:
-        a, b = one.get(key), other.get(key)
+def _differing(each: Record, other: Record, prefix: str = "") -> Iterable[str]:
+    for key in {*each, *other}:
+        a, b = each.get(key), other.get(key)
         if isinstance(a, dict) and isinstance(b, dict):
             yield from _differing(a, b, f"{prefix}{key}.")
         elif json.dumps(a, sort_keys=True) != json.dumps(b, sort_keys=True):

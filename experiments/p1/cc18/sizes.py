@@ -66,10 +66,12 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
         )
         for method in means
     }
-    values = pd.DataFrame({method: one.values for method, one in result.items()}, index=means.index)
+    values = pd.DataFrame(
+        {method: each.values for method, each in result.items()}, index=means.index
+    )
     curves = {
         method: np.stack(
-            [_interpolated(one, sizes) for _, one in values[method].groupby("dataset")]
+            [_interpolated(each, sizes) for _, each in values[method].groupby("dataset")]
         )
         for method in values
     }

@@ -57,7 +57,7 @@ def far_field(result: Tables) -> str:
             line(
                 [
                     _name(result, method),
-                    *(number(median(one), 4) for one in by_radius),
+                    *(number(median(each), 4) for each in by_radius),
                     number(by_radius[-1].max(), 4),
                 ]
             )
@@ -142,10 +142,10 @@ def _improvement(result: Tables, metric: str, method: str, threshold: float) -> 
 
 
 def _cells(comparisons: Sequence[PairedComparison]) -> list[str]:
-    adjusted = holm([one.p for one in comparisons])
+    adjusted = holm([each.p for each in comparisons])
     return [
-        f"{one} ({_p(p)})" if one.wins + one.ties + one.losses else "–"
-        for one, p in zip(comparisons, adjusted, strict=True)
+        f"{each} ({_p(p)})" if each.wins + each.ties + each.losses else "–"
+        for each, p in zip(comparisons, adjusted, strict=True)
     ]
 
 

@@ -139,9 +139,9 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
             for model, name in names.items()
         }
         values[label] = wide["KDN"].columns.to_numpy(dtype=float)
-        curves[label] = {name: one.median().to_numpy() for name, one in wide.items()}
+        curves[label] = {name: each.median().to_numpy() for name, each in wide.items()}
         bands[label] = {
-            name: tuple(one.quantile([0.25, 0.75]).to_numpy()) for name, one in wide.items()
+            name: tuple(each.quantile([0.25, 0.75]).to_numpy()) for name, each in wide.items()
         }
         ids[label] = sorted(family[family.id]["at"].unique())
     prior = float(far.prior.max())
@@ -317,8 +317,8 @@ def _groups(
                     DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy()
                     for model in models
                 }
-                one = RepeatedCurves(np.array(complete, dtype=float), curves, **options)
-                groups.setdefault(f"{name} and {method}", {})[quantity] = one
+                each = RepeatedCurves(np.array(complete, dtype=float), curves, **options)
+                groups.setdefault(f"{name} and {method}", {})[quantity] = each
     return groups
 
 
@@ -344,7 +344,11 @@ def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
 
 def _seeds(*frames: pd.DataFrame) -> str:
     counts = pd.concat(
-        [one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)]
+        [
+            each.groupby(["dataset", "n_train", "n_dims"]).seed.nunique()
+            for each in frames
+            if len(each)
+        ]
     )
     return counted_noun(counts, "seed")
 

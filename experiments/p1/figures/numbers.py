@@ -46,8 +46,7 @@ def _row(record: Record, entry: Record) -> dict[str, Any]:
     return {
         "dataset": record["dataset"]["name"],
         # Rows that fit. Out of bag these are those that would calibrate too, so that a parent
-        # fitted
-        # to them does not count as that of another method's fewer rows.
+        # fitted to them does not count as that of another method's fewer rows.
         "n_train": record["dataset"]["n_train"],
         "n_dims": record["dataset"]["n_features"],
         "parent": record["parent"],

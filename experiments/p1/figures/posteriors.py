@@ -87,7 +87,8 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
         shared |= {"variant": version_of(record["config"]["calibrator"])}
         for part, (at, exact) in places.items():
             off = (
-                float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model)
+                float(np.abs(each.predict_proba(at)[:, 0] - exact).mean())
+                for each in (parent, model)
             )
             yield {**shared, "part": part, **dict(zip(("of_parent", "of_model"), off, strict=True))}
 
@@ -99,12 +100,12 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
         method, title = METHODS[str(parent)]
         details, clear = [], 0
-        for dataset, of in rows.groupby("dataset", sort=False):
-            difference = of.of_model - of.of_parent
+        for dataset, group in rows.groupby("dataset", sort=False):
+            difference = group.of_model - group.of_parent
             clear += bool(difference.mean() + half_width(difference, 0) < 0)
             details.append(
-                f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against"
-                f" {number(of.of_parent.mean())}"
+                f"{str(dataset).replace('_', ' ')} {number(group.of_model.mean())} against"
+                f" {number(group.of_parent.mean())}"
             )
         text = (
             f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of"

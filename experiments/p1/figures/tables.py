@@ -43,13 +43,13 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
     lines = head(["data", "model", *titles])
     for dataset in published.dataset.drop_duplicates():
         for parent, (parent_name, method) in GROUPS.items():
-            here = plane[(plane.dataset == dataset) & (plane.parent == parent)]
+            subset = plane[(plane.dataset == dataset) & (plane.parent == parent)]
             for name, model in (
                 (parent_name, "parent"),
                 (f"{method} geodesic", "geodesic"),
                 (f"{method} euclidean", "euclidean"),
             ):
-                measured_rows = here[here.model == model]
+                measured_rows = subset[subset.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
                 printed = published[(published.dataset == dataset) & (published.method == name)]
                 cells = [
@@ -160,8 +160,8 @@ def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
 def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
     """Yield the first radius at the prior of each model and seed."""
     for shared, rows in _by_model(far):
-        for seed, of in rows[rows.n_train == 1000].groupby("seed"):
-            if not np.isnan(first := _radius(of)):
+        for seed, group in rows[rows.n_train == 1000].groupby("seed"):
+            if not np.isnan(first := _radius(group)):
                 yield {**shared, "metric": FROM, "n_train": 1000, "seed": seed, "value": first}
 
 
@@ -169,7 +169,7 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
     """Yield the published keys of the rows of one data set, model and variant, and those rows."""
     if rows.empty:
         return
-    for (dataset, parent, model, variant), of in rows.groupby(
+    for (dataset, parent, model, variant), group in rows.groupby(
         ["dataset", "parent", "model", "variant"]
     ):
         parent_name, method = GROUPS[str(parent)]
@@ -181,7 +181,7 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
             "variant": VARIANTS[str(variant)],
             "ood": None,
         }
-        yield {**shared, "radius": np.nan}, of
+        yield {**shared, "radius": np.nan}, group
 
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:

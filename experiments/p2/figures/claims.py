@@ -40,8 +40,8 @@ Ask = Callable[[Study], Claim]
 
 def claims(study: Study) -> Iterator[Claim]:
     """Yield every claim that the counts can test, in the order of the paper."""
-    for ask, of in ASKED.items():
-        yield replace(ask(study), sentences=tuple(of.split()))
+    for ask, rows in ASKED.items():
+        yield replace(ask(study), sentences=tuple(rows.split()))
 
 
 def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:

@@ -172,8 +172,8 @@ class Study:
             method: FittedModel(
                 model.parent,
                 {
-                    part: clone(one).fit(X, y, X_calibration=X, y_calibration=y)
-                    for part, one in model.post_hoc.items()
+                    part: clone(each).fit(X, y, X_calibration=X, y_calibration=y)
+                    for part, each in model.post_hoc.items()
                 },
             )
             for method, model in self.models.items()

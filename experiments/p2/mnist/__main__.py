@@ -98,8 +98,10 @@ def _asked(
     else:
         details = [(ensembles, claims_on_fully_trained(result, _saturated(pool, combine)))]
     for n, parts in details:
-        of = f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
-        yield from (replace(one, text=f"{of}: {one.text}", scale=scale) for one in parts)
+        rows = (
+            f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
+        )
+        yield from (replace(each, text=f"{rows}: {each.text}", scale=scale) for each in parts)
 
 
 def _saturated(pool: Pool, combine: Combine) -> float:

@@ -82,8 +82,8 @@ def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
     for k in range(10):
         rows = np.repeat(((1 - score) / 9)[:, None], 10, axis=1)
         rows[:, k] = score
-        one, other = (model.predict_confidence(rows) for model in models)
-        result[str(k)] = float(np.abs(one - other).max())
+        each, other = (model.predict_confidence(rows) for model in models)
+        result[str(k)] = float(np.abs(each - other).max())
     return result
 
 

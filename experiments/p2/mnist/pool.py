@@ -185,11 +185,11 @@ def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, n
 
     source = OpenmlImages("mnist", 554, (1, 28, 28), (60_000, 10_000), flat=True)
     splits = make_splits(source, n_calibration=10_000, rng=np.random.default_rng(SPLIT_SEED))
-    train, one, two = (
+    train, each, two = (
         (part.X.astype(np.float32), part.y)
         for part in (splits.train, splits.calibration, splits.test)
     )
-    return train, {"1": one, "2": two}
+    return train, {"1": each, "2": two}
 
 
 def _same_recipe(folder: Path, settings: dict[str, Any]) -> None:

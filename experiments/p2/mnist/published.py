@@ -167,7 +167,9 @@ def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]
         classes = [str(name) for name in record["dataset"]["classes"]]
         for name in ("calibration", "test"):
             of_set = frame[frame.set == name]
-            top_label = TopLabel.from_proba(of_set[[f"parent_{one}" for one in classes]].to_numpy())
+            top_label = TopLabel.from_proba(
+                of_set[[f"parent_{each}" for each in classes]].to_numpy()
+            )
             y = of_set.y.astype(str).map(classes.index).to_numpy()
             for metric, value in score_counts(top_label, y).items():
                 yield {**_section(metric, "10000 steps"), "seed": seed, "value": value}

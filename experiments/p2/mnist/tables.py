@@ -49,10 +49,7 @@ def by_class(result: pd.DataFrame, metric: str) -> str:
     rows = []
     for method, of_method in values.items():
         rows.append(
-            [
-                method,
-                *(" / ".join(number(value) for value in both) for both in of_method.values()),
-            ]
+            [method, *(" / ".join(number(value) for value in both) for both in of_method.values())]
         )
     return markdown_table(["method", *next(iter(values.values()))], rows)
 
