@@ -96,12 +96,9 @@ def _where(dataset: object, parent: object) -> str:
 def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
         excess = medians.geodesic - medians.parent
-        text = (
-            f"{where}: error is at most {number(SIMILAR, 2)} above the parent's at each number of"
-            " rows"
-        )
         yield Claim(
-            text,
+            f"{where}: error is at most {number(SIMILAR, 2)} above the parent's at each number of"
+            " rows",
             bool(excess.max() <= SIMILAR),
             f"{signed(float(excess.min()))} to {signed(float(excess.max()))}; {sizes}",
             ("fig1_accuracy", "intro"),
@@ -114,11 +111,8 @@ def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]
             f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}"
             for n, row in medians.iterrows()
         )
-        text = (
-            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows"
-        )
         yield Claim(
-            text,
+            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows",
             bool((medians.geodesic < medians.parent).all()),
             f"{details}; {sizes}",
             ("fig1_hellinger",),
@@ -135,12 +129,9 @@ def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> It
             for measure, each in present.items()
         }
         details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
-        text = (
-            f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
-            " distances at each number of rows"
-        )
         yield Claim(
-            text,
+            f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
+            " distances at each number of rows",
             all(value < 0 for value in worst.values()),
             f"largest difference: {details}; {sizes}",
             ("fig1_geodesic",),
@@ -349,20 +340,16 @@ def shapes(folder: Path) -> Iterator[Claim]:
         at_home = float(medians.loc[measured_[0], list(inside)].min())
         most = float(medians.loc[measured_[0], outside].max())
         least = float(medians.loc["parent", outside].min())
-        text = (
-            f"{where}: median confidence of KDN is below that in distribution at every value out"
-            " of it"
-        )
         yield Claim(
-            text,
+            f"{where}: median confidence of KDN is below that in distribution at every value out"
+            " of it",
             most < at_home,
             f"at most {number(most)}, in distribution {number(at_home)};"
             f" {counted_noun([seeds], 'seed')}",
             ("fig3",),
         )
-        text = f"{where}: median confidence of the network is above .9 at every value"
         yield Claim(
-            text,
+            f"{where}: median confidence of the network is above .9 at every value",
             least > 0.9,
             f"at least {number(least)}; {counted_noun([seeds], 'seed')}",
             ("fig3",),
@@ -395,11 +382,10 @@ def claims_on_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]
         for record in records
     ]
     if share:
-        evidence = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"
         yield Claim(
             "no fit of KDN has more Gaussians than training rows",
             max(share) <= 1,
-            evidence,
+            f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}",
             ("upper_bound",),
         )
 
@@ -422,11 +408,10 @@ def propositions(folder: Path) -> Iterator[Claim]:
         "not negative": bool((distance >= 0).all()),
         "no detour is shorter": bool((distance <= detour + 1e-12).all()),
     }
-    evidence = ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items())
     yield Claim(
         f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)",
         all(axioms.values()),
-        evidence,
+        ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items()),
         ("proposition_1",),
     )
     rays = np.random.default_rng(2).normal(size=(100, 2))
@@ -437,12 +422,9 @@ def propositions(folder: Path) -> Iterator[Claim]:
             radius: float(np.abs(kdf.predict_proba(radius * rays) - kdf.prior_).max())
             for radius in (1.0, 1e2, 1e4, 1e6)
         }
-        text = (
-            f"posteriors of KDF ({variant}) come to the class shares along 100 rays (Proposition"
-            " 2), to 1e-12 at radius 1e6"
-        )
         yield Claim(
-            text,
+            f"posteriors of KDF ({variant}) come to the class shares along 100 rays (Proposition"
+            " 2), to 1e-12 at radius 1e6",
             off[1e6] <= 1e-12,
             ", ".join(f"{value:.2g} at {radius:g}" for radius, value in off.items()),
             ("proposition_2",),

@@ -145,13 +145,10 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
         for measure, dear in DEAR.items():
             cost = means[measure].tenth - means[measure]["all"]
             mean, half = float(cost.mean()), half_width(cost, 0)
-            text = (
+            yield Claim(
                 f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)}"
                 f" of {measure}"
-            )
-            text += ": the 95 % interval of the mean cost ends there or below"
-            yield Claim(
-                text,
+                ": the 95 % interval of the mean cost ends there or below",
                 mean + half <= dear,
                 f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
                 group,

@@ -361,13 +361,13 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
             f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
         }
         for which, value in least.items():
-            text = (
+            yield Claim(
                 "label-shift error is larger than the differences between the techniques"
                 " (Section XV)"
-            )
-            text += f": {MEASURES[rows]}, {BASES[basis]}, {which}"
-            yield Claim(
-                text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",)
+                f": {MEASURES[rows]}, {BASES[basis]}, {which}",
+                value > 1,
+                f"at least {number(value, 2)} of the spread",
+                ("label_shift",),
             )
     gap = result.means["gap"]
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
@@ -379,12 +379,9 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         kind: repaired(of_fit["unshifted"][kind], known, at_rest)
         for kind, known in of_fit["weighted"].items()
     }
-    text = (
-        "recalibrating with known class frequencies takes away most of what a shift adds to the"
-        " calibration gap (ours)"
-    )
     yield Claim(
-        text,
+        "recalibrating with known class frequencies takes away most of what a shift adds to the"
+        " calibration gap (ours)",
         min(shares.values()) > 0.5,
         ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items()),
     )

@@ -185,12 +185,9 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
     )
     gain = signed(float((values[CHOSEN] - values[SHARED]).mean()), 4)
     predicted = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
-    text = (
-        f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of"
-        " the splits"
-    )
     return Claim(
-        text,
+        f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of"
+        " the splits",
         result.wins >= least * result.n,
         f"{result.wins} of {result.n}, by {gain} nats in the mean; chosen: {predicted}",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.markdown import counted_noun, number, signed
+from experiments.common.markdown import counted_noun, listed, number, signed
 from experiments.p3 import contamination as contamination_study
 from experiments.p3 import images as images_study
 from experiments.p3 import simulated as simulated_study
@@ -21,10 +21,9 @@ from experiments.p3.study import measured
 AS_GOOD = 0.05
 """Difference of equally good AUROC; the paper has no number."""
 BOTH = ["tood_given", "tood_shuffled"]
-NOT_IN_PAPER = {"leaf_box", "graph_density", "knn"} | {
-    "mahalanobis_nonnegative",
-    "oe_permuted",
-    "energy_fine_tuning_permuted",
+NOT_IN_PAPER = {
+    *("leaf_box", "graph_density", "knn"),
+    *("mahalanobis_nonnegative", "oe_permuted", "energy_fine_tuning_permuted"),
 }
 """Methods of runs that the paper compares with for tables alone."""
 NEAR_1 = 0.99
@@ -34,11 +33,19 @@ AS_WELL = ("labels_shuffled", "unsupervised")
 """Sentences that allow shuffled labels to be better."""
 
 
+def _seeds(frame: pd.DataFrame) -> str:
+    return counted_noun([frame.seed.nunique()], "seed")
+
+
+def _by_method(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return means over seeds, a row for each set, a column for each method."""
+    return frame.groupby(["set", "method"]).value.mean().unstack("method")
+
+
 def sets(folder: Path) -> Iterator[Claim]:
     """Yield the claims on tests that judge the same sets as TOOD: ``paper/p3/contamination``."""
-    yield from contamination_study.claims(
-        contamination_study.power(contamination_study.read(folder))
-    )
+    power = contamination_study.power(contamination_study.read(folder))
+    yield from contamination_study.claims(power)
 
 
 def simulated(folder: Path) -> Iterator[Claim]:
@@ -52,46 +59,36 @@ def size_labels(folder: Path) -> Iterator[Claim]:
     """Yield the claims on numbers of training rows with given and with shuffled labels:
     ``paper/p3/size_labels`` and ``…_latent``.
     """
-    frame = size_labels_study.measured(size_labels_study.read(folder))
-    for sizes in size_labels_study.STUDIES.values():
-        own = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
-        if len(own):
-            yield from size_labels_study.claims(own, sizes)
-            yield from alike(own, sizes)
-            yield from _with_all_rows(own, sizes)
+    for sizes, numbers in size_labels_study.by_study(size_labels_study.read(folder)):
+        yield from size_labels_study.claims(numbers, sizes)
+        yield from alike(numbers, sizes)
+        yield from _with_all_rows(numbers, sizes)
 
 
-def _with_all_rows(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
-    for dataset, rows in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby(
-        "dataset", sort=False
-    ):
-        most = rows[rows.rows == rows.rows.max()]
-        mean = most.groupby(["set", "method"]).value.mean().unstack("method")
+def _with_all_rows(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
+    aurocs = numbers[(numbers.metric == "auroc") & numbers.set.isin(sizes.sets)]
+    for dataset, group in aurocs.groupby("dataset", sort=False):
+        n_rows = group["rows"].max()
+        most = group[group["rows"] == n_rows]
+        mean = _by_method(most)
         if set(BOTH) <= set(mean):
-            where = f"{sizes.datasets[str(dataset)]}, {rows.rows.max():,} training rows"
-            yield from (
-                each
-                for each in labels(mean, where, counted_noun([most.seed.nunique()], "seed"))
-                if each.sentences == AS_WELL
-            )
+            where = f"{sizes.datasets[str(dataset)]}, {n_rows:,} training rows"
+            claims = labels(mean, where, _seeds(most))
+            yield from (claim for claim in claims if claim.sentences == AS_WELL)
 
 
-def alike(frame: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
+def alike(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
     """Yield that curves of APHD with shuffled labels look like those with given ones."""
-    distance = frame[(frame.metric == APHD) & frame.set.isin(sizes.sets)]
-    for dataset, rows in distance.groupby("dataset", sort=False):
-        means = rows.groupby(["set", "rows", "method"]).value.mean().unstack("method")
+    distance = numbers[(numbers.metric == APHD) & numbers.set.isin(sizes.sets)]
+    for dataset, group in distance.groupby("dataset", sort=False):
+        means = group.groupby(["set", "rows", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(means):
             both = means[BOTH].dropna()
             gap = float((both.tood_given - both.tood_shuffled).abs().max())
             r = float(both.corr(method="spearman").iloc[0, 1])
-            claim_text = (
-                f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
-                " within .05 of that with given ones"
-            )
-            claim_text += ", and their rank correlation is above .9"
             yield Claim(
-                claim_text,
+                f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
+                " within .05 of that with given ones, and their rank correlation is above .9",
                 gap <= AS_GOOD and r > 0.9,
                 f"at most {number(gap)} apart, {number(r, 2)}",
                 ("figure_4_rows_alike",),
@@ -127,50 +124,31 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
     """
     own = frame[frame.dataset.isin(titles)] if len(frame) else frame
     for (dataset, rows), group in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
-        where = ", ".join(
-            filter(
-                None,
-                [
-                    titles[str(dataset)],
-                    str(rows).partition(" rows")[0].replace("training", "").strip(),
-                ],
-            )
-        )
-        where, seeds = (
-            f"{where} training rows" if rows else where,
-            counted_noun([group.seed.nunique()], "seed"),
-        )
-        mean = (
-            group[(group.metric == "auroc") & (group.set != IN)]
-            .groupby(["set", "method"])
-            .value.mean()
-            .unstack("method")
-        )
+        n_rows = str(rows).partition(" rows")[0].replace("training", "").strip()
+        where = listed(titles[str(dataset)], n_rows) + (" training rows" if rows else "")
+        seeds = _seeds(group)
+        mean = _by_method(group[(group.metric == "auroc") & (group.set != IN)])
         others = [name for name in mean if name not in {*BOTH, *NOT_IN_PAPER}]
         if "tood_given" in mean and others:
             yield from _outperforms(mean, others, where, seeds)
         if set(BOTH) <= set(mean):
             yield from labels(mean, where, seeds)
-        distance = (
-            group[(group.metric == APHD) & (group.method == "tood_given")]
-            .groupby("set")
-            .value.mean()
-        )
+        aphd = group[(group.metric == APHD) & (group.method == "tood_given")]
+        distance = aphd.groupby("set").value.mean()
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
-            evidence = (
-                f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of"
-                f" {outside.idxmax()}; {seeds}"
+            largest = number(float(outside.max()), 4)
+            yield Claim(
+                f"{where}: mean APHD of test rows is above that of each set out of distribution",
+                bool(outside.max() < inside),
+                f"{number(inside, 4)} of test rows, at most {largest}, of {outside.idxmax()};"
+                f" {seeds}",
+                ("id_larger",),
             )
-            claim_text = (
-                f"{where}: mean APHD of test rows is above that of each set out of distribution"
-            )
-            yield Claim(claim_text, bool(outside.max() < inside), evidence, ("id_larger",))
             if str(dataset) in IMAGES:
-                claim_text = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
-                yield Claim(
-                    claim_text, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",)
-                )
+                close = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
+                evidence = f"{number(inside, 4)}; {seeds}"
+                yield Claim(close, inside > NEAR_1, evidence, ("close_to_1",))
 
 
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
@@ -178,50 +156,46 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     worse.
     """
     change = mean.tood_shuffled - mean.tood_given
-    evidence = ", ".join(
+    each = ", ".join(
         f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
         for name, row in mean.iterrows()
     )
-    evidence = f"given and shuffled: {evidence}; {seeds}"
-    claim_text = (
-        f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    evidence = f"given and shuffled: {each}; {seeds}"
+    yield Claim(
+        f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set",
+        bool((change.abs() <= AS_GOOD).all()),
+        evidence,
+        size_labels_study.LABELS,
     )
     yield Claim(
-        claim_text, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS
-    )
-    claim_text = (
         f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
-        " every set"
+        " every set",
+        bool((change >= -AS_GOOD).all()),
+        evidence,
+        AS_WELL,
     )
-    yield Claim(claim_text, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
 
 
 def _outperforms(
     mean: pd.DataFrame, others: Sequence[str], where: str, seeds: str
 ) -> Iterator[Claim]:
-    best = mean[others].max(axis=1)
+    best, rivals = mean[others].max(axis=1), ", ".join(others)
     ahead = (mean.tood_given - best).round(2)
-    evidence = ", ".join(
+    each = ", ".join(
         f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}"
         for name in mean.index
     )
-    evidence = (
-        f"{evidence}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if"
-        " there are"
-        " fewer, the others single rows"
-    )
-    rivals = ", ".join(others)
-    claim_text = (
+    yield Claim(
         f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"
-        f" ({rivals}) on every set"
-    )
-    yield Claim(claim_text, bool((ahead >= 0).all()), evidence, ("outperforms",))
-    claim_text = (
-        f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
-        " on every set"
+        f" ({rivals}) on every set",
+        bool((ahead >= 0).all()),
+        f"{each}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
+        " fewer, the others single rows",
+        ("outperforms",),
     )
     yield Claim(
-        claim_text,
+        f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
+        " on every set",
         bool((ahead >= -AS_GOOD).all()),
         f"least {signed(float(ahead.min()), 2)}; {seeds}",
         ("comparable", "concluding"),
@@ -232,23 +206,20 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claim on newsgroups, by at least the smallest gap of the paper's table to outlier
     exposure, .072.
     """
-    own = (
-        frame[frame.dataset.isin(text_study.GROUPS) & (frame.metric == "auroc")]
-        if len(frame)
-        else frame
-    )
-    if not len(own):
+    if frame.empty:
+        return
+    own = frame[frame.dataset.isin(text_study.GROUPS) & (frame.metric == "auroc")]
+    if own.empty:
         return
     mean = own.groupby(["dataset", "set", "method"]).value.mean().unstack("method")
     others = [name for name in ("msp", "oe") if name in mean]
     if "tood_given" in mean and others:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
-        claim_text = (
+        low, high = (signed(float(each), 2) for each in (ahead.min(), ahead.max()))
+        yield Claim(
             "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07"
-            " on all pairs of groups"
+            " on all pairs of groups",
+            bool((ahead >= 0.07).all()),
+            f"by {low} to {high} on {len(ahead)} pairs; {own.seed.nunique()} seeds",
+            ("newsgroups",),
         )
-        evidence = (
-            f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)}"
-            f" pairs; {own.seed.nunique()} seeds"
-        )
-        yield Claim(claim_text, bool((ahead >= 0.07).all()), evidence, ("newsgroups",))

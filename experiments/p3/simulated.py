@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import in_one_line, study_parser
-from experiments.common.markdown import counted_noun, head, line, number, spread
+from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -58,91 +58,65 @@ def compare_with_published(records: Sequence[Record]) -> str:
     if frame.empty:
         return "no run of circles, lines and squares is there"
     methods = [name for name in METHODS if name in set(frame.method)]
-    parts = [
-        (
-            f"## TOOD, Figure 7: {counted_noun([frame.seed.nunique()], 'seed')}; the paper draws"
-            " it and"
-            " prints no number"
-        ),
-        aurocs(frame, methods),
-    ]
-    parts += [distances(frame, method) for method in methods if method.startswith("tood")]
-    parts += [
-        verdicts(
-            claim
-            for method in methods
-            if method.startswith("tood")
-            for claim in claims(frame, method)
-        )
-    ]
-    return "\n\n".join(parts)
+    tood = [name for name in methods if name.startswith("tood")]
+    seeds = counted_noun([frame.seed.nunique()], "seed")
+    return "\n\n".join(
+        [
+            f"## TOOD, Figure 7: {seeds}; the paper draws it and prints no number",
+            aurocs(frame, methods),
+            *(distances(frame, method) for method in tood),
+            verdicts(claim for method in tood for claim in claims(frame, method)),
+        ]
+    )
 
 
 def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
     """Return AUROC, mean ± standard deviation over seeds, a row for each method and set, a column
     for each dimension.
     """
-    dims = sorted(frame.n_dims.unique())
-    lines = head(["AUROC against", *(f"d = {d}" for d in dims)])
+    dims, rows = sorted(frame.n_dims.unique()), []
     for shape in ("lines", "squares"):
         for method in methods:
-            rows = frame[
-                (frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)
-            ]
-            lines.append(
-                line(
-                    [
-                        f"{shape}: {METHODS[method]}",
-                        *(spread(rows[rows.n_dims == d].value, digits=2) for d in dims),
-                    ]
-                )
-            )
-    return "\n".join(lines)
+            own = frame[(frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)]
+            cells = (spread(own[own.n_dims == d].value, digits=2) for d in dims)
+            rows.append([f"{shape}: {METHODS[method]}", *cells])
+    return table(["AUROC against", *(f"d = {d}" for d in dims)], rows)
 
 
 def distances(frame: pd.DataFrame, method: str) -> str:
     """Return the mean APHD of each set by dimension."""
-    dims = sorted(frame.n_dims.unique())
-    lines = head([f"APHD, {METHODS[method].partition(', ')[2]}", *(f"d = {d}" for d in dims)])
+    dims, rows = sorted(frame.n_dims.unique()), []
     for name in SETS:
-        rows = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
-        title = "circles, in distribution" if name == IN else name
-        lines.append(
-            line([title, *(number(float(rows[rows.n_dims == d].value.mean()), 4) for d in dims)])
-        )
-    return "\n".join(lines)
+        own = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
+        cells = (number(float(own[own.n_dims == d].value.mean()), 4) for d in dims)
+        rows.append(["circles, in distribution" if name == IN else name, *cells])
+    labels = METHODS[method].partition(", ")[2]
+    return table([f"APHD, {labels}", *(f"d = {d}" for d in dims)], rows)
 
 
 def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
     """Yield that APHD grows with the dimension, and that sets become alike in it."""
-    title = METHODS[method]
     for name in SETS:
         dims, distance = by_seed(frame, APHD, "n_dims", method=method, set=name)
         if len(dims) < 2:
             continue
-        grown = distance.mean(axis=0)
-        evidence = (
-            f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d ="
-            f" {dims[-1]}"
-        )
-        text = (
+        first, last = (float(distance.mean(axis=0)[i]) for i in (0, -1))
+        yield Claim(
             f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name},"
-            f" {title}: it is larger at the end"
+            f" {METHODS[method]}: it is larger at the end",
+            last > first,
+            f"from {number(first)} at d = {dims[0]} to {number(last)} at d = {dims[-1]}",
+            ("grows_with_dimension",),
         )
-        yield Claim(text, bool(grown[-1] > grown[0]), evidence, ("grows_with_dimension",))
         if name == IN:
             continue
         _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)
-        low, high = auroc[:, -1].mean(), auroc[:, 0].mean()
-        evidence = (
-            f"AUROC {number(float(high), 2)} at d = {dims[0]}, {number(float(low), 2)} at d ="
-            f" {dims[-1]}"
-        )
+        high, low = (float(auroc[:, i].mean()) for i in (0, -1))
         yield Claim(
-            f"high dimension makes them indistinguishable (Section 6), {name}, {title}: the AUROC"
-            " falls, and to within .1 of one half",
-            bool(low < high and abs(low - 0.5) < 0.1),
-            evidence,
+            f"high dimension makes them indistinguishable (Section 6), {name}, {METHODS[method]}:"
+            " the AUROC falls, and to within .1 of one half",
+            low < high and abs(low - 0.5) < 0.1,
+            f"AUROC {number(high, 2)} at d = {dims[0]}, {number(low, 2)} at d = {dims[-1]}",
             ("dimension_indistinguishable",),
         )
 

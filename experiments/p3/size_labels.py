@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import in_one_line, study_parser
-from experiments.common.markdown import counted_noun, head, line, number, spread
+from experiments.common.markdown import counted_noun, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -30,22 +31,12 @@ METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 
 @dataclass(frozen=True)
 class Sizes:
-    """One experiment and its rows.
-
-    Attributes
-    ----------
-    experiment, of : str
-        Name in ``conf/``, and kind of its rows.
-    datasets : mapping of str to str
-        Data sets in distribution and their titles.
-    sets : mapping
-        Rows in and out of distribution → title and style.
-    ticks : sequence of float
-        Numbers of rows on the axis.
+    """One experiment: its name in ``conf/``, the kind of its rows, titles of data sets in
+    distribution, titles and styles of sets of rows, and numbers of rows on the axis.
     """
 
     experiment: str
-    of: str
+    kind: str
     datasets: Mapping[str, str]
     sets: Mapping[str, tuple[str, PlotStyle]]
     ticks: Sequence[float]
@@ -53,7 +44,7 @@ class Sizes:
 
 TABLES = Sizes(
     experiment="paper/p3/size_labels",
-    of="tables",
+    kind="tables",
     datasets={"digits": "digits", "breast_cancer": "breast cancer", "mnist_784": "MNIST's pixels"},
     sets={
         IN: ("test rows", PlotStyle(BLUE)),
@@ -66,7 +57,7 @@ TABLES = Sizes(
 )
 IMAGES = Sizes(
     experiment="paper/p3/size_labels_latent",
-    of="images behind an autoencoder of the same rows",
+    kind="images behind an autoencoder of the same rows",
     datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
     sets={
         IN: ("test rows", PlotStyle(BLUE)),
@@ -93,45 +84,42 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
     return pd.concat(frames).drop_duplicates(["dataset", "method", "seed", "rows", "set", "metric"])
 
 
+def by_study(records: Sequence[Record]) -> Iterator[tuple[Sizes, pd.DataFrame]]:
+    """Yield each experiment with runs, and its numbers."""
+    frame = measured(records)
+    for sizes in STUDIES.values() if len(frame) else ():
+        numbers = frame[frame.dataset.isin(sizes.datasets)]
+        if len(numbers):
+            yield sizes, numbers
+
+
 def compare_with_published(records: Sequence[Record]) -> str:
     """Return APHD at both ends, AUROC with all rows, and the verdicts, of the records of a
     sweep.
     """
-    frame = measured(records)
     parts = []
-    for sizes in STUDIES.values():
-        own = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
-        if len(own):
-            seeds = counted_noun([own.seed.nunique()], "seed")
-            title = (
-                f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
-            )
-            parts += [
-                title,
-                aurocs(own, sizes),
-                distances(own, sizes),
-                verdicts(claims(own, sizes)),
-            ]
+    for sizes, numbers in by_study(records):
+        seeds = counted_noun([numbers.seed.nunique()], "seed")
+        parts += [
+            f"## TOOD, Figure 4, {sizes.kind}: {seeds}; the paper draws it and prints no number",
+            aurocs(numbers, sizes),
+            distances(numbers, sizes),
+            verdicts(claims(numbers, sizes)),
+        ]
     return "\n\n".join(parts) if parts else "no run of the numbers of training rows is there"
 
 
 def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Return the mean APHD of each set, with the fewest and with the most rows."""
-    return _table(
-        frame,
-        sizes,
-        "APHD",
-        list(sizes.sets),
-        lambda of: number(float(of[of.metric == APHD].value.mean()), 4),
-    )
+    own = frame[frame.metric == APHD]
+    return _table(own, sizes, "APHD", list(sizes.sets), lambda of: number(float(of.mean()), 4))
 
 
 def aurocs(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Return AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
     outside = [name for name in sizes.sets if name != IN]
-    return _table(
-        frame, sizes, "AUROC", outside, lambda of: spread(of[of.metric == "auroc"].value, digits=2)
-    )
+    own = frame[frame.metric == "auroc"]
+    return _table(own, sizes, "AUROC", outside, lambda of: spread(of, digits=2))
 
 
 def _table(
@@ -139,17 +127,16 @@ def _table(
     sizes: Sizes,
     title: str,
     names: Sequence[str],
-    cell_of: Callable[[pd.DataFrame], str],
+    cell: Callable[[pd.Series], str],
 ) -> str:
-    lines = head([title, "labels", "training rows", *(sizes.sets[name][0] for name in names)])
+    rows = []
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
-        for rows in (group.rows.min(), group.rows.max()):
-            at = group[group.rows == rows]
-            cells = [cell_of(at[at.set == name]) for name in names]
-            lines.append(
-                line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells])
-            )
-    return "\n".join(lines)
+        for n in (group["rows"].min(), group["rows"].max()):
+            at = group[group["rows"] == n]
+            place = [sizes.datasets[str(dataset)], METHODS[str(method)], f"{n:,}"]
+            rows.append([*place, *(cell(at[at.set == name].value) for name in names)])
+    columns = [title, "labels", "training rows", *(sizes.sets[name][0] for name in names)]
+    return markdown.table(columns, rows)
 
 
 def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
@@ -158,54 +145,41 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
     """
     frame = frame[frame.set.isin(sizes.sets)]
     titles = {name: title for name, (title, _) in sizes.sets.items()}
-    for (dataset, method), rows in frame.groupby(["dataset", "method"], sort=False):
+    for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
         where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
-        at = rows[rows.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
-        falls = [titles[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
-        evidence = (
-            f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}"
-            if falls
-            else "of all sets"
-        )
+        at = group[group.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
+        first, last = at.columns[0], at.columns[-1]
+        falls = [titles[str(x)] for x, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
+        evidence = f"from {first:,} to {last:,} rows; it falls of {', '.join(falls)}"
         yield Claim(
             f"more training rows give a larger APHD of all sets (Section 6), {where}",
             not falls,
-            evidence,
+            evidence if falls else "of all sets",
             ("grows_with_rows",),
         )
-        last = at[at.columns[-1]]
-        above = [titles[str(name)] for name in last.index if name != IN and last[name] >= last[IN]]
-        evidence = (
-            f"with {at.columns[-1]:,} rows it is larger of {', '.join(above)}"
-            if above
-            else "of none it is larger"
-        )
+        most = at[last]
+        above = [titles[str(x)] for x in most.index if x != IN and most[x] >= most[IN]]
+        evidence = f"with {last:,} rows it is larger of {', '.join(above)}"
         yield Claim(
             f"APHD is smaller out of distribution (Section 3.2), {where}",
             not above,
-            evidence,
+            evidence if above else "of none it is larger",
             ("id_larger",),
         )
-    for dataset, rows in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
-        most = (
-            rows[rows.rows == rows.rows.max()]
-            .groupby(["set", "method"])
-            .value.mean()
-            .unstack("method")
-        )
-        if set(METHODS) <= set(most):
-            apart = (most.tood_given - most.tood_shuffled).abs()
-            evidence = ", ".join(
-                f"{titles[str(name)]} {number(g, 2)} and {number(s, 2)}"
-                for name, g, s in most[list(METHODS)].itertuples()
-            )
-            where = sizes.datasets[str(dataset)]
-            text = (
-                f"labels carry little (Section 6), {where}: AUROC with shuffled labels within .05"
-                " of that with given ones in all sets"
+    for dataset, group in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
+        most = group[group["rows"] == group["rows"].max()]
+        mean = most.groupby(["set", "method"]).value.mean().unstack("method")
+        if set(METHODS) <= set(mean):
+            each = ", ".join(
+                f"{titles[str(name)]} {number(given, 2)} and {number(shuffled, 2)}"
+                for name, given, shuffled in mean[list(METHODS)].itertuples()
             )
             yield Claim(
-                text, bool((apart <= 0.05).all()), f"given and shuffled: {evidence}", LABELS
+                f"labels carry little (Section 6), {sizes.datasets[str(dataset)]}: AUROC with"
+                " shuffled labels within .05 of that with given ones in all sets",
+                bool(((mean.tood_given - mean.tood_shuffled).abs() <= 0.05).all()),
+                f"given and shuffled: {each}",
+                LABELS,
             )
 
 
@@ -228,14 +202,10 @@ def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
     }
     if not panels:
         return None
-    seeds = counted_noun(
-        [len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed"
-    )
-    note = (
-        f"{seeds}; sets of 100 rows"
-        if seeds == "1 seed"
-        else f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
-    )
+    curves = (curve for panel in panels.values() for curve in panel.curves.values())
+    seeds = counted_noun([len(curve.y) for curve in curves], "seed")
+    bands = seeds if seeds == "1 seed" else f"lines: means, bands: 5 to 95 % of {seeds}"
+    note = f"{bands}; sets of 100 rows"
     return side_by_side(panels, ylabel="APHD", note=note, columns=len(whole))
 
 
@@ -263,8 +233,7 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures")
-    options = parser.parse_args()
+    options = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures").parse_args()
     records = read(options.outputs)
     print(compare_with_published(records))
     draw(records, options.figures)

@@ -235,12 +235,9 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             yield from _few_rows(own[own.metric == "auroc"], where, seeds)
         error = rows[rows.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
-            text = (
-                f"{dataset}: trees grown on given labels have a lower error on test rows than those"
-                " grown on shuffled ones"
-            )
             yield from below(
-                text,
+                f"{dataset}: trees grown on given labels have a lower error on test rows than those"
+                " grown on shuffled ones",
                 error.given,
                 error.shuffled,
                 ("shuffled_classifies_worse",),
@@ -323,13 +320,10 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             f"{number(float(value), 2)} in {size:g}"
             for size, value in apart.loc[fall.idxmin()].items()
         )
-        text = (
+        yield Claim(
             f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
             f" {SET_SIZE}"
-        )
-        text += " wherever that is above .9"
-        yield Claim(
-            text,
+            " wherever that is above .9",
             bool((fall >= -AS_GOOD).all()),
             f"least, {fall.idxmin()}: {details}; {seeds}",
             ("few_test_rows",),
@@ -338,12 +332,9 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         default[default["size"] == VERY_FEW].groupby(["rows", "seed"]).value.mean().unstack("rows")
     )
     if len(small.columns) == 2:
-        text = (
-            f"{where}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS}"
-            " training rows than with all"
-        )
         yield from below(
-            text,
+            f"{where}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS}"
+            " training rows than with all",
             small[FEW_TRAINING_ROWS],
             small[small.columns.max()],
             ("few_test_rows",),

@@ -177,11 +177,11 @@ def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
             " in the mean over rows and simulations"
         )
         yield from below(text, means.local, means.bin, SENTENCES)
-        text = (
-            f"{where}: within bins SLCE and true error correlate by more than 0, on each simulation"
-        )
         yield from in_every_seed(
-            text, rows.set_index(["simulation", "seed"]).correlation, SENTENCES
+            f"{where}: within bins SLCE and true error correlate by more than 0, on each"
+            " simulation",
+            rows.set_index(["simulation", "seed"]).correlation,
+            SENTENCES,
         )
 
 

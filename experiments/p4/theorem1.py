@@ -256,22 +256,18 @@ def claims(errors: Mapping[int, np.ndarray]) -> Iterator[Claim]:
     """
     for b, bandwidth in enumerate(BANDWIDTHS):
         fitted = slope(errors, b, RATE_FROM)
-        text = f"the largest error falls as 1/√n up to logarithms (Theorem 1), γ = {bandwidth:g}"
-        text += f": the interval of its slope reaches −.5 ± {number(TOLERANCE, 2)}"
         yield Claim(
-            text,
+            f"the largest error falls as 1/√n up to logarithms (Theorem 1), γ = {bandwidth:g}"
+            f": the interval of its slope reaches −.5 ± {number(TOLERANCE, 2)}",
             fitted.low < -0.5 + TOLERANCE and fitted.high > -0.5 - TOLERANCE,
             str(fitted),
             EFFICIENT,
         )
     medians = np.array([np.median(drawn, axis=0) for drawn in errors.values()])
     holds = bool((np.diff(medians, axis=1) < 0).all())
-    text = (
-        "a smaller bandwidth, with its smaller α, needs more rows for the same error (Theorem 1):"
-        " at every n the median falls with γ"
-    )
     yield Claim(
-        text,
+        "a smaller bandwidth, with its smaller α, needs more rows for the same error (Theorem 1):"
+        " at every n the median falls with γ",
         holds,
         f"from γ = {BANDWIDTHS[0]:g}: "
         + ", ".join(number(float(median), 3) for median in medians[-1]),

@@ -127,8 +127,8 @@ def heading(result: Tables, of_paper: int | None = None) -> str:
         f"{len(result.datasets)}{paper} tables, {counted_noun(result.seeds, 'seed')} each,"
         f" {min(rows):,}"
         f" to {max(rows):,} rows"
+        " that fit and calibrate."
     )
-    text += " that fit and calibrate."
     missing = "; ".join(f"{dataset} ({why})" for dataset, why in result.left_out.items())
     return text + (f" Left out: {missing}." if missing else "")
 

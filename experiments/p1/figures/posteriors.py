@@ -110,8 +110,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         text = (
             f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of"
             f" {title} on every simulation"
+            ": each 95 % interval of the mean difference is below 0"
         )
-        text += ": each 95 % interval of the mean difference is below 0"
         seeds = counted_noun(rows.groupby("dataset").seed.nunique().tolist(), "seed")
         yield Claim(
             text,

@@ -100,12 +100,9 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
         study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
     ]
     predicted = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
-    text = (
-        "Label-shift error is larger than the differences between the techniques (Section XV), here"
-        " of HTJ alone"
-    )
     yield Claim(
-        text,
+        "Label-shift error is larger than the differences between the techniques (Section XV), here"
+        " of HTJ alone",
         lost > max(nll) - min(nll),
         f"{lost:.3f} nats a row ({predicted}) against {max(nll) - min(nll):.3f}",
         ("label_shift",),
@@ -174,12 +171,9 @@ def _two_classes_are_calibrated_already(study: Study) -> Claim:
         if len(own := study.mine(name))
     }
     least = sorted(gap, key=lambda name: gap[name])
-    text = (
-        "the score is very close to calibrated for Minor tail and Portal (Figure 7): its two lowest"
-        " ECEs are theirs"
-    )
     return Claim(
-        text,
+        "the score is very close to calibrated for Minor tail and Portal (Figure 7): its two lowest"
+        " ECEs are theirs",
         set(least[:2]) == {"Minor tail", "Portal"},
         _listed({name: gap[name] for name in least}),
     )
@@ -188,12 +182,9 @@ def _two_classes_are_calibrated_already(study: Study) -> Claim:
 def _their_uncalibrated_nll_is_near_the_best(study: Study) -> Claim:
     lost = {name: study.nll["none"][name] - study.nll["kde"][name] for name in study.nll["kde"]}
     least = sorted(lost, key=lambda name: lost[name])
-    text = (
-        "uncalibrated does well on Minor tail and Portal (Section XIV): it loses least against"
-        " KDE(b_mon2) there"
-    )
     return Claim(
-        text,
+        "uncalibrated does well on Minor tail and Portal (Section XIV): it loses least against"
+        " KDE(b_mon2) there",
         set(least[:2]) == {"Minor tail", "Portal"},
         _listed({name: lost[name] for name in least}),
     )
