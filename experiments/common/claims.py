@@ -95,8 +95,8 @@ def in_every_seed(
         yield Claim(
             f"{text}, in every seed",
             bool((margin > least).all()),
-            f"In {int((margin > least).sum())} of {len(margin)}, by {_short(margin.min())} to"
-            f" {_short(margin.max())}",
+            f"In {int((margin > least).sum())} of {len(margin)}, by"
+            f" {_short(margin.min())} to {_short(margin.max())}",
             sentences,
         )
 

@@ -49,8 +49,8 @@ def figures_of(folder: Path) -> pd.DataFrame:
     listed = pd.read_csv(folder / "figures.csv", dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in listed]:
         raise ValueError(
-            f"{folder}/figures.csv must have the columns {', '.join(COLUMNS)}; it lacks"
-            f" {', '.join(missing)}"
+            f"{folder}/figures.csv must have the columns"
+            f" {', '.join(COLUMNS)}; it lacks {', '.join(missing)}"
         )
     return listed.assign(figure=listed.figure.astype(int))
 

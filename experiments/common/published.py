@@ -41,8 +41,8 @@ def read_published(folder: Path) -> pd.DataFrame:
     numbers = pd.read_csv(folder / "published.csv", dtype={"dataset": str, "value": str})
     if missing := [name for name in COLUMNS if name not in numbers]:
         raise ValueError(
-            f"{folder}/published.csv must have the columns {', '.join(COLUMNS)}; it lacks"
-            f" {', '.join(missing)}"
+            f"{folder}/published.csv must have the columns"
+            f" {', '.join(COLUMNS)}; it lacks {', '.join(missing)}"
         )
     numbers = numbers.assign(
         value=numbers.value.astype(float),
@@ -51,8 +51,8 @@ def read_published(folder: Path) -> pd.DataFrame:
     lost = numbers.note.fillna("").str.startswith(LOST) if "note" in numbers else False
     if (empty := numbers.value.isna() & ~lost).any():
         raise ValueError(
-            f"{folder}/published.csv has no value in row {int(empty.argmax())}, and its note does"
-            f" not begin with {LOST!r}"
+            f"{folder}/published.csv has no value in row {int(empty.argmax())},"
+            f" and its note does not begin with {LOST!r}"
         )
     if (duplicates := numbers.duplicated([name for name in numbers if name not in ABOUT])).any():
         raise ValueError(
@@ -72,8 +72,8 @@ def cell(matches: pd.DataFrame, digits: int = 3) -> str:
     """
     if len(matches) > 1:
         raise ValueError(
-            f"a cell holds one published number, got {len(matches)}: name what else tells them"
-            " apart"
+            "a cell holds one published number, got"
+            f" {len(matches)}: name what else tells them apart"
         )
     return number(float(matches.value.iloc[0]), digits) if len(matches) else "–"
 

@@ -75,7 +75,7 @@ def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
             f"{n:,} rows ({counted_noun([int(count)], 'seed')})"
             for n, count in group.groupby("n_train").seed.nunique().items()
         )
-        where = _where(dataset, parent)
+        where = _title(dataset, parent)
         yield from _similar_error(medians["error"], where, sizes)
         yield from _hellinger(medians["hellinger on the grid"], where, sizes)
         yield from _geodesic(medians, where, sizes)
@@ -86,10 +86,10 @@ def claims_on_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
     for (dataset, parent), rows in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
     ):
-        yield from _prior(rows, _where(dataset, parent))
+        yield from _prior(rows, _title(dataset, parent))
 
 
-def _where(dataset: object, parent: object) -> str:
+def _title(dataset: object, parent: object) -> str:
     return f"{str(dataset).replace('_', ' ')}, {GROUPS[str(parent)][1].upper()}"
 
 
@@ -97,8 +97,8 @@ def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Cl
     if {"parent", "geodesic"} <= set(medians):
         excess = medians.geodesic - medians.parent
         yield Claim(
-            f"{where}: error is at most {number(SIMILAR, 2)} above the parent's at each number of"
-            " rows",
+            f"{where}: error is at most {number(SIMILAR, 2)} above"
+            " the parent's at each number of rows",
             bool(excess.max() <= SIMILAR),
             f"{signed(float(excess.min()))} to {signed(float(excess.max()))}; {sizes}",
             ("fig1_accuracy", "intro"),
@@ -148,8 +148,8 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
         seeds = counted_noun([far.seed.nunique()], "seed")
         evidence = (
-            f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of"
-            f" {seeds}, 1,000 rows"
+            f"{'never' if np.isinf(first) else f'from radius {first:g} on'};"
+            f" {last}; median of {seeds}, 1,000 rows"
         )
         text = (
             f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius"
@@ -195,14 +195,14 @@ def claims_on_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
         geodesic, euclidean = wide["geodesic"], wide["euclidean"]
         measure = "Hellinger distance" if metric == "hellinger" else "error"
         what = (
-            f"Trunk, {GROUPS[str(parent)][1].upper()} ({variant}): {measure} with geodesic"
-            " distances"
+            f"Trunk, {GROUPS[str(parent)][1].upper()} ({variant}):"
+            f" {measure} with geodesic distances"
         )
         text = f"{what}, in the mean over 10 dimensions and more, is below that with Euclidean ones"
         yield from below(text, geodesic.mean(axis=1), euclidean.mean(axis=1), ("fig1_trunk",))
         text = (
-            f"{what} rises less from 10 dimensions to the most that were run than with Euclidean"
-            " ones"
+            f"{what} rises less from 10 dimensions to the most that"
+            " were run than with Euclidean ones"
         )
         low, high = (each.iloc[:, -1] - each.iloc[:, 0] for each in (geodesic, euclidean))
         yield from below(text, low, high, ("fig1_trunk",))
@@ -240,9 +240,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     gain = _median_gain(error, own_method)
     # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
     yield Claim(
-        f"{label(own_method)} against the {parent}: relative improvement in error of −.01 or more"
-        " in the"
-        " median",
+        f"{label(own_method)} against the {parent}: relative"
+        " improvement in error of −.01 or more in the median",
         gain >= -0.01,
         f"{signed(gain)}; no higher on {no_higher} of {n} tables",
         ("fig2_error", "abstract", "intro"),
@@ -261,9 +260,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
         yield Claim(text, holds, f"on {higher} of {n}, one-sided p {p:.2g}", ("fig2_id_error",))
         gap = _median_gain(ece, own_method) - _median_gain(ece, other)
         text = (
-            f"median relative improvements in ECE of {label(own_method)} and {other} are less than"
-            " .1"
-            " apart"
+            "median relative improvements in ECE of"
+            f" {label(own_method)} and {other} are less than .1 apart"
         )
         yield Claim(text, abs(gap) < 0.1, f"{signed(gap)}, {n} tables", ("fig2_ece",))
 
@@ -332,19 +330,19 @@ def shapes(folder: Path) -> Iterator[Claim]:
         medians = family.groupby(["model", "at"]).value.median().unstack("at")
         inside = set(family[family.id]["at"])
         outside = [at for at in medians.columns if at not in inside]
-        measured_ = [name for name in medians.index if name != "parent"]
-        if not inside or not outside or not measured_:
+        models = [name for name in medians.index if name != "parent"]
+        if not inside or not outside or not models:
             continue
         where = str(param if param == ood else f"{param} of the {ood}")
         seeds = family.seed.nunique()
-        at_home = float(medians.loc[measured_[0], list(inside)].min())
-        most = float(medians.loc[measured_[0], outside].max())
+        inside_least = float(medians.loc[models[0], list(inside)].min())
+        most = float(medians.loc[models[0], outside].max())
         least = float(medians.loc["parent", outside].min())
         yield Claim(
-            f"{where}: median confidence of KDN is below that in distribution at every value out"
-            " of it",
-            most < at_home,
-            f"at most {number(most)}, in distribution {number(at_home)};"
+            f"{where}: median confidence of KDN is below that in"
+            " distribution at every value out of it",
+            most < inside_least,
+            f"at most {number(most)}, in distribution {number(inside_least)};"
             f" {counted_noun([seeds], 'seed')}",
             ("fig3",),
         )

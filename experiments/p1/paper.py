@@ -26,8 +26,8 @@ _FEW = (50, 100, 500)
 """Sizes in the paper's figure without a number."""
 _LARGEST = ("dataset.log_share=1",)
 _RULES = (
-    "tables that can be fetched, and features scaled by the training rows alone, unlike the"
-    " authors'"
+    "tables that can be fetched, and features scaled by the"
+    " training rows alone, unlike the authors'"
     " code; published numbers are compared over the same tables"
 )
 
@@ -57,8 +57,8 @@ def _of_figures(folder: Path) -> pd.DataFrame:
 PAPER = Paper(
     name="p1",
     title=(
-        "Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution"
-        " calibrated inference"
+        "Dey et al., Deep discriminative to kernel density graph for in-"
+        " and out-of-distribution calibrated inference"
     ),
     folder=Path(__file__).parent,
     studies=[
@@ -85,8 +85,8 @@ PAPER = Paper(
                         )
                     ],
                     differs=(
-                        "two seeds, KDF with geodesic distances on the spiral, 1,000 rows;"
-                        f" {_RADII}"
+                        "two seeds, KDF with geodesic distances on the"
+                        f" spiral, 1,000 rows; {_RADII}"
                     ),
                     minutes=1,
                 ),

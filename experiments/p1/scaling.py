@@ -146,8 +146,8 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
             cost = means[measure].tenth - means[measure]["all"]
             mean, half = float(cost.mean()), half_width(cost, 0)
             yield Claim(
-                f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)}"
-                f" of {measure}"
+                f"{method}, six simulations: a tenth of the polytopes costs"
+                f" at most {number(dear)} of {measure}"
                 ": the 95 % interval of the mean cost ends there or below",
                 mean + half <= dear,
                 f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
@@ -155,8 +155,8 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
             )
         for what, title in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
             text = (
-                f"{method}, six simulations: seconds of {title} with a tenth of the polytopes are"
-                " below those with all"
+                f"{method}, six simulations: seconds of {title} with a tenth of"
+                " the polytopes are below those with all"
             )
             yield from below(text, means[what].tenth, means[what]["all"], group)
 
@@ -173,8 +173,8 @@ def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
         wide = frame.pivot(index="seed", columns=["place", "rows"], values=what)
         for n in frame.rows.unique():
             text = (
-                f"{n:,} images: seconds of {title} are lower on what enters the dense layers than"
-                " on pixels and all layers"
+                f"{n:,} images: seconds of {title} are lower on what enters the"
+                " dense layers than on pixels and all layers"
             )
             yield from below(text, wide["embedding"][n], wide["pixels"][n], rows)
         few, many = frame.rows.min(), frame.rows.max()

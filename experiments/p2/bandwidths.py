@@ -117,8 +117,8 @@ def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
     yield from _boundary(name, nll, result)
     if ALL_ROWS in nll:
         text = (
-            f"{name}: held-out binary NLL of KDE({RULE}) of rows that are predicted as the class is"
-            " below that of all rows"
+            f"{name}: held-out binary NLL of KDE({RULE}) of rows that are"
+            " predicted as the class is below that of all rows"
         )
         yield from below(text, nll[RULE], nll[ALL_ROWS], ("only_positives",), share=SHARE)
 

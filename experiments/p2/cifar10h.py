@@ -44,8 +44,8 @@ def main() -> None:
         labels = result["labels"].astype(np.int64)
     np.savez_compressed(target, predictions=predictions, ground_truth=labels)
     sys.stdout.write(
-        f"{target}: {len(labels):,} rows, {np.mean(predictions.argmax(axis=1) == labels):.4f} of"
-        " the majorities right\n"
+        f"{target}: {len(labels):,} rows,"
+        f" {np.mean(predictions.argmax(axis=1) == labels):.4f} of the majorities right\n"
     )
 
 

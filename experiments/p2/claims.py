@@ -96,7 +96,7 @@ def claims_on_scores(
         rank = list(means.index).index("histogram") + 1
         text = f"{name}: the histogram's mean binary NLL is among the lower half of all methods'"
         evidence = (
-            f"{number(float(means['histogram']), 4)}, number {rank} of {len(means)}; {len(nll)}"
-            " splits"
+            f"{number(float(means['histogram']), 4)}, number {rank}"
+            f" of {len(means)}; {len(nll)} splits"
         )
         yield Claim(text, 2 * rank <= len(means), evidence, ("histograms_among_lowest",))

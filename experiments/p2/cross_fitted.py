@@ -155,8 +155,8 @@ def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator
         bias, in_sample = means.cross_fitted / means.new - 1, means.in_sample / means.new - 1
         weak = "; weak, in sample it is too" if abs(in_sample) < MINIMAL else ""
         yield Claim(
-            f"{rows}: the cross-fitted NLL of {SCORE_LABELS[str(method)]} is less than"
-            f" {MINIMAL:.0%}"
+            f"{rows}: the cross-fitted NLL of"
+            f" {SCORE_LABELS[str(method)]} is less than {MINIMAL:.0%}"
             " from that of new rows (Section VIII)",
             bool(abs(bias) < MINIMAL),
             f"{bias:+.1%}, in sample {in_sample:+.1%}; in sample"

@@ -286,8 +286,8 @@ def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
         f" {number(result.spread[of][IN_SAMPLE], 4)} in sample"
     )
     note = (
-        "In brackets: what knowing the frequencies changes; its mean over the methods is the"
-        " label-shift error."
+        "In brackets: what knowing the frequencies changes; its mean"
+        " over the methods is the label-shift error."
     )
     return "\n".join(
         [*lines, "", f"{note} Largest less smallest of the methods without a shift: {spread}."]
@@ -362,8 +362,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         }
         for which, value in least.items():
             yield Claim(
-                "label-shift error is larger than the differences between the techniques"
-                " (Section XV)"
+                "label-shift error is larger than the differences"
+                " between the techniques (Section XV)"
                 f": {MEASURES[rows]}, {BASES[basis]}, {which}",
                 value > 1,
                 f"at least {number(value, 2)} of the spread",
@@ -380,8 +380,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         for kind, known in of_fit["weighted"].items()
     }
     yield Claim(
-        "recalibrating with known class frequencies takes away most of what a shift adds to the"
-        " calibration gap (ours)",
+        "recalibrating with known class frequencies takes away most of what"
+        " a shift adds to the calibration gap (ours)",
         min(shares.values()) > 0.5,
         ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items()),
     )
@@ -412,8 +412,8 @@ def main() -> None:
         options.methods,
     )
     print(
-        f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {options.seeds}"
-        " halves\n"
+        f"## {rows.name}: {len(rows.y):,} rows, half of them"
+        f" calibrate; means over {options.seeds} halves\n"
     )
     for group, name in {
         "nll": "NLL of right and wrong in nats",

@@ -26,8 +26,8 @@ _FULLY_TRAINED = (
     "parent.max_epochs=200",
 )
 _BOTH_SETS = (
-    "rows are counted on both test sets, as the paper does not say on which; each seed has another"
-    " test set 1"
+    "rows are counted on both test sets, as the paper does not say on"
+    " which; each seed has another test set 1"
 )
 
 PAPER = Paper(
@@ -41,8 +41,8 @@ PAPER = Paper(
                 scale: Size(
                     [(f"experiment={study.EXPERIMENT}", "calibrator=precision")],
                     differs=(
-                        "rows are made of the counts by class and score that the authors of PhANNs"
-                        " published"
+                        "rows are made of the counts by class and score that"
+                        " the authors of PhANNs published"
                     ),
                     minutes=1,
                 )
@@ -56,8 +56,8 @@ PAPER = Paper(
                 scale: Size(
                     [(_SCORES, "calibrator=none,sts,csts"), (_REBUILT, "calibrator=sts,csts")],
                     differs=(
-                        "14,477 of the 46,801 proteins have all scores: those of class Other are"
-                        " not"
+                        "14,477 of the 46,801 proteins have all scores:"
+                        " those of class Other are not"
                         " to be had. Its row in Figure 1 is what the others lack of the stored"
                         " counts of all proteins; temperatures are without it, and in the column"
                         " beside with rows for it that are rebuilt from counts of the highest score"

@@ -53,8 +53,8 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
         a, b = fraction.numerator, fraction.denominator - fraction.numerator
         if b == 0 and wrong:
             raise ValueError(
-                f"a precision of 1 stands below one of {right}/{right + wrong}: this is no"
-                " cumulative precision"
+                "a precision of 1 stands below one of"
+                f" {right}/{right + wrong}: this is no cumulative precision"
             )
         times = max(-(-right // a), -(-wrong // b) if b else 1)
         right, wrong = times * a, times * b

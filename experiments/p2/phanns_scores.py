@@ -289,9 +289,8 @@ def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[
     if by_class.columns.isin(SCORE_LABELS).sum() == len(SCORE_LABELS):
         others = by_class[[name for name in SCORE_LABELS if not name.startswith("kde")]].min(axis=1)
         yield _on_most_classes(
-            f"{rows}: the NLL of KDE(b_mon2) is below {COMPETITIVE:g} times that of the best other"
-            " method of"
-            " Figure 17 (Section XIV)",
+            f"{rows}: the NLL of KDE(b_mon2) is below {COMPETITIVE:g}"
+            " times that of the best other method of Figure 17 (Section XIV)",
             COMPETITIVE * others - by_class.kde,
             "kde_at_or_below_histogram",
         )

@@ -186,8 +186,8 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
     gain = signed(float((values[CHOSEN] - values[SHARED]).mean()), 4)
     predicted = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
     return Claim(
-        f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of"
-        " the splits",
+        f"{dataset}: chosen by cross-validated binary NLL beats {SHARED}"
+        f" in at least {least:.0%} of the splits",
         result.wins >= least * result.n,
         f"{result.wins} of {result.n}, by {gain} nats in the mean; chosen: {predicted}",
     )
@@ -199,8 +199,8 @@ def main() -> None:
     records = runs_of(EXPERIMENT, outputs, free=FREE)
     if not records:
         sys.exit(
-            f"no run of {EXPERIMENT} in {outputs}; make them with: kdg run experiment={EXPERIMENT}"
-            " dataset.path=softmax.npz"
+            f"no run of {EXPERIMENT} in {outputs}; make them with: kdg run"
+            f" experiment={EXPERIMENT} dataset.path=softmax.npz"
         )
     frame, claims = pd.DataFrame(entries(records)), []
     for dataset, part in frame.groupby("dataset"):

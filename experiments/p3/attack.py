@@ -238,8 +238,8 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             for name, row in apart.iterrows()
         )
         yield Claim(
-            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
-            " below that without"
+            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255"
+            " by FGSM is at most .05 below that without"
             f" on each set where that is above {number(SEPARATES, 1)}",
             bool((lowest - apart[0]).min() >= -AS_GOOD),
             f"{details}; {seeds}",
@@ -274,8 +274,8 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
     for name in (name for name in TOOD if (name, "") in falls):
         fall = float(falls[name, ""].mean())
         text = (
-            f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by at most .05 where it"
-            " is moved by 8/255"
+            f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by"
+            " at most .05 where it is moved by 8/255"
         )
         yield Claim(
             f"{text}, up the loss of LeNet-5 or down, whichever is worse",
@@ -287,8 +287,8 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
         (name, which) for which in (ATTACKED, ANOTHER) for name in NETWORK if (name, which) in falls
     ):
         text = (
-            f"{dataset}: so moved, TOOD with given labels falls by less than {TITLES[name]} of"
-            f" {which}"
+            f"{dataset}: so moved, TOOD with given labels falls by"
+            f" less than {TITLES[name]} of {which}"
         )
         for claim in below(
             text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE

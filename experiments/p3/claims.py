@@ -141,8 +141,8 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
             yield Claim(
                 f"{where}: mean APHD of test rows is above that of each set out of distribution",
                 bool(outside.max() < inside),
-                f"{number(inside, 4)} of test rows, at most {largest}, of {outside.idxmax()};"
-                f" {seeds}",
+                f"{number(inside, 4)} of test rows, at most"
+                f" {largest}, of {outside.idxmax()}; {seeds}",
                 ("id_larger",),
             )
             if str(dataset) in IMAGES:
@@ -168,8 +168,8 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         size_labels_study.LABELS,
     )
     yield Claim(
-        f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
-        " every set",
+        f"{where}: AUROC with shuffled labels is at most .05"
+        " below that with given ones on every set",
         bool((change >= -AS_GOOD).all()),
         evidence,
         AS_WELL,
@@ -186,16 +186,16 @@ def _outperforms(
         for name in mean.index
     )
     yield Claim(
-        f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"
-        f" ({rivals}) on every set",
+        f"{where}: mean AUROC of TOOD is, to two digits, at least that of"
+        f" each other method ({rivals}) on every set",
         bool((ahead >= 0).all()),
         f"{each}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
         " fewer, the others single rows",
         ("outperforms",),
     )
     yield Claim(
-        f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
-        " on every set",
+        f"{where}: mean AUROC of TOOD is at most .05 below that of the"
+        f" best other method ({rivals}) on every set",
         bool((ahead >= -AS_GOOD).all()),
         f"least {signed(float(ahead.min()), 2)}; {seeds}",
         ("comparable", "concluding"),
@@ -217,8 +217,8 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
         low, high = (signed(float(each), 2) for each in (ahead.min(), ahead.max()))
         yield Claim(
-            "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07"
-            " on all pairs of groups",
+            "newsgroups: AUROC of TOOD is above that of MSP and of outlier"
+            " exposure by at least .07 on all pairs of groups",
             bool((ahead >= 0.07).all()),
             f"by {low} to {high} on {len(ahead)} pairs; {own.seed.nunique()} seeds",
             ("newsgroups",),

@@ -137,15 +137,15 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         where = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)
         yield Claim(
-            f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other test"
-            f" ({rivals})",
+            f"{where}: mean AUROC of TOOD is, to two digits, at least"
+            f" that of each other test ({rivals})",
             ahead >= 0,
             evidence,
             ("outperforms",),
         )
         yield Claim(
-            f"{where}: mean AUROC of TOOD is at most .05 below that of the best other test"
-            f" ({rivals})",
+            f"{where}: mean AUROC of TOOD is at most .05 below that"
+            f" of the best other test ({rivals})",
             ahead >= -AS_GOOD,
             f"{signed(ahead, 2)}; {evidence}",
             ("comparable", "concluding"),

@@ -36,8 +36,8 @@ MNIST = Study(
     experiment="paper/p3/mnist",
     title="Tables 3, 4 and Appendix E",
     note=(
-        "The paper trains with 60,000 rows, the autoencoder too; sets may be subsets with another"
-        " split (see the record)."
+        "The paper trains with 60,000 rows, the autoencoder too; sets may be"
+        " subsets with another split (see the record)."
     ),
     datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
     sets={
@@ -188,8 +188,8 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
             )
         )
     title = (
-        "## TOOD, Figure 5: images out of distribution, moved against a network of the same"
-        f" training rows: {rows}"
+        "## TOOD, Figure 5: images out of distribution, moved against a"
+        f" network of the same training rows: {rows}"
     )
     return f"{title}, {counted_noun([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
 

@@ -17,8 +17,8 @@ _TABLE_1 = [
 _DIFFERS = (
     "six features of each table, where electricity has seven in the paper; 2,800 rows train, 2,000"
     " are drawn of each set; what the paper took for trees and for sizes of sets is lost in its"
-    " text, ours are 100 trees and sets of 100 rows. The variant shuffles labels, as its Section 6"
-    " allows"
+    " text, ours are 100 trees and sets of 100 rows. The variant"
+    " shuffles labels, as its Section 6 allows"
 )
 _TOOD = "method=paper/p3/{0}/tood_given,paper/p3/{0}/tood_shuffled"
 _IMAGES = ("experiment=paper/p3/mnist", f"{_TOOD.format('mnist')},paper/p3/mnist/msp")
@@ -64,12 +64,12 @@ PAPER = Paper(
                     [_IMAGES],
                     differs=(
                         "10,000 images train, the autoencoder and LeNet-5 too, where the paper has"
-                        " 60,000; three seeds of its ten; 1,000 images are drawn of each set, or"
-                        " all"
+                        " 60,000; three seeds of its ten; 1,000 images"
+                        " are drawn of each set, or all"
                         " test images of a smaller one (PneumoniaMNIST has 624);"
                         " tables 3 and 4 of Appendix E, whose captions are lost, are judged by"
-                        " shuffled labels (1 and 2 have numbers of Table 3, and so given ones);"
-                        f" {_SIZES}; {_FILES}"
+                        " shuffled labels (1 and 2 have numbers of Table 3, and"
+                        f" so given ones); {_SIZES}; {_FILES}"
                     ),
                     minutes=12,
                 ),
@@ -84,8 +84,8 @@ PAPER = Paper(
                         )
                     ],
                     differs=(
-                        "10,000 of 60,000 images set the threshold; 1,000 are drawn of each set;"
-                        f" {_SIZES}; {_FILES}"
+                        "10,000 of 60,000 images set the threshold; 1,000 are"
+                        f" drawn of each set; {_SIZES}; {_FILES}"
                     ),
                 ),
             },
@@ -144,8 +144,8 @@ PAPER = Paper(
                         )
                     ],
                     differs=(
-                        "the autoencoder sees no test image, where the paper's sees those of every"
-                        f" set; {_SIZES}"
+                        "the autoencoder sees no test image, where the paper's"
+                        f" sees those of every set; {_SIZES}"
                     ),
                 ),
             },

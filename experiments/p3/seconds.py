@@ -35,8 +35,8 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
             result.append(f"{dataset} {each.tood.mean():.2g} against {each.network.mean():.2g}")
     if held:
         rule = (
-            "on more than half of the data sets, with the 95 % interval of the difference over"
-            " seeds below 0"
+            "on more than half of the data sets, with the 95 % interval"
+            " of the difference over seeds below 0"
         )
         details = (
             f"on {sum(held)} of {len(held)}: {', '.join(result)};"

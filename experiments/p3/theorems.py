@@ -218,27 +218,27 @@ def claims(result: Found) -> Iterator[Claim]:
     holds = all(h < TOLERANCE for h in inside.values())
     predicted = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
     text = (
-        "H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of"
-        " range"
+        "H is 0 where the convex hulls are disjoint (Theorem 4.1),"
+        " of 10 features k being out of range"
     )
     yield Claim(text, holds, predicted, ("theorem_4_1",))
     for d in DIMENSIONS:
         for name, (k, shared) in result.regions[d].items():
             ratio = shared.mean(axis=0) * k
             text = (
-                f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d = {d}: 1 − H is 1/K within"
-                " a fifth"
+                f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d"
+                f" = {d}: 1 − H is 1/K within a fifth"
             )
             predicted = (
-                f"it is {number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)}"
-                " times 1/K"
+                f"it is {number(float(ratio.min()), 2)} to"
+                f" {number(float(ratio.max()), 2)} times 1/K"
             )
             yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), predicted, ("theorem_4_2",))
     for d in DIMENSIONS:
         off = np.abs(result.shifts[d]["trees"].mean(axis=0) - expected_h(result.a, d))
         text = (
-            f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at"
-            " every a"
+            f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within"
+            f" {number(TOLERANCE, 2)} at every a"
         )
         worst = int(off.argmax())
         predicted = f"off by {number(float(off[worst]), 2)} at a = {result.a[worst]:g}"
@@ -255,8 +255,8 @@ def claims(result: Found) -> Iterator[Claim]:
             )
             bound = number(100 * float(hoeffding(trees)[-1]), 1)
             predicted = (
-                f"at T = {trees[-1]:g} in {number(100 * float(away[name][0, -1]), 1)} %, the bound"
-                f" being {bound} %"
+                f"at T = {trees[-1]:g} in"
+                f" {number(100 * float(away[name][0, -1]), 1)} %, the bound being {bound} %"
             )
             yield Claim(text, not len(above), predicted, ("theorem_4_4",))
 

@@ -236,8 +236,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         error = rows[rows.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
             yield from below(
-                f"{dataset}: trees grown on given labels have a lower error on test rows than those"
-                " grown on shuffled ones",
+                f"{dataset}: trees grown on given labels have a lower error on"
+                " test rows than those grown on shuffled ones",
                 error.given,
                 error.shuffled,
                 ("shuffled_classifies_worse",),
@@ -321,8 +321,8 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             for size, value in apart.loc[fall.idxmin()].items()
         )
         yield Claim(
-            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
-            f" {SET_SIZE}"
+            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most"
+            f" .05 below that in sets of {SET_SIZE}"
             " wherever that is above .9",
             bool((fall >= -AS_GOOD).all()),
             f"least, {fall.idxmin()}: {details}; {seeds}",

@@ -39,8 +39,8 @@ def figure2(outputs: Path) -> Figure:
     records = [record for record in records if TABLE in record["files"]["tables"]]
     if not records:
         raise DataError(
-            f"no run in {outputs} has local errors in the plane: run one with dataset=crime"
-            " metrics=local_features"
+            f"no run in {outputs} has local errors in the plane: run one"
+            " with dataset=crime metrics=local_features"
         )
     record = min(records, key=lambda record: (record["seed"], record["run_id"]))
     splits, parent, calibrated = models_of(record, outputs)

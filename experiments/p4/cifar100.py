@@ -50,8 +50,8 @@ def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.nda
     """
     if len(records) != 1:
         raise DataError(
-            f"the map is that of one record's own logits, got {len(records)} records; give one"
-            " --record"
+            "the map is that of one record's own logits, got"
+            f" {len(records)} records; give one --record"
         )
     ((name, path),) = records.items()
     scores, labels = read_record(path)

@@ -67,8 +67,8 @@ def _leftmost(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
         positions_.append(at)
     if at >= len(whole):
         raise DataError(
-            f"{len(part):,} labels are not among {len(whole):,} in this order; give the record of"
-            " the same images"
+            f"{len(part):,} labels are not among {len(whole):,} in this"
+            " order; give the record of the same images"
         )
     return np.array(positions_, dtype=np.intp)
 
@@ -84,8 +84,8 @@ def images() -> tuple[Dataset, Dataset]:
     data = build(plan(["dataset=cifar10"]).jobs[0].config.dataset).load()
     if not N_TRAIN < len(data.y) <= N_TRAIN + FIRST:
         raise DataError(
-            f"cifar10 must be {N_TRAIN:,} training and up to {FIRST:,} test images, got"
-            f" {len(data.y):,} rows"
+            f"cifar10 must be {N_TRAIN:,} training and up to {FIRST:,}"
+            f" test images, got {len(data.y):,} rows"
         )
     return data.rows(np.arange(N_TRAIN)), data.rows(np.arange(N_TRAIN, len(data.y)))
 

@@ -154,8 +154,8 @@ def _lowest(
     )
     clear = [others[name] for name in names if means[name] + halves[name] < 0]
     yield Claim(
-        f"{title} is below each other by more than noise: the 95 % interval of the mean difference"
-        " is below 0",
+        f"{title} is below each other by more than noise: the 95 %"
+        " interval of the mean difference is below 0",
         len(clear) == len(names),
         f"clearly below {', '.join(clear) or 'none of them'}",
         tuple(sentences),
@@ -200,8 +200,8 @@ def _claims_of_reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterato
             both = worst[[lore, other]].dropna()
             share = float(1 - both[lore].mean() / both[other].mean())
             yield Claim(
-                f"{title} takes at least {100 * least:.0f} % of max group MCE off {name}, here in"
-                " one setting of three",
+                f"{title} takes at least {100 * least:.0f} % of max group MCE"
+                f" off {name}, here in one setting of three",
                 share >= least,
                 f"{100 * share:.0f} % in the means of {counted_noun([len(both)], 'seed')}",
                 ("half_of_group_mce",),
@@ -251,8 +251,8 @@ def _claims_of_correlation(frame: pd.DataFrame, suffix: str, reading: str) -> It
             f"MLCE in {name} ({reading}) correlates more with max group MCE than every global"
             " metric: each 95 % interval is above 0",
             all(low > 0 for _, low, _ in gaps.values()),
-            f"correlation less that of {each}; {counted_noun([n_seeds], 'seed')}, drawn anew"
-            f" {DRAWS:,} times",
+            f"correlation less that of {each};"
+            f" {counted_noun([n_seeds], 'seed')}, drawn anew {DRAWS:,} times",
             ("mlce_foretells",),
         )
         text = (
@@ -370,8 +370,8 @@ def claims_on_rewards(study: Study, name: str) -> Iterator[Claim]:
         f"{name}: at more than half of {len(ratios)} ratios w/u, {ratios[0]:g} to {ratios[-1]:g},"
         " LoRe in t-SNE (γ = .2) has the highest mean reward",
         n_first > len(ratios) / 2,
-        f"at {n_first}; its reward less the best of {', '.join(means)}: {_ahead(ahead)};"
-        f" {study.runs_of}",
+        f"at {n_first}; its reward less the best of"
+        f" {', '.join(means)}: {_ahead(ahead)}; {study.runs_of}",
         ("highest_reward",),
     )
 
@@ -396,8 +396,8 @@ def claims_on_curves(study: Study, lore: str, name: str) -> Iterator[Claim]:
             f"{name}: in {bins} LoRe has the least mean MLCE at each of {len(gammas)} bandwidths,"
             f" {gammas[0]:g} to {gammas[-1]:g} of the spread",
             n_first == len(gammas),
-            f"at {n_first}; the least of {', '.join(means)} less its own: {_ahead(ahead)};"
-            f" {study.runs_of}",
+            f"at {n_first}; the least of {', '.join(means)} less its"
+            f" own: {_ahead(ahead)}; {study.runs_of}",
             ("lowest_mlce_everywhere",),
         )
 
@@ -433,8 +433,8 @@ def claims_on_bins(frame: pd.DataFrame) -> Iterator[Claim]:
         ratio, r = mass / width, float(width.corr(mass, method="spearman"))
         low, high = (number(float(each), 2) for each in (ratio.min(), ratio.max()))
         yield Claim(
-            f"Crime: mean {name} in bins of equal mass is within a tenth of that in bins of equal"
-            " width, of each method",
+            f"Crime: mean {name} in bins of equal mass is within a tenth of"
+            " that in bins of equal width, of each method",
             bool((ratio - 1).abs().max() <= ALIKE),
             f"{low} to {high} times it, {len(ratio)} methods, {seeds}",
             sentences,
@@ -450,8 +450,8 @@ def claims_on_bins(frame: pd.DataFrame) -> Iterator[Claim]:
             signs = [np.sign(each[LORE] - each.drop(LORE)) for each in (width, mass)]
             same = int((signs[0] == signs[1]).sum())
             yield Claim(
-                f"Crime: LoRe in principal components has a lower mean {name} than the same methods"
-                " in both kinds of bins",
+                f"Crime: LoRe in principal components has a lower mean {name}"
+                " than the same methods in both kinds of bins",
                 same == len(signs[0]),
                 f"the same of {same} of {len(signs[0])} methods, {seeds}",
                 sentences,
@@ -501,8 +501,8 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
     alone = mlce(y, top_label, X[:, 2:], bandwidth=1 / LARGE, bins=bins)
     largest = float(np.abs(top_label.confidence - top_label.correct(y)).max())
     yield Claim(
-        f"at γ = {1 / LARGE:.0e} MLCE is the largest error of a single row, 1 − the confidence of a"
-        " wrong one",
+        f"at γ = {1 / LARGE:.0e} MLCE is the largest error of a single"
+        " row, 1 − the confidence of a wrong one",
         alone == largest,
         f"{alone:.4f} and {largest:.4f}",
         ("mlce_becomes_one",),

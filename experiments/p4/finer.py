@@ -178,8 +178,8 @@ def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
         )
         yield from below(text, means.local, means.bin, SENTENCES)
         yield from in_every_seed(
-            f"{where}: within bins SLCE and true error correlate by more than 0, on each"
-            " simulation",
+            f"{where}: within bins SLCE and true error correlate"
+            " by more than 0, on each simulation",
             rows.set_index(["simulation", "seed"]).correlation,
             SENTENCES,
         )

@@ -44,8 +44,8 @@ _DIFFERS = (
     " where the paper stops on validation accuracy at epochs that it does not print: their number"
     " was fitted to the published ECE without recalibration and to nothing else, so that this one"
     " number is no evidence; γ as printed, in units of the map's spread, as the paper does not"
-    " print its units; MMCE with weight 4, chosen on held-out training rows, as the paper does not"
-    " print one"
+    " print its units; MMCE with weight 4, chosen on held-out"
+    " training rows, as the paper does not print one"
 )
 
 

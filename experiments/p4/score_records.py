@@ -28,8 +28,8 @@ def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path) as arrays:
         if missing := {"predictions", "ground_truth"} - set(arrays.files):
             raise DataError(
-                f"{path} has no array {' or '.join(sorted(missing))}; give a record with softmax"
-                " outputs and labels"
+                f"{path} has no array {' or '.join(sorted(missing))}; give a"
+                " record with softmax outputs and labels"
             )
         return arrays["predictions"].astype(np.float64), arrays["ground_truth"].ravel().astype(
             np.intp
@@ -114,8 +114,8 @@ def _named(words: Iterable[str]) -> dict[str, Path]:
         name, _, path = word.partition("=")
         if not path or name in records:
             raise UsageError(
-                f"--record must be NAME=FILE, each name once, got {word!r}; the name is that of the"
-                " array of scores"
+                f"--record must be NAME=FILE, each name once, got {word!r};"
+                " the name is that of the array of scores"
             )
         records[name] = Path(path)
     return records

@@ -299,8 +299,8 @@ def main() -> None:
             flush=True,
         )
     print(
-        f"sup over {scale.places}² places, {scale.draws} samples of each size, {BINS} bins; slopes"
-        " with 95 % intervals\n"
+        f"sup over {scale.places}² places, {scale.draws} samples of each size,"
+        f" {BINS} bins; slopes with 95 % intervals\n"
     )
     print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n")
     print_claims(claims(errors), options.keep, "p4_theorem1")

@@ -88,8 +88,8 @@ def claims_on_k(parts: dict[int, pd.DataFrame]) -> Iterator[Claim]:
     ks = sorted(parts)
     for small, large in pairwise(ks):
         yield from below(
-            f"the squared bias of the mean is smaller with k = {small:,} than with k = {large:,}"
-            " (the line of Table 1)",
+            f"the squared bias of the mean is smaller with k = {small:,} than"
+            f" with k = {large:,} (the line of Table 1)",
             parts[small].bias,
             parts[large].bias,
             SMALLER_K,
@@ -139,8 +139,8 @@ def claims_on_cells(frame: pd.DataFrame) -> Iterator[Claim]:
     by_sample = off.groupby(frame.seed)
     yield from in_every_seed(
         f"of {CELLS} cells of x one has PIT values of the line whose variance is more than"
-        f" {BEYOND:g} standard errors above 1/12, and another one whose variance is as far below"
-        " it",
+        f" {BEYOND:g} standard errors above 1/12, and another one"
+        " whose variance is as far below it",
         pd.concat([by_sample.max(), -by_sample.min()], axis=1).min(axis=1),
         TWO_BIASES,
         least=BEYOND,

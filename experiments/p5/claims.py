@@ -55,8 +55,8 @@ def claims_on_line(frame: pd.DataFrame) -> Iterator[Claim]:
     gap = by_seed(frame, "global_pit", "worst_cell_gap")
     if len(gap):
         yield Claim(
-            "after global recalibration 95 % ± .5 are covered, and in every seed a cell of x is off"
-            " by more than five points",
+            "after global recalibration 95 % ± .5 are covered, and in every seed"
+            " a cell of x is off by more than five points",
             bool(abs(whole.mean() - LEVEL) < 0.005 and (gap > UNEVEN).all()),
             f"{100 * whole.mean():.2f} % on the whole; the worst of 20 cells is"
             f" {100 * gap.min():.1f} to {100 * gap.max():.1f} points off, {len(gap)} seeds",
@@ -204,8 +204,8 @@ def claims_by_size(frame: pd.DataFrame) -> Iterator[Claim]:
             first, second = -mse.diff().dropna()
             by_k = ", ".join(f"k = {k:g} {value:.3g}" for k, value in mse.items())
             yield Claim(
-                f"big network, {size:,} rows: the MSE falls from k = 100 to 500 to 1,000, and less"
-                " in the second step",
+                f"big network, {size:,} rows: the MSE falls from k = 100 to 500"
+                " to 1,000, and less in the second step",
                 bool(first > second > 0),
                 f"{by_k}, means over layers and seeds",
                 ("more_neighbours",),
@@ -231,8 +231,8 @@ def _claims_on_layers(mse: pd.DataFrame, where: str) -> Iterator[Claim]:
         excess = float(mean.max() / mean.min() - 1)
         by_layer = ", ".join(f"{PLACES[name]} {mean[name]:.3g}" for name in layers)
         yield Claim(
-            f"{where}: mean MSE is at most {100 * LITTLE:g} % larger with the worst layer than with"
-            " the best",
+            f"{where}: mean MSE is at most {100 * LITTLE:g} % larger"
+            " with the worst layer than with the best",
             excess <= LITTLE,
             f"{100 * excess:.1f} %; {by_layer}; {len(mse)} seeds",
             ("layer_no_influence",),
@@ -275,8 +275,8 @@ def _claim_on_richer_layers(margins: dict[str, pd.Series]) -> Iterator[Claim]:
     corrected = min(1.0, len(p) * p[best])
     yield Claim(
         "neighbours in the input or in a hidden layer give a lower MSE than neighbours in the"
-        " output in at least one case of layer, network and size (paired t-tests, p < .05 after"
-        " Bonferroni's correction)",
+        " output in at least one case of layer, network and size (paired"
+        " t-tests, p < .05 after Bonferroni's correction)",
         corrected < ALPHA,
         f"least p of {len(p)} cases {p[best]:.2g}, corrected {corrected:.2g}: {best},"
         f" {margins[best].mean():.3g} lower, {len(margins[best])} seeds",

@@ -226,8 +226,8 @@ def _claims_on_prediction(small: pd.DataFrame) -> Iterator[Claim]:
         alone = rows[rows.k == 0].set_index("seed").value
         local = rows[(rows.k > 0) & (rows.eps == 0)].groupby("seed").value.mean()
         text = (
-            f"{size:,} rows: prediction with local recalibration takes more than twice the small"
-            " network's seconds"
+            f"{size:,} rows: prediction with local recalibration takes more"
+            " than twice the small network's seconds"
         )
         yield from in_every_seed(text, local / alone, PREDICTION, least=TWICE)
         by_eps = rows[rows.place.isin(TREE)].groupby(["eps", "seed"]).value.mean()

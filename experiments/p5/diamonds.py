@@ -71,11 +71,11 @@ METHODS = {
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
 """Level → its metric, and by how many points recalibrated coverage may miss it."""
 NOTE = (
-    "Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of"
-    " 20"
+    "Mean ± standard deviation over seeds, which divide the"
+    " same rows anew. *Gap*: the largest of 20"
     " cells between coverage and 95 %.\nThe RMSE is compared with that of the same model without"
-    " recalibration, seed by seed: mean, the 95 % interval of other rows (Nadeau and\nBengio"
-    " 2003), in"
+    " recalibration, seed by seed: mean, the 95 % interval of"
+    " other rows (Nadeau and\nBengio 2003), in"
     " how many seeds it is lower, Wilcoxon's p."
 )
 
@@ -156,9 +156,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             if (other := f"network{suffix}") in have:
                 share = float(_change_of_rmse(frame, other)[1].mean() / d.mean())
                 text = (
-                    f"{AFTER[suffix][0]} does not: it takes less than a tenth as much off ('the"
-                    " sole"
-                    " method', after Table 3)"
+                    f"{AFTER[suffix][0]} does not: it takes less than"
+                    " a tenth as much off ('the sole method', after Table 3)"
                 )
                 yield Claim(text, share < 0.1, f"{100 * share:+.0f} % of it", ("sole_method",))
 

@@ -34,8 +34,8 @@ def _methods(folder: str, names: str) -> str:
 PAPER = Paper(
     name="p5",
     title=(
-        "Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, Model-free local recalibration of"
-        " neural networks, 2024"
+        "Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, Model-free"
+        " local recalibration of neural networks, 2024"
     ),
     folder=Path(__file__).parent,
     studies=[

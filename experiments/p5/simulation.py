@@ -60,12 +60,12 @@ RELIABLE = ("reliable_by_size",)
 COLUMNS = ["size", "network", "method", "k", "eps", "seed", "metric", "value"]
 NOTE = (
     "Median over seeds, smallest and largest in brackets. Local recalibration by 1,000 neighbours,"
-    " which of 10,000 rows are all that\ncalibrate; of 1,000 rows 100 calibrate, and all of these"
-    " are"
-    " neighbours. k-NN regression learns from the rows that calibrate the others, as\nin the"
-    " paper. MSE"
-    " is to y, so the truth has 1. *Seconds* are wall-clock: *training* is that of the network and"
-    " of"
+    " which of 10,000 rows are all that\ncalibrate; of 1,000"
+    " rows 100 calibrate, and all of these are"
+    " neighbours. k-NN regression learns from the rows that"
+    " calibrate the others, as\nin the paper. MSE"
+    " is to y, so the truth has 1. *Seconds* are wall-clock:"
+    " *training* is that of the network and of"
     " what comes after it,\n*prediction* that of both and of all measures."
 )
 
@@ -80,8 +80,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
     tested = list(claims(frame))
     return blocks(
         [
-            f"## Torres et al., Figure 4: {seeds}; the paper draws it and prints no number but the"
-            " truth's MSE, 1",
+            f"## Torres et al., Figure 4: {seeds}; the paper draws it and"
+            " prints no number but the truth's MSE, 1",
             NOTE,
             by_size(plain, "MSE to y", "mse_y", 2),
             by_size(plain, "coverage of 95 % intervals, %", "coverage", 1, 100),
@@ -220,12 +220,12 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             lower = (change < 0).groupby("size").agg(["sum", "size"])
             title = "the network alone" if other == "network" else ROWS[other]
             yield Claim(
-                f"local recalibration has a lower MSE than {title} in the median seed of each"
-                f" size, {network} network",
+                f"local recalibration has a lower MSE than {title} in the"
+                f" median seed of each size, {network} network",
                 bool((median < 0).all()),
                 ", ".join(
-                    f"{n:,} rows {signed(median[n], 1)} %, lower in {lower['sum'][n]} of"
-                    f" {lower['size'][n]}"
+                    f"{n:,} rows {signed(median[n], 1)} %, lower in"
+                    f" {lower['sum'][n]} of {lower['size'][n]}"
                     for n in median.index
                 ),
                 ("better_mse", "consistently" if other == "network" else "alternatives"),
@@ -243,8 +243,8 @@ def _claims_on_gains(gains: dict[str, pd.Series]) -> Iterator[Claim]:
     """Yield the claims on the change of the MSE in percent, by network and size."""
     both = pd.DataFrame(gains).dropna()
     yield Claim(
-        "recalibration takes more of the MSE off the small network than off the big one, at"
-        " each size",
+        "recalibration takes more of the MSE off the small network"
+        " than off the big one, at each size",
         bool((both.small < both.big).all()),
         ", ".join(
             f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %"
@@ -331,8 +331,8 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
     exceptions = f"; not {'; '.join(others)}" if others else ""
     yield Claim(
         (
-            "coverage comes nearer to 95 % with more rows, for each network and method, mean over"
-            " seeds"
+            "coverage comes nearer to 95 % with more rows, for each"
+            " network and method, mean over seeds"
         ),
         bool(nearer.all()),
         f"{int(nearer.sum())} of {len(nearer)}{exceptions}",
@@ -348,8 +348,8 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
         points = ", ".join(f"k = {int(k):,} {number(100 * v, 2)} points" for k, v in spread.items())
         yield Claim(
             f"coverage of local recalibration varies less with more neighbours, {size:,} rows"
-            " (deviation over networks, places and seeds; one-sided p < .05 of k = 1,000 against"
-            " 100)",
+            " (deviation over networks, places and seeds; one-sided"
+            " p < .05 of k = 1,000 against 100)",
             _falls(spread) and p < ALPHA,
             f"{points}, p {p:.2g}, {counted_noun([int(rows.seed.nunique())], 'seed')}",
             RELIABLE,

@@ -64,11 +64,11 @@ EXACT = {
 _SEEDS_OF_EXACT = 20
 BEST = ("local_best",)
 NOTE = (
-    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from"
-    " the"
+    "Mean ± standard deviation over seeds. MSE is to the true"
+    " mean. KL is that of the truth from the"
     " prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric, which is"
-    " about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue"
-    " distribution"
+    " about .05 of the truth against itself. *CRPS* is what it is"
+    " above that of the\ntrue distribution"
     " on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
 )
 
@@ -155,8 +155,8 @@ def _claims_of_paper(frame: pd.DataFrame) -> Iterator[Claim]:
     mse = [by_seed(frame, name, "mse_mean") for name in ("global_pit", "linear")]
     change = 100 * (mse[0] / mse[1] - 1)
     yield Claim(
-        "global recalibration offers no significant improvement of the mean (Figure 2): its MSE is"
-        " within 1 % of the line's",
+        "global recalibration offers no significant improvement of the mean"
+        " (Figure 2): its MSE is within 1 % of the line's",
         bool(change.abs().max() < 1),
         f"{change.min():+.2f} to {change.max():+.2f} %",
         ("global_no_better",),

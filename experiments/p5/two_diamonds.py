@@ -87,8 +87,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     for price, rows in frame.groupby("price"):
         rows = rows.set_index("seed")
         where = (
-            f"the diamond whose price is nearest to {price:,.0f}, local recalibration of the"
-            " network"
+            f"the diamond whose price is nearest to {price:,.0f},"
+            " local recalibration of the network"
         )
         narrowed = 1 - (rows.sd_after / rows.sd_before) ** 2
         yield from in_every_seed(f"{where}: its variance falls", narrowed, TWO)

@@ -155,8 +155,8 @@ def with_claims(sentences: Iterable[Sentence], runs: Path) -> list[TestedSentenc
         naming = {each.name for each in sentences if where in each.tested_by}
         if strange := {name for claim in claims[where] for name in claim.sentences} - naming:
             raise ValueError(
-                f"{where} has claims on {', '.join(sorted(strange))}, whose line in claims.csv does"
-                " not name it"
+                f"{where} has claims on {', '.join(sorted(strange))}, whose"
+                " line in claims.csv does not name it"
             )
     return [
         TestedSentence(

@@ -285,8 +285,8 @@ def _smoke_conclusions(whole: Count) -> list[str]:
         f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
     )
     return [
-        f"Scale smoke makes {whole.judged + n_one_run:,} of the {whole.runnable:,} published"
-        " numbers"
+        f"Scale smoke makes {whole.judged + n_one_run:,} of the"
+        f" {whole.runnable:,} published numbers"
         f" that can be run here; {whole.reached:,} of the {whole.judged:,} that are judged match or"
         f" are better ({judged or 'none is judged'}). {one_run}This scale shows that the programs"
         " work; the papers are compared at --scale workstation."
@@ -306,13 +306,12 @@ def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
     sentences = [
         f"Of the {whole.runnable:,} published numbers that can be run here {whole.judged:,} are"
         f" judged; {n['not run']} have not been run, and {n['one run']} have one run, which has no"
-        f" measure of its noise. {n['match']} match and {n['better']} are better, {of_judged} of"
-        " what"
+        f" measure of its noise. {n['match']} match and"
+        f" {n['better']} are better, {of_judged} of what"
         f" is judged and {of_runnable} of what can be run; {n['different parent']} stand on a"
         f" different parent, {n['inconclusive']} are inconclusive and {n['differs']} differ."
-        f" {whole.cells - whole.runnable:,} more cannot be run, are settings, or repeat a number"
-        " that"
-        " is judged elsewhere."
+        f" {whole.cells - whole.runnable:,} more cannot be run,"
+        " are settings, or repeat a number that is judged elsewhere."
     ]
     if weak := sum(cell.weak and cell.verdict in REACHED for cell in cells):
         sentences.append(
@@ -321,8 +320,8 @@ def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
         )
     if whole.share_of_judged < GOAL:
         sentences.append(
-            f"That is below the {100 * GOAL:.0f} % that were aimed at; the reasons stand beside the"
-            " numbers."
+            f"That is below the {100 * GOAL:.0f} % that were aimed at;"
+            " the reasons stand beside the numbers."
         )
     return sentences
 

@@ -205,8 +205,8 @@ def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
         keys = name.split(JOINT)
         if "rows" in options and len(keys) != len(leading):
             raise UsageError(
-                f"{folder}/measured.csv: a row of '{table}' has {len(keys)} leading columns,"
-                f" '{name}';"
+                f"{folder}/measured.csv: a row of '{table}' has"
+                f" {len(keys)} leading columns, '{name}';"
                 f" rows={','.join(leading)} names {len(leading)}"
             )
         lines.append(line([*keys, *("–" if c is None else _shown(c) for c in cells)]))

@@ -55,8 +55,8 @@ def reasons_of(folder: Path) -> list[Reason]:
         )
     if (wrong := ~rows.kind.isin(KINDS) | (rows.reason == "")).any():
         raise ValueError(
-            f"{path}: line {int(wrong.argmax()) + 2} must be of kind {' or '.join(KINDS)} and have"
-            " a reason"
+            f"{path}: line {int(wrong.argmax()) + 2} must be of kind"
+            f" {' or '.join(KINDS)} and have a reason"
         )
     keys = [name for name in rows if name not in COLUMNS]
     return [

@@ -123,8 +123,8 @@ def read_stored_page(folder: Path, scale: Scale) -> StoredPage:
         # Claims may come from computations of another scale than the page's, and name it.
         if name != CLAIMS and (other := set(frame.scale) - {scale}):
             raise UsageError(
-                f"{folder} has a page of scale {min(other)}; choose another folder for that of"
-                f" scale {scale}"
+                f"{folder} has a page of scale {min(other)}; choose"
+                f" another folder for that of scale {scale}"
             )
     return StoredPage(*(frames.get(name, pd.DataFrame()) for name in (CELLS, CLAIMS, MEASURED)))
 

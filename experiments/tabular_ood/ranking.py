@@ -183,8 +183,8 @@ def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
             )
             claims.append(
                 Claim(
-                    f"AUROC of {name} is not significantly below that of {peer}, the best of"
-                    f" {', '.join(peers)}",
+                    f"AUROC of {name} is not significantly below that of"
+                    f" {peer}, the best of {', '.join(peers)}",
                     not (difference < 0 and test.p <= 0.05),
                     evidence,
                 )

@@ -151,8 +151,8 @@ def _sections(
             far_field(result),
         ]
         test = (
-            "Wins/ties/losses; p: two-sided Wilcoxon signed-rank test over tables, by Holm's method"
-            " over the tests of"
+            "Wins/ties/losses; p: two-sided Wilcoxon signed-rank test over"
+            " tables, by Holm's method over the tests of"
         )
         sections += [
             "#### Against the parent",

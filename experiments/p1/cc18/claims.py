@@ -95,8 +95,8 @@ def with_choice(result: Tables) -> Tables:
 def _what_was_chosen(result: Tables) -> str:
     if "gated_best" in result.methods:
         return (
-            "The gate on the best calibrator, chosen on calibration rows within each run, is"
-            f" {label('gated_best')}."
+            "The gate on the best calibrator, chosen on calibration rows"
+            f" within each run, is {label('gated_best')}."
         )
     if CHOICE not in result.methods:
         return NO_CHOICE

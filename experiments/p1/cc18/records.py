@@ -161,8 +161,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
         dataset, learn, parent, _, seed, metric, _ = spread.idxmax()
         which = f"the {PARENTS.get(parent, parent)} on {dataset}, {learn} rows, seed {seed},"
         raise Inconsistent(
-            f"{which} has two values of {metric}, so it was fitted or tested in two settings; keep"
-            " the runs of one of them"
+            f"{which} has two values of {metric}, so it was fitted or tested in"
+            " two settings; keep the runs of one of them"
         )
     return everything.drop_duplicates(where, ignore_index=True)
 
@@ -292,12 +292,12 @@ def _check_one_each(records: Sequence[Record]) -> None:
             differing = sorted(_differing(seen[key]["config"], record["config"]))
             dataset, learn, parent, method, seed = key
             which = (
-                f"{label(method)} on {PARENTS.get(parent, parent)}, {dataset}, {learn} rows, seed"
-                f" {seed}"
+                f"{label(method)} on {PARENTS.get(parent, parent)},"
+                f" {dataset}, {learn} rows, seed {seed}"
             )
             raise Inconsistent(
-                f"two runs of {which}, which differ in {', '.join(differing) or 'nothing'}; keep"
-                " one of them"
+                f"two runs of {which}, which differ in"
+                f" {', '.join(differing) or 'nothing'}; keep one of them"
             )
         seen[key] = record
 

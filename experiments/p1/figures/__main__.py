@@ -335,8 +335,8 @@ def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
         print(
-            f"{experiment}: {len(records)} of {wanted} runs found; the others: kdg run"
-            f" experiment={experiment}",
+            f"{experiment}: {len(records)} of {wanted} runs found; the"
+            f" others: kdg run experiment={experiment}",
             file=sys.stderr,
         )
     return records

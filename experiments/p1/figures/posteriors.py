@@ -132,8 +132,8 @@ def main() -> None:
     ]
     if not records:
         sys.exit(
-            f"no run in {options.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors"
-            " seed=0,1,2"
+            f"no run in {options.outputs} is of Figure 4: kdg run"
+            " experiment=paper/p1/posteriors seed=0,1,2"
         )
     most = max(record["config"]["dataset"]["n_train"] for record in records)
     details = list(

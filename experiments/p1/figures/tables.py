@@ -66,8 +66,8 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = (
-        "Of each cell: published / `kdf_august`, `kdn_august` / `kdf`, `kdn`; of a parent:"
-        " published /"
+        "Of each cell: published / `kdf_august`, `kdn_august` /"
+        " `kdf`, `kdn`; of a parent: published /"
         " ours. – is not published or not run."
     )
     return "\n".join([*lines, "", note])

@@ -184,8 +184,8 @@ def _figure15(study: Study, to: Path) -> None:
     result = densities.added(study)
     _save(densities.figure15(study, result), to / "figure15")
     print(
-        f"## Figure 15: {densities.ADDED:,} more true HTJ, {result.n_right:,} of them predicted as"
-        " HTJ\n"
+        f"## Figure 15: {densities.ADDED:,} more true HTJ,"
+        f" {result.n_right:,} of them predicted as HTJ\n"
     )
     print(verdicts(claims_on_added_rows(study, result)) + "\n")
 

@@ -35,24 +35,24 @@ were not fitted too: in sample the more flexible of two curves has the lower NLL
 """
 MOST = "by a one-sided sign test at .05"
 """Rule of claims on most classes."""
-Ask = Callable[[Study], Claim]
+StudyTest = Callable[[Study], Claim]
 
 
 def claims(study: Study) -> Iterator[Claim]:
     """Yield every claim that the counts can test, in the order of the paper."""
-    for ask, rows in ASKED.items():
-        yield replace(ask(study), sentences=tuple(rows.split()))
+    for test, rows in TESTS.items():
+        yield replace(test(study), sentences=tuple(rows.split()))
 
 
 def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:
     """Yield the same claims, and the number of studies in which each of them holds."""
-    for of_one in zip(*(list(claims(study)) for study in studies), strict=True):
-        held = sum(claim.holds for claim in of_one)
+    for same in zip(*(list(claims(study)) for study in studies), strict=True):
+        held = sum(claim.holds for claim in same)
         yield Claim(
-            of_one[0].text,
-            held == len(of_one),
-            f"in {held} of {len(of_one)} draws; the last: {of_one[-1].measured}",
-            of_one[0].sentences,
+            same[0].text,
+            held == len(same),
+            f"in {held} of {len(same)} draws; the last: {same[-1].measured}",
+            same[0].sentences,
         )
 
 
@@ -70,11 +70,11 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
     """
     kinds = 2 * study.top_label.predicted + study.correct
     for seed in range(n):
-        fit, judge = train_test_split(
+        fit, test_rows = train_test_split(
             np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=seed
         )
         yield replace(
-            study.fitted_to(study.X[fit], study.y[fit]), X=study.X[judge], y=study.y[judge]
+            study.fitted_to(study.X[fit], study.y[fit]), X=study.X[test_rows], y=study.y[test_rows]
         )
 
 
@@ -101,8 +101,8 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
     ]
     predicted = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
     yield Claim(
-        "Label-shift error is larger than the differences between the techniques (Section XV), here"
-        " of HTJ alone",
+        "Label-shift error is larger than the differences between the"
+        " techniques (Section XV), here of HTJ alone",
         lost > max(nll) - min(nll),
         f"{lost:.3f} nats a row ({predicted}) against {max(nll) - min(nll):.3f}",
         ("label_shift",),
@@ -172,8 +172,8 @@ def _two_classes_are_calibrated_already(study: Study) -> Claim:
     }
     least = sorted(gap, key=lambda name: gap[name])
     return Claim(
-        "the score is very close to calibrated for Minor tail and Portal (Figure 7): its two lowest"
-        " ECEs are theirs",
+        "the score is very close to calibrated for Minor tail and Portal"
+        " (Figure 7): its two lowest ECEs are theirs",
         set(least[:2]) == {"Minor tail", "Portal"},
         _listed({name: gap[name] for name in least}),
     )
@@ -183,8 +183,8 @@ def _their_uncalibrated_nll_is_near_the_best(study: Study) -> Claim:
     lost = {name: study.nll["none"][name] - study.nll["kde"][name] for name in study.nll["kde"]}
     least = sorted(lost, key=lambda name: lost[name])
     return Claim(
-        "uncalibrated does well on Minor tail and Portal (Section XIV): it loses least against"
-        " KDE(b_mon2) there",
+        "uncalibrated does well on Minor tail and Portal (Section XIV):"
+        " it loses least against KDE(b_mon2) there",
         set(least[:2]) == {"Minor tail", "Portal"},
         _listed({name: lost[name] for name in least}),
     )
@@ -207,8 +207,8 @@ def _cum_overestimates_low_scores(study: Study) -> Claim:
             (study.confidence["cum"].confidence[low] - study.correct[low]).mean()
         )
     text = (
-        "Cum overestimates the confidence for low scores (Figure 8, here of all classes): below the"
-        " median score"
+        "Cum overestimates the confidence for low scores (Figure 8, here"
+        " of all classes): below the median score"
     )
     return Claim(text, min(too_much.values()) > 0, _listed(too_much))
 
@@ -223,8 +223,8 @@ def _a_cutoff_helps(study: Study) -> Claim:
 
 def _cum_plus_is_worse_than_densities(study: Study) -> Claim:
     text = (
-        "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the"
-        " larger of theirs"
+        "Cum+ is still worse than kernel densities and histograms"
+        " (Section VII): NLL less the larger of theirs"
     )
     return _on_each(text, study, lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]))
 
@@ -241,8 +241,8 @@ def _cum_star_is_competitive(study: Study) -> Claim:
 
 def _cum_star_is_not_stellar(study: Study) -> Claim:
     text = (
-        "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the best"
-        " one's"
+        "CwOC is not stellar (Section XIV): on no class the best"
+        " of Figure 17; NLL less the best one's"
     )
     return _on_each(
         text,
@@ -272,8 +272,8 @@ def _bandwidths_are_in_order(study: Study) -> Claim:
 
 def _nll_falls_as_the_constraint_relaxes(study: Study) -> Claim:
     text = (
-        "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of"
-        " the two"
+        "NLL falls from b_mon to b_mon2 to b_mon4 on every class"
+        " (Section XII): least step of the two"
     )
     return _on_each(
         text,
@@ -315,13 +315,13 @@ def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
     changes = study.learnt("sign_changes", "kde_b_opt")
     many = [name for name, count in changes.items() if count > 2]
     text = (
-        "b_opt almost always wiggles on PhANNs (Appendix): more sign changes than b_mon2 may have,"
-        " on nine of ten classes"
+        "b_opt almost always wiggles on PhANNs (Appendix): more sign changes"
+        " than b_mon2 may have, on nine of ten classes"
     )
     return Claim(text, len(many) >= LEVEL * len(changes), f"{len(many)} of {len(changes)} classes")
 
 
-ASKED: dict[Ask, str] = {
+TESTS: dict[StudyTest, str] = {
     _precision_of_minor_capsid: "minor_capsid",
     _histogram_and_densities_agree: "",
     _two_classes_are_calibrated_already: "calibrated_already",

@@ -186,9 +186,8 @@ def figure15(study: Study, result: Added) -> Figure:
     }
     drawn = f"new scores are drawn from those of the {len(result.right):,} right rows"
     note = (
-        f"{drawn}; {result.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share"
-        " as"
-        " before"
+        f"{drawn}; {result.n_right:,} of {ADDED:,} new HTJ are"
+        " predicted as HTJ, as large a share as before"
     )
     return plot_score_densities(
         lines,

@@ -192,8 +192,8 @@ def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
     """
     if (scores <= 1 / n_classes).any():
         raise ValueError(
-            f"a score of {scores.min():g} may be no largest one of {n_classes}: it must be above"
-            f" 1/{n_classes}"
+            f"a score of {scores.min():g} may be no largest one of"
+            f" {n_classes}: it must be above 1/{n_classes}"
         )
     rows = np.repeat((1 - scores)[:, None] / (n_classes - 1), n_classes, axis=1)
     rows[:, k] = scores
@@ -214,8 +214,8 @@ def study_of(
     ]
     if missing:
         print(
-            f"{experiment}: no run of {', '.join(missing)} found; kdg run experiment={experiment}"
-            " makes them",
+            f"{experiment}: no run of {', '.join(missing)} found; kdg"
+            f" run experiment={experiment} makes them",
             file=sys.stderr,
         )
     if not records:

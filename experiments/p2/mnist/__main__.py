@@ -120,8 +120,8 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
         f"\n## {recipe}, {combine}: {TITLES[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and"
         f" {np.median(single['2']):.2%} of test set 2 (medians); "
-        f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the"
-        " scores exceed .99.\n",
+        f"{ensembles} ensembles of ten; of the first one"
+        f" {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
         overall(result),
         "\nMedians over ensembles (half of them lie in the brackets).\n",
         "NLL by predicted class, medians on test sets 1 / 2:\n",
@@ -155,8 +155,8 @@ def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
         print(
-            f"{text}  ({done} of at most {n} {what}, {(time.monotonic() - start) / done:.0f} s"
-            " each)",
+            f"{text}  ({done} of at most {n} {what},"
+            f" {(time.monotonic() - start) / done:.0f} s each)",
             file=sys.stderr,
             flush=True,
         )

@@ -45,18 +45,18 @@ def claims_on_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[
     medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
     for name in ("KDE(b_mon)", "CwOC"):
         yield Claim(
-            f"the NLL of {name} on test set 2 is at or below that of Conf1, which is reasonable"
-            " here (Section XIII D)",
+            f"the NLL of {name} on test set 2 is at or below that of Conf1,"
+            " which is reasonable here (Section XIII D)",
             bool(medians.loc[name, ALL] <= medians.loc["Conf1", ALL]),
-            f"{medians.loc[name, ALL]:.4f} against {medians.loc['Conf1', ALL]:.4f}, medians of all"
-            " rows",
+            f"{medians.loc[name, ALL]:.4f} against"
+            f" {medians.loc['Conf1', ALL]:.4f}, medians of all rows",
             ("fully_trained",),
         )
     apart = (medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"] - 1).abs()
     classes = apart.drop(columns=ALL).max()
     text = (
-        f"the NLL of CSTS and TSwA on test set 2 is less than {ALMOST:.0%} from that of STS"
-        " (Section XV)"
+        "the NLL of CSTS and TSwA on test set 2 is less than"
+        f" {ALMOST:.0%} from that of STS (Section XV)"
     )
     nearly = f"{saturated:.0%} of the scores exceed .99"
     seen = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
@@ -152,8 +152,8 @@ def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
     )
     less = 1 - medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"]
     return Claim(
-        f"the NLL of CSTS or TSwA is more than {MUCH:.0%} less than that of STS on both sets"
-        " (Section VIII)",
+        f"the NLL of CSTS or TSwA is more than {MUCH:.0%} less than"
+        " that of STS on both sets (Section VIII)",
         bool((less > MUCH).all(axis=1).any()),
         "less by "
         + ", ".join(
@@ -172,11 +172,11 @@ def _others_are_alike(result: pd.DataFrame) -> Claim:
     apart = medians.max(axis=1) / medians.min(axis=1) - 1
     where, klass = apart.idxmax()
     return Claim(
-        f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%} apart on each class and set"
-        " (Section XII)",
+        f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%}"
+        " apart on each class and set (Section XII)",
         bool((apart < ALMOST).all()),
-        f"on {(apart < ALMOST).sum()} of {len(apart)}; at most {apart.max():.1%} apart, on class"
-        f" {klass} of set {where}",
+        f"on {(apart < ALMOST).sum()} of {len(apart)}; at most"
+        f" {apart.max():.1%} apart, on class {klass} of set {where}",
         ("three_alike",),
     )
 
@@ -187,8 +187,8 @@ def _kernels_beat_histograms(result: pd.DataFrame) -> Claim:
     better = medians["KDE(b_mon2)"] <= medians["histogram"]
     holds, p = is_more_often(int(better.sum()), len(better))
     return Claim(
-        "KDE(b_mon2) is at or below the histogram on most classes (Section XIV), by a one-sided"
-        " sign test at .05",
+        "KDE(b_mon2) is at or below the histogram on most classes"
+        " (Section XIV), by a one-sided sign test at .05",
         holds,
         f"{better.sum()} of {len(better)} classes on test set 2, which no method saw (medians of"
         f" NLL), one-sided p {p:.2g}",
@@ -215,8 +215,8 @@ def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
     yield Claim(
         "Differences of test sets 1 and 2 have no sign (appendix)",
         bool(chance > LEVEL),
-        f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f}"
-        " (two-sided sign test)",
+        f"classes of {classes} with a higher median NLL on set 2: {seen};"
+        f" least p {chance:.3f} (two-sided sign test)",
         ("sets_differ_at_random",),
     )
     ratio = (medians["2"] / medians["1"]).unstack("method")
@@ -232,8 +232,8 @@ def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
         "a fit on set 1 loses no more on set 2 than the uncalibrated scores do (appendix): sign"
         f" test over classes at {LEVEL:g}, Bonferroni over methods",
         least > LEVEL,
-        f"classes of {classes} on which the NLL on set 2, as a multiple of that on set 1, exceeds"
-        " the uncalibrated one: "
+        f"classes of {classes} on which the NLL on set 2, as a multiple of"
+        " that on set 1, exceeds the uncalibrated one: "
         + ", ".join(f"{name} {count}" for name, count in biased.items())
         + f"; least p {least:.3f}",
         ("bias_within_noise",),

@@ -101,8 +101,8 @@ def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _noise(result: pd.DataFrame) -> Claim:
     p = float(result.p.median())
     apart = (
-        f"{result.apart.median():.0f} of {result.bins.median():.0f} bins differ at {LEVEL:.0%} by"
-        " themselves"
+        f"{result.apart.median():.0f} of {result.bins.median():.0f}"
+        f" bins differ at {LEVEL:.0%} by themselves"
     )
     seen = f"p {p:.2g}, {apart} (medians of {len(result)} ensembles)"
     text = (
@@ -110,8 +110,8 @@ def _noise(result: pd.DataFrame) -> Claim:
         " tenth of the score (Figure 4)"
     )
     rule = (
-        f"a chi-squared test of all bins with {EXPECTED} expected rows of each kind has p above"
-        f" {LEVEL:g}"
+        f"a chi-squared test of all bins with {EXPECTED} expected"
+        f" rows of each kind has p above {LEVEL:g}"
     )
     return Claim(
         f"{text}: {rule}, in the median of ensembles", p > LEVEL, seen, ("noise_of_histograms",)
@@ -127,8 +127,8 @@ def alike(gaps: pd.DataFrame) -> Claim:
         f"{name} {value:.3f}" for name, value in medians.items()
     )
     text = (
-        f"the curves of b_mon and b_mon2 are less than {GAP:g} apart at every score from {LOW:g}"
-        " (Figure 14)"
+        f"the curves of b_mon and b_mon2 are less than {GAP:g} apart"
+        f" at every score from {LOW:g} (Figure 14)"
     )
     return Claim(
         f"{text}, on each class, in the median of ensembles",

@@ -91,8 +91,8 @@ class Pool:
         ]
         if not blocks:
             raise DataError(
-                f"no networks in {folder}: python -m experiments.p2.mnist train --to {folder}"
-                " trains some"
+                f"no networks in {folder}: python -m"
+                f" experiments.p2.mnist train --to {folder} trains some"
             )
         result: dict[str, list[np.ndarray]] = {"1": [], "2": []}
         for path in blocks:
@@ -171,8 +171,8 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
             {f"test_set_{name}": each.astype(np.float32) for name, each in predicted.items()},
         )
         yield (
-            f"{_block(folder, number)}: {right.mean():.4f} of test set 2 right ({right.min():.4f}"
-            f" to {right.max():.4f})"
+            f"{_block(folder, number)}: {right.mean():.4f} of test set 2 right"
+            f" ({right.min():.4f} to {right.max():.4f})"
         )
 
 
