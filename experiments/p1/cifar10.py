@@ -127,9 +127,9 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
             method, setting = (
                 ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
             )
-            rows = ", ".join(filter(None, [_parent(record), "here", setting]))
+            title = ", ".join(filter(None, [_parent(record), "here", setting]))
             yield {
-                "of": rows,
+                "of": title,
                 "method": method,
                 "seed": record["seed"],
                 "column": column,

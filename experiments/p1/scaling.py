@@ -139,7 +139,7 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on costs and seconds with a tenth of the polytopes against all, in means
     over simulations, paired by seed.
     """
-    group = ("pruning",)
+    sentences = ("pruning",)
     for method, rows in frame.groupby("method"):
         means = rows.pivot_table(index="seed", columns="kept", values=[*DEAR, "fit", "predict"])
         for measure, dear in DEAR.items():
@@ -151,21 +151,21 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
                 ": the 95 % interval of the mean cost ends there or below",
                 mean + half <= dear,
                 f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
-                group,
+                sentences,
             )
         for what, title in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
             text = (
                 f"{method}, six simulations: seconds of {title} with a tenth of"
                 " the polytopes are below those with all"
             )
-            yield from below(text, means[what].tenth, means[what]["all"], group)
+            yield from below(text, means[what].tenth, means[what]["all"], sentences)
 
 
 def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on seconds on the embedding against those on pixels, at each number of
     images, and on their growth; paired by seed.
     """
-    rows = ("encoder_scales",)
+    sentences = ("encoder_scales",)
     for what, title in (
         ("fit", "fitting KDN behind a trained LeNet-5"),
         ("predict", "predicting 1,000 images"),
@@ -176,7 +176,7 @@ def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
                 f"{n:,} images: seconds of {title} are lower on what enters the"
                 " dense layers than on pixels and all layers"
             )
-            yield from below(text, wide["embedding"][n], wide["pixels"][n], rows)
+            yield from below(text, wide["embedding"][n], wide["pixels"][n], sentences)
         few, many = frame.rows.min(), frame.rows.max()
         grown = {
             place: np.log(wide[place][many] / wide[place][few]) / np.log(many / few)
@@ -186,7 +186,7 @@ def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
             f"seconds of {title} grow with a lower exponent of the number of images on what enters"
             " the dense layers than on pixels"
         )
-        yield from below(text, grown["embedding"], grown["pixels"], rows)
+        yield from below(text, grown["embedding"], grown["pixels"], sentences)
 
 
 def main() -> None:

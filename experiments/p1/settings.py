@@ -25,8 +25,8 @@ def settings() -> pd.DataFrame:
     """Return a row for each setting with the keys of ``published.csv``, with one value."""
     rows = [
         {"item": item, "dataset": dataset, "metric": metric, "method": method, "value": value}
-        for group in (_of_simulations, _of_tables, _of_shapes, _of_parents)
-        for item, dataset, metric, method, value in group()
+        for source in (_of_simulations, _of_tables, _of_shapes, _of_parents)
+        for item, dataset, metric, method, value in source()
     ]
     return pd.DataFrame(rows).assign(ood=None, n_train=None, radius=None, seed=0, variant="")
 

@@ -130,8 +130,8 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
     changes = {each: nll[f"{each} {REFLECTED}"] / nll[each] - 1 for each in at}
     means, halves = (
-        {each: rows(change) for each, change in changes.items()}
-        for rows in (np.mean, lambda change: half_width(change, SHARE))
+        {each: statistic(change) for each, change in changes.items()}
+        for statistic in (np.mean, lambda change: half_width(change, SHARE))
     )
     ends = max(abs(means[each]) + halves[each] for each in at)
     text = (

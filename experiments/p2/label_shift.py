@@ -225,22 +225,25 @@ class Summary:
 def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
     """Return averages of :func:`study`."""
     means = {
-        rows: result.pivot_table(index=["kind", "fit"], columns="method", values=rows, sort=False)
-        for rows in ("nll", "brier", "gap")
+        measure: result.pivot_table(
+            index=["kind", "fit"], columns="method", values=measure, sort=False
+        )
+        for measure in ("nll", "brier", "gap")
     }
     spread: dict[str, dict[str, float]] = {}
     error: dict[str, dict[str, float]] = {}
     worst: dict[str, dict[str, float]] = {}
-    for rows in MEASURES:
+    for measure in MEASURES:
         at_rest = {
-            kind: means[rows].loc[(kind, "unshifted"), list(methods)] for kind in (NONE, IN_SAMPLE)
+            kind: means[measure].loc[(kind, "unshifted"), list(methods)]
+            for kind in (NONE, IN_SAMPLE)
         }
         at_rest[WITHOUT_WORST] = at_rest[NONE].drop(at_rest[NONE].idxmax())
-        spread[rows] = {
+        spread[measure] = {
             kind: float(values.max() - values.min()) for kind, values in at_rest.items()
         }
         by_shift = result.pivot_table(
-            index=["kind", "shift", "method"], columns="fit", values=rows, sort=False
+            index=["kind", "shift", "method"], columns="fit", values=measure, sort=False
         )
         lost = (
             (by_shift["unshifted"] - by_shift["weighted"])
@@ -249,18 +252,18 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
             .groupby(["kind", "shift"], sort=False)
             .mean()
         )
-        error[rows], worst[rows] = (
+        error[measure], worst[measure] = (
             lost.groupby("kind", sort=False).mean().to_dict(),
             lost.groupby("kind", sort=False).max().to_dict(),
         )
     return Summary(means, spread, error, worst)
 
 
-def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
+def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
     """Return "nll" or "brier" of each method, fitted on unshifted rows, and less with known
     frequencies, a row for each kind of shift.
     """
-    means, error, worst = result.means[of], result.error[of], result.worst[of]
+    means, error, worst = result.means[measure], result.error[measure], result.worst[measure]
     lines = head(
         [
             "use-set",
@@ -282,8 +285,8 @@ def loss_table(result: Summary, methods: Sequence[str], of: str) -> str:
         errors = ["–", "–"] if kind == NONE else [number(error[kind], 4), number(worst[kind], 4)]
         lines.append(line([kind, number(rows["uncalibrated"][NONE], 4), *cells, *errors]))
     spread = (
-        f"{number(result.spread[of][NONE], 4)} on held-out rows,"
-        f" {number(result.spread[of][IN_SAMPLE], 4)} in sample"
+        f"{number(result.spread[measure][NONE], 4)} on held-out rows,"
+        f" {number(result.spread[measure][IN_SAMPLE], 4)} in sample"
     )
     note = (
         "In brackets: what knowing the frequencies changes; its mean"
@@ -326,13 +329,13 @@ def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
     return float((shifted - known).mean() / (shifted - at_rest).mean())
 
 
-def ratios(result: Summary, of: str, basis: str) -> dict[str, float]:
+def ratios(result: Summary, measure: str, basis: str) -> dict[str, float]:
     """Return kind of shift → label-shift error over the spread of the methods on this basis; above
     1 it is the larger of the two.
     """
     return {
-        kind: error / result.spread[of][basis] if result.spread[of][basis] else np.inf
-        for kind, error in result.error[of].items()
+        kind: error / result.spread[measure][basis] if result.spread[measure][basis] else np.inf
+        for kind, error in result.error[measure].items()
     }
 
 
@@ -341,10 +344,10 @@ def ratio_table(result: Summary) -> str:
     in units of it for each kind of shift.
     """
     rows = []
-    for group, measure in MEASURES.items():
-        for basis, predicted in BASES.items():
-            cells = [number(value, 2) for value in ratios(result, group, basis).values()]
-            rows.append([f"{measure}, {predicted}", number(result.spread[group][basis], 4), *cells])
+    for name, measure in MEASURES.items():
+        for basis, title in BASES.items():
+            cells = [number(value, 2) for value in ratios(result, name, basis).values()]
+            rows.append([f"{measure}, {title}", number(result.spread[name][basis], 4), *cells])
     return markdown_table(
         ["differences between the techniques", "spread", *result.error["nll"]], rows
     )
@@ -354,8 +357,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
     """Yield whether the differences between the techniques are small beside label-shift error, and
     whether known frequencies repair it.
     """
-    for rows, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
-        ratio = ratios(result, rows, basis)
+    for measure, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
+        ratio = ratios(result, measure, basis)
         least = {
             "every shift": min(ratio.values()),
             f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
@@ -364,7 +367,7 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
             yield Claim(
                 "label-shift error is larger than the differences"
                 " between the techniques (Section XV)"
-                f": {MEASURES[rows]}, {BASES[basis]}, {which}",
+                f": {MEASURES[measure]}, {BASES[basis]}, {which}",
                 value > 1,
                 f"at least {number(value, 2)} of the spread",
                 ("label_shift",),
@@ -415,11 +418,11 @@ def main() -> None:
         f"## {rows.name}: {len(rows.y):,} rows, half of them"
         f" calibrate; means over {options.seeds} halves\n"
     )
-    for group, name in {
+    for measure, name in {
         "nll": "NLL of right and wrong in nats",
         "brier": "Brier score of right and wrong",
     }.items():
-        print(f"{name}, of the shifted use-set\n\n{loss_table(result, options.methods, group)}\n")
+        print(f"{name}, of the shifted use-set\n\n{loss_table(result, options.methods, measure)}\n")
     print(
         "Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n"
         + gap_table(result, options.methods)

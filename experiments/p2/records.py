@@ -69,12 +69,12 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
             "seed": key[1],
             "share": record["dataset"]["n_test"] / record["dataset"]["n_calibration"],
         }
-        for rows, method in (("calibrated", record["calibrator"]), ("parent", PARENT)):
-            if rows == "calibrated" or key not in parents:
+        for model, method in (("calibrated", record["calibrator"]), ("parent", PARENT)):
+            if model == "calibrated" or key not in parents:
                 on_test = [
                     entry
                     for entry in record["metrics"]
-                    if entry["of"] == rows and entry["on"] == "test" and entry["value"] is not None
+                    if entry["of"] == model and entry["on"] == "test" and entry["value"] is not None
                 ]
                 yield from (
                     {**shared, "method": method, "metric": entry["metric"], "value": entry["value"]}
@@ -128,8 +128,8 @@ def table(frame: pd.DataFrame) -> str:
     )
     for method in order:
         beats = [
-            wins(wide[rows], method, against)
-            for rows, against in (("nll_top", SHARED), ("full_nll", WHOLE))
+            wins(wide[metric], method, against)
+            for metric, against in (("nll_top", SHARED), ("full_nll", WHOLE))
         ]
         clipped = number(float(wide["nll_top_clipped"][method].mean()), 1)
         lines.append(line([method, *(cells[name][method] for name in names), *beats, clipped]))

@@ -125,7 +125,7 @@ class Block:
         return {
             name: title
             for name, title in self.sets.items()
-            if any(name in rows.sets for rows in self.by_labels.values())
+            if any(name in distances_.sets for distances_ in self.by_labels.values())
         }
 
 
@@ -148,7 +148,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
         for block in blocks:
             names = list(block.there)
             bottom = top - _HEAD - _STRIP * len(names)
-            for column, (labels, rows) in enumerate(block.by_labels.items()):
+            for column, (labels, distances_) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)
                 axes = add_axes(
                     figure,
@@ -158,7 +158,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
                     _STRIP * len(names),
                     label=f"{block.title}, {labels}",
                 )
-                _draw(axes, rows, names)
+                _draw(axes, distances_, names)
                 axes.set_title(labels, fontsize=LABEL_SIZE + 0.5)
                 axes.text(
                     1.03,

@@ -144,7 +144,9 @@ def main() -> None:
         __doc__,
         "p3_latents",
         3,
-        lambda seed: (row for title, rows in planned.items() for row in measure(title, rows, seed)),
+        lambda seed: (
+            row for title, composed in planned.items() for row in measure(title, composed, seed)
+        ),
         claims,
     )
 

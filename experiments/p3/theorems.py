@@ -205,9 +205,9 @@ def tables(result: Found) -> str:
                 ]
             )
         )
-        for name, rows in result.shifts[d].items():
+        for name, means in result.shifts[d].items():
             lines.append(
-                line([f"d = {d}, {name}", *(number(float(h), 2) for h in rows.mean(axis=0))])
+                line([f"d = {d}, {name}", *(number(float(h), 2) for h in means.mean(axis=0))])
             )
     return "\n".join(lines)
 

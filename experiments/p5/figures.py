@@ -283,11 +283,11 @@ def _predictions(
     predicted distribution; of runs on the same rows.
     """
     predicted, test = {}, None
-    for name, (record, group) in models.items():
+    for name, (record, model) in models.items():
         test = next(
             result for result in evaluation_of(record, folder).predictions if result.role == "test"
         )
-        predicted[name] = test.models[group]["distribution"]
+        predicted[name] = test.models[model]["distribution"]
     record = next(iter(models.values()))[0]
     rows = split(record["config"]["dataset"], record["seed"]).test
     return rows.X, rows.y, None if test is None else test.truth, predicted

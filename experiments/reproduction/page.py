@@ -277,10 +277,10 @@ def _numbers_section(chapters: Sequence[Chapter]) -> Section:
 
 def _smoke_conclusions(whole: Count) -> list[str]:
     """Return the conclusion at scale smoke, and what the scale is good for."""
-    rows = whole.by_verdict
+    counts = whole.by_verdict
     verdicts = [verdict for verdict in VERDICTS if verdict not in NOT_JUDGED]
-    judged = ", ".join(f"{rows[name]:,} {name}" for name in verdicts if rows.get(name))
-    n_one_run = rows.get("one run", 0)
+    judged = ", ".join(f"{counts[name]:,} {name}" for name in verdicts if counts.get(name))
+    n_one_run = counts.get("one run", 0)
     one_run = (
         f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
     )

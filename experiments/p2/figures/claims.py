@@ -40,8 +40,8 @@ StudyTest = Callable[[Study], Claim]
 
 def claims(study: Study) -> Iterator[Claim]:
     """Yield every claim that the counts can test, in the order of the paper."""
-    for test, rows in TESTS.items():
-        yield replace(test(study), sentences=tuple(rows.split()))
+    for test, names in TESTS.items():
+        yield replace(test(study), sentences=tuple(names.split()))
 
 
 def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:

@@ -146,8 +146,8 @@ def table_lines(names: Sequence[str]) -> Iterator[str]:
     yield from head(["the recipe", "accuracy on test set 2 in percent", "on the training rows"])
     for name in names:
         of_train, of_test = (
-            ", ".join(f"{100 * share:.1f}" for share in group)
-            for group in accuracies(READINGS[name], X, y, sets["2"])
+            ", ".join(f"{100 * share:.1f}" for share in accuracy)
+            for accuracy in accuracies(READINGS[name], X, y, sets["2"])
         )
         yield line([name, of_test, of_train])
 

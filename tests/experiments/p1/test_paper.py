@@ -56,9 +56,9 @@ def test_figure_1_has_floors_for_near_and_far_rows(
         f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, far=True)}",
         "ood.unit=feature",
     )
-    measured_ = of_spiral("method=kdf", "ood.unit=feature")
+    own = of_spiral("method=kdf", "ood.unit=feature")
     other = of_spiral("method=paper/p1/kdf_august", "calibrator.floor=-1")
-    for configs, error in ((near, 0.2), (far, 0.7), (measured_, 0.1), (other, 0.9)):
+    for configs, error in ((near, 0.2), (far, 0.7), (own, 0.1), (other, 0.9)):
         for config in configs:
             write(tmp_path, config, error + 0.02 * config.seed)
     measured = tables.measured(tmp_path)

@@ -188,13 +188,11 @@ def test_curves_of_tables_end_at_the_stored_numbers(numbers) -> None:
         for path in option_files(ROOT / "conf" / "dataset" / "cc18")
         if (found := re.search(r"^id: (\d+)", read_text(path), re.MULTILINE))
     }
-    measured_ = numbers[numbers.item == "Figures 5 to 8"].copy()
-    measured_["dataset"] = measured_.dataset.map(ids)
+    own = numbers[numbers.item == "Figures 5 to 8"].copy()
+    own["dataset"] = own.dataset.map(ids)
     keys = ["dataset", "method", "metric"]
-    both = (
-        ends.set_index(keys).value.to_frame().join(measured_.set_index(keys).value, rsuffix="_ours")
-    )
-    assert len(both) == len(measured_) and both.notna().all(axis=None)
+    both = ends.set_index(keys).value.to_frame().join(own.set_index(keys).value, rsuffix="_ours")
+    assert len(both) == len(own) and both.notna().all(axis=None)
     # Written with four decimals.
     assert (both.value - both.value_ours).abs().max() <= 5.1e-5
 

@@ -147,10 +147,10 @@ def test_claims_on_fewer_polytopes_and_an_encoder() -> None:
     ) == {"pruning", "encoder_scales"}
 
 
-def many(measured_: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
+def many(own: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
     """Thirty-two tables with the parent's error, ECE and OCE at .2, .1 and .3."""
     rng = np.random.default_rng(0)
-    values = {"parent": (0.2, 0.1, 0.3), "kdf": measured_, "isotonic": others, "sigmoid": others}
+    values = {"parent": (0.2, 0.1, 0.3), "kdf": own, "isotonic": others, "sigmoid": others}
     rows = [
         {
             "dataset": f"t{i}",
@@ -198,8 +198,8 @@ def test_claims_on_many_tables() -> None:
     assert bad["forest_uncalibrated"] == {True, False}  # the forest itself is as it was
 
 
-@pytest.mark.parametrize(("ours", "parent", "holds"), [(0.6, 0.95, True), (0.9, 0.5, False)])
-def test_claims_on_shapes(measured_, parent, holds, monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize(("own", "parent", "holds"), [(0.6, 0.95, True), (0.9, 0.5, False)])
+def test_claims_on_shapes(own, parent, holds, monkeypatch, tmp_path) -> None:
     rows = [
         {
             "on": "ood",
@@ -212,7 +212,7 @@ def test_claims_on_shapes(measured_, parent, holds, monkeypatch, tmp_path) -> No
             "seed": 0,
             "value": value,
         }
-        for model, inside, outside in (("kdn", 0.8, measured_), ("parent", 0.99, parent))
+        for model, inside, outside in (("kdn", 0.8, own), ("parent", 0.99, parent))
         for at, value in ((1.0, inside), (2.0, outside))
     ]
     monkeypatch.setattr(p1, "runs_of", lambda *_: [])

@@ -71,5 +71,5 @@ def test_numbers_are_those_of_the_network_with_that_weight(monkeypatch: pytest.M
     )
     rows = splits.calibration
     expected = nll_top(rows.y, TopLabel.from_proba(network.predict_proba(rows.X)), clip=1e-12)
-    variants = found[(found.on == "calibration") & (found.metric == "nll_top")].value.item()
-    assert variants == float(expected) and len(found) == 2 * len(mmce.SHOWN)
+    own = found[(found.on == "calibration") & (found.metric == "nll_top")].value.item()
+    assert own == float(expected) and len(found) == 2 * len(mmce.SHOWN)

@@ -126,15 +126,15 @@ def test_a_correlation_is_over_the_nine_methods_of_the_paper(
     without = np.array(
         [np.corrcoef(np.delete(both, seed, axis=2).reshape(2, -1))[0, 1] for seed in range(SEEDS)]
     )
-    variants = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
+    own = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
     np.testing.assert_allclose(
-        variants, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
+        own, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
     )  # sums in another order
 
 
 def test_correlation_of_one_seed_is_itself(frame) -> None:
-    variants = measured(frame[frame.seed == 0], crime.SETTING)
-    assert len(of(variants, "Table 2", "correlation with max group MCE", "ECE")) == 1
+    own = measured(frame[frame.seed == 0], crime.SETTING)
+    assert len(of(own, "Table 2", "correlation with max group MCE", "ECE")) == 1
     assert (
         len(measured(frame[(frame.seed == 0) & (frame.method == "none")], crime.SETTING)) == 4
     )  # of some methods it is another number
@@ -142,13 +142,13 @@ def test_correlation_of_one_seed_is_itself(frame) -> None:
 
 def test_correlation_is_over_the_common_seeds(frame) -> None:
     few = frame[(frame.seed < 3) | ~frame.method.isin(["lore_tsne", "lore_pca"])]
-    variants, of_three = (
+    own, of_three = (
         measured(few, crime.SETTING),
         measured(frame[frame.seed < 3], crime.SETTING),
     )
     row = ("Table 2", "correlation with max group MCE", "ECE")
-    assert len(of(variants, *row)) == SEEDS and len(of(variants, *row, REFITTED)) == 3
-    np.testing.assert_array_equal(of(variants, *row, REFITTED), of(of_three, *row, REFITTED))
+    assert len(of(own, *row)) == SEEDS and len(of(own, *row, REFITTED)) == 3
+    np.testing.assert_array_equal(of(own, *row, REFITTED), of(of_three, *row, REFITTED))
 
 
 def test_both_networks_are_read_and_mmce_has_its_own(
@@ -170,9 +170,7 @@ def test_both_networks_are_read_and_mmce_has_its_own(
         for seed in range(2)
     )
     mmce = values(pd.DataFrame(entries(made[crime.STOPPED])), "mmce_stopped", "group_mce")
-    np.testing.assert_array_equal(
-        of(variants, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce
-    )
+    np.testing.assert_array_equal(of(variants, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce)
     assert crime.measured(tmp_path / "empty").empty
     # MMCE's network of 60 epochs is the same whichever experiment its run is of.
     made[crime.STOPPED] = [record("mmce", s) for s in range(2)]

@@ -109,10 +109,10 @@ def test_published_rows_cover_every_table_method_and_radius() -> None:
 
 
 def test_published_confidence_becomes_oce_where_a_prior_is_known(record) -> None:
-    measured_ = tables(
+    own = tables(
         frame([record("letter", openml=6, prior=[0.0415] * 20 + [0.034] * 5)]), "random_forest"
     )
-    theirs = tables(published_numbers(priors_of(measured_)), "random_forest")
+    theirs = tables(published_numbers(priors_of(own)), "random_forest")
     oce = theirs.column("oce@5")
     assert oce.notna().any(axis=1).sum() == 1
     assert oce.loc["6", "isotonic"] == pytest.approx(
