@@ -183,17 +183,17 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
             model.fit(X, y, X_calibration=X, y_calibration=y)
         return model.predict_confidence(record.X[use])
 
-    def judged(confidence: np.ndarray) -> float:
+    def losses_and_gap(confidence: np.ndarray) -> float:
         new = TopLabel.from_proba(record.X[use])
         return nll_top(
             record.y[use], TopLabel(new.predicted, confidence, new.n_classes), clip=1e-12
         )
 
-    yield {"method": PRECISION, "nll": judged(changes(ClassPrecision(parent)))}
+    yield {"method": PRECISION, "nll": losses_and_gap(changes(ClassPrecision(parent)))}
     if record.knows_others:
         yield {
             "method": ALL_ROWS,
-            "nll": judged(
+            "nll": losses_and_gap(
                 changes(KernelDensityConfidence(parent, bandwidth=RULE, condition="all"))
             ),
         }
@@ -211,14 +211,14 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         }
         yield {
             "method": str(bandwidth),
-            "nll": judged(plain),
+            "nll": losses_and_gap(plain),
             **(learnt if bandwidth == RULE else {}),
         }
         mirrored = changes(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
         gap = np.abs(mirrored - plain)
         yield {
             "method": f"{bandwidth} {REFLECTED}",
-            "nll": judged(mirrored),
+            "nll": losses_and_gap(mirrored),
             "moved": gap.mean(),
             "most": gap.max(),
         }

@@ -129,7 +129,7 @@ def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
     """
     result = {}
     for name in with_scores(study):
-        own = study.top_label.confidence[study.mine(name)]
+        own = study.top_label.confidence[study.predicted_as(name)]
         scores = grid()
         scores = scores[(scores >= own.min()) & (scores <= own.max())]
         rows = rows_at(scores, study.classes.index(name), len(study.classes))

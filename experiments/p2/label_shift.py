@@ -111,7 +111,7 @@ def study(
             method: confidence(method, X[held], y[held], None, X[use]) for method in methods
         }
         for method in methods:
-            predicted = judged(
+            predicted = losses_and_gap(
                 confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held))
             )
             result.append(
@@ -132,7 +132,7 @@ def study(
                     **where,
                     "method": NONE,
                     "fit": "uncalibrated",
-                    **judged(top_label, y[use], weight),
+                    **losses_and_gap(top_label, y[use], weight),
                 }
             )
             for method in methods:
@@ -143,7 +143,12 @@ def study(
                 )
                 for fit, predicted in (("unshifted", unshifted[method]), ("weighted", knows)):
                     result.append(
-                        {**where, "method": method, "fit": fit, **judged(predicted, y[use], weight)}
+                        {
+                            **where,
+                            "method": method,
+                            "fit": fit,
+                            **losses_and_gap(predicted, y[use], weight),
+                        }
                     )
     return pd.DataFrame(result)
 
@@ -176,7 +181,7 @@ def _node(method: str) -> dict[str, Any]:
     return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
 
 
-def judged(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+def losses_and_gap(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
     """Return NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of
     labels Int[n] that count as Float[n].
 

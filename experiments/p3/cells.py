@@ -15,7 +15,7 @@ from experiments.p3 import images, text
 from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import METRICS, Study
 
-HERE = Path(__file__).parent
+PAPER = Path(__file__).parent
 GIVEN, SHUFFLED = "", "labels shuffled"
 """Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6."""
 WITH_SHUFFLED = "second of two"
@@ -80,11 +80,13 @@ def image_cells(study: Study, folder: Path) -> pd.DataFrame:
             PHOTOGRAPHS,
             study.stands_for,
         ),
-        _placed(_numbers(weak, PHOTOGRAPHS), _beside(PHOTOGRAPHS, FEW_IMAGES), study.stands_for),
+        _placed(
+            _numbers(weak, PHOTOGRAPHS), _as_variants(PHOTOGRAPHS, FEW_IMAGES), study.stands_for
+        ),
         # The means of Table 5 are over six sets.
         _placed(
             _numbers(weak, PHOTOGRAPHS),
-            _beside(PHOTOGRAPHS, f"{SVHN_ALONE}, {FEW_IMAGES}"),
+            _as_variants(PHOTOGRAPHS, f"{SVHN_ALONE}, {FEW_IMAGES}"),
             {"svhn": "mean of all"},
         ),
         _distances(records),
@@ -105,11 +107,11 @@ def text_cells(folder: Path) -> pd.DataFrame:
                 (frame[~are_sentences], label),
                 (frame[are_sentences], f"{SENTENCES}, {label}"),
             ):
-                frames.append(_placed(rows, _beside(TEXTS, variant), text.STANDS_FOR))
+                frames.append(_placed(rows, _as_variants(TEXTS, variant), text.STANDS_FOR))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _beside(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
+def _as_variants(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
     """Return the methods as variants with a label before their own."""
     return {
         name: (method, ", ".join(filter(None, [label, variant])))
@@ -183,7 +185,7 @@ def _placed(
         variant=[variant for _, variant in details],
         value=100 * frame.value,
     )
-    published = read_published(HERE)
+    published = read_published(PAPER)
     keys = [name for name in published if name not in ABOUT | {"section", "said", "decimals"}]
     tested = published[published.kind == "table"][keys].fillna("")
     joined = tested.merge(

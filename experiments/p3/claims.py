@@ -61,7 +61,7 @@ def size_labels(folder: Path) -> Iterator[Claim]:
     """
     for sizes, numbers in size_labels_study.by_study(size_labels_study.read(folder)):
         yield from size_labels_study.claims(numbers, sizes)
-        yield from alike(numbers, sizes)
+        yield from claims_on_curves(numbers, sizes)
         yield from _with_all_rows(numbers, sizes)
 
 
@@ -77,7 +77,7 @@ def _with_all_rows(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Ite
             yield from (claim for claim in claims if claim.sentences == AS_WELL)
 
 
-def alike(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
+def claims_on_curves(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Iterator[Claim]:
     """Yield that curves of APHD with shuffled labels look like those with given ones."""
     distance = numbers[(numbers.metric == APHD) & numbers.set.isin(sizes.sets)]
     for dataset, group in distance.groupby("dataset", sort=False):

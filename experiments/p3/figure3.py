@@ -120,7 +120,7 @@ class Block:
     by_labels: Mapping[str, Distances]
 
     @property
-    def there(self) -> dict[str, str]:
+    def present_sets(self) -> dict[str, str]:
         """Return the sets that some run has."""
         return {
             name: title
@@ -133,7 +133,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     """Draw the shares of rows at each distance, a strip for each set out of distribution over those
     of the test rows; ``note`` is the line above.
     """
-    height = sum(_HEAD + _STRIP * len(block.there) + _FOOT for block in blocks) + _NOTE
+    height = sum(_HEAD + _STRIP * len(block.present_sets) + _FOOT for block in blocks) + _NOTE
     with style_context():
         figure, top = new_figure(FULL_WIDTH, height), height - _NOTE
         figure.text(
@@ -146,7 +146,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
             va="center",
         )
         for block in blocks:
-            names = list(block.there)
+            names = list(block.present_sets)
             bottom = top - _HEAD - _STRIP * len(names)
             for column, (labels, distances_) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)

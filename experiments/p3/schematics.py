@@ -60,7 +60,7 @@ _ROLES = (
 _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
 
-def grown() -> RandomForestClassifier:
+def two_trees() -> RandomForestClassifier:
     """Return two trees that separate the four samples: one begins with the vertical line, the other
     with the horizontal one.
     """
@@ -83,7 +83,7 @@ def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 
 def figure_1() -> Figure:
     """Draw the samples, both trees, and the embedding of the samples with its APHD."""
-    forest = grown()
+    forest = two_trees()
     with style_context():
         figure = new_figure(FULL_WIDTH, _HEIGHT)
         square = add_axes(figure, 0.42, 0.32, _SIDE, _SIDE)
@@ -101,7 +101,7 @@ def figure_2() -> Figure:
     """Draw test samples like the training samples, and others that crowd, among the same splits;
     and their APHD.
     """
-    forest = grown()
+    forest = two_trees()
     sets = {
         "in distribution": (LIKE_TRAINING, BLUE, "o"),
         "out of distribution": (FROM_ELSEWHERE, VERMILLION, "^"),

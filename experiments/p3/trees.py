@@ -104,7 +104,7 @@ def configs() -> dict[str, Any]:
     return planned
 
 
-def drawn(title: str, config: Any, seed: int) -> Table:
+def draw_table(title: str, config: Any, seed: int) -> Table:
     """Return a split of the table, and its sets."""
     splits = stages.split(config.dataset, seed)
     return Table(
@@ -133,7 +133,7 @@ def measure(
     for labels in LABELS:
         about = {**known, "labels": labels, "setting": DEFAULT}
         for setting, parameters in settings.items():
-            detector = grown(
+            detector = fitted_tood(
                 ExtraTreesClassifier(**{"n_estimators": 100, **parameters}),
                 train,
                 table,
@@ -146,18 +146,18 @@ def measure(
                 yield {**about, "metric": "error", "value": float(np.mean(wrong))}
                 yield from _in_smaller_sets(detector, table, about, VERY_FEW, FEW)
         yield from _aurocs(
-            grown(RandomForestClassifier(100), train, table, labels, seed),
+            fitted_tood(RandomForestClassifier(100), train, table, labels, seed),
             table,
             {**about, "setting": FOREST},
         )
         few = train.rows(np.random.default_rng(seed).permutation(len(train.y))[:FEW_TRAINING_ROWS])
-        detector = grown(ExtraTreesClassifier(100), few, table, labels, seed)
+        detector = fitted_tood(ExtraTreesClassifier(100), few, table, labels, seed)
         yield from _in_smaller_sets(detector, table, {**about, "rows": FEW_TRAINING_ROWS}, VERY_FEW)
     for name, seconds in seconds_of(table, seed).items():
         yield {**known, "labels": "given", "setting": name, "metric": "seconds", "value": seconds}
 
 
-def grown(forest: Any, train: Dataset, table: Table, labels: Any, seed: int) -> TreeHamming:
+def fitted_tood(forest: Any, train: Dataset, table: Table, labels: Any, seed: int) -> TreeHamming:
     """Return TOOD on a forest that is grown on given or shuffled labels."""
     detector = TreeHamming(
         forest.set_params(random_state=seed), labels=labels, set_size=SET_SIZE, random_state=seed
@@ -206,7 +206,7 @@ def seconds_of(table: Table, seed: int) -> dict[str, float]:
     )
 
     def tood() -> None:
-        detector = grown(ExtraTreesClassifier(100), table.splits.train, table, "given", seed)
+        detector = fitted_tood(ExtraTreesClassifier(100), table.splits.train, table, "given", seed)
         for X in rows:
             detector.set_params(repeats=max(len(X) // SET_SIZE, 1)).ood_score_of_sets(
                 X, np.random.default_rng(seed)
@@ -348,7 +348,7 @@ def main() -> None:
 
     def seed_rows(seed: int) -> Iterator[dict[str, Any]]:
         for title, config in planned.items():
-            yield from measure(drawn(title, config, seed), seed)
+            yield from measure(draw_table(title, config, seed), seed)
 
     run_study(__doc__, "p3_trees", 5, seed_rows, claims)
 

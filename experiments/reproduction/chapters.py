@@ -16,7 +16,7 @@ from experiments.common.published import read_published
 from experiments.reproduction.reasons import DIFFERS, MISSING, NOT_RUN, Reason, reasons_of
 from experiments.reproduction.stored_page import StoredPage
 from experiments.reproduction.studies import Paper, Scale
-from experiments.reproduction.verdicts import NOT_ASKED, NOT_JUDGED, REACHED, Cell, cells_of
+from experiments.reproduction.verdicts import NOT_JUDGED, NOT_RUNNABLE, REACHED, Cell, cells_of
 from experiments.reproduction.work import Task
 
 
@@ -39,7 +39,7 @@ class Count:
     @property
     def runnable(self) -> int:
         """Return the number of cells that can be run."""
-        return sum(n for verdict, n in self.by_verdict.items() if verdict not in NOT_ASKED)
+        return sum(n for verdict, n in self.by_verdict.items() if verdict not in NOT_RUNNABLE)
 
     @property
     def reached(self) -> int:
@@ -198,7 +198,7 @@ def _item(
 
 
 def _kind(cell: Cell) -> str:
-    if cell.verdict in NOT_ASKED:
+    if cell.verdict in NOT_RUNNABLE:
         return MISSING
     return NOT_RUN if cell.verdict == "not run" else DIFFERS
 

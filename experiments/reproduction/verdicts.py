@@ -44,9 +44,9 @@ Verdict = Literal[
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
-NOT_ASKED = ("not runnable here", "lost in the text", "a setting", "a repeat")
+NOT_RUNNABLE = ("not runnable here", "lost in the text", "a setting", "a repeat")
 """Verdicts of numbers that no run can be judged by, or is judged by in another place."""
-NOT_JUDGED = (*NOT_ASKED, "one run", "not run")
+NOT_JUDGED = (*NOT_RUNNABLE, "one run", "not run")
 """Verdicts of numbers that nothing is concluded from: one run has no measure of its noise."""
 CONFIDENCE = 0.95
 """Level of the interval of a difference."""
@@ -360,7 +360,7 @@ def _mark_repeats(cells: Sequence[Cell], paper: Paper) -> list[Cell]:
     judged: dict[Hashable, str] = {}
     marked = []
     for cell in cells:
-        if cell.measured is not None and cell.verdict not in NOT_ASKED:
+        if cell.measured is not None and cell.verdict not in NOT_RUNNABLE:
             key, item = paper.measurement(cell.published), str(cell.published["item"])
             if key in judged:
                 cell = replace(cell, verdict="a repeat", weak=False, judged_in=judged[key])

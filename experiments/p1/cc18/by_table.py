@@ -22,7 +22,7 @@ import pandas as pd
 
 from experiments.common.published import read_published
 from experiments.p1.cc18.archive import FAR, GEODESIC, numbers_below
-from experiments.p1.cc18.published import HERE, NAMES, methods_of, published_numbers
+from experiments.p1.cc18.published import NAMES, PAPER, methods_of, published_numbers
 from kdgraph.config import compose
 from kdgraph.errors import DataNotAvailable
 from kdgraph.runner import stages
@@ -65,7 +65,7 @@ def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         we have a part, whose largest sample is not that of the paper (:data:`AS_LARGE`), are left
         out.
     """
-    known = read_published(HERE.parent).query("item == @BY_TABLE")[_KEYS]
+    known = read_published(PAPER.parent).query("item == @BY_TABLE")[_KEYS]
     parts = [_ends(numbers[version], version) for version in (GEODESIC, FAR)]
     rows = pd.concat(parts, ignore_index=True).merge(known, on=_KEYS)
     return _jackknifed(rows).assign(item=BY_TABLE, ood=None, variant="")
@@ -78,7 +78,7 @@ def shares_of_random_splits() -> pd.DataFrame:
     rows, behind networks at most 1,000. The share is a variant beside the confidence of both kernel
     density methods. A table that cannot be loaded is left out.
     """
-    known = read_published(HERE.parent).query(
+    known = read_published(PAPER.parent).query(
         "item == @BY_TABLE and metric == 'mmc' and method in ('kdf geodesic', 'kdn geodesic')"
     )
     rows = []
@@ -138,13 +138,13 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
     else:
         at_end = numbers.metric.isin(["error", "ece_by_edges"]) & numbers["at"].isna()
     ends = numbers[at_end & alike & (numbers.learn == largest)]
-    title = _called(version)
+    title = _published_methods(version)
     named = [title.get(key) for key in zip(ends.parent, ends.method, strict=True)]
     ends = ends.assign(method=named, radius=ends["at"]).dropna(subset="method")
     return ends[[*_KEYS, "seed", "value"]]
 
 
-def _called(version: str) -> dict[tuple[str, str], str]:
+def _published_methods(version: str) -> dict[tuple[str, str], str]:
     """Return parent and method of a record → published name of the method."""
     return {
         (parent, measured_): name

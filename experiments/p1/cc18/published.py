@@ -27,7 +27,7 @@ from experiments.p1.cc18.sizes import FEWEST, at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import absolute_improvement
 
-HERE = Path(__file__).resolve().parent
+PAPER = Path(__file__).resolve().parent
 NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
 """Parent of a run → its published name, and that of the method on it."""
 N_TABLES = 45
@@ -46,7 +46,7 @@ MEASURES = {
 
 
 def published_numbers(
-    priors: pd.Series | None = None, folder: Path = HERE, distance: str = "geodesic"
+    priors: pd.Series | None = None, folder: Path = PAPER, distance: str = "geodesic"
 ) -> pd.DataFrame:
     """Return the stored numbers in the form of :func:`~experiments.p1.cc18.records.frame`, tables
     by their number.
@@ -254,7 +254,7 @@ def _jackknifed(
 
 
 def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
-    known = read_published(HERE.parent).query("item == 'Figure 2'")
+    known = read_published(PAPER.parent).query("item == 'Figure 2'")
     keys = ["metric", "method", "n_train", "radius"]
     parts = []
     for parent, of_parent in numbers.groupby("parent"):

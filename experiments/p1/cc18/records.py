@@ -219,16 +219,16 @@ def method_of(record: Record) -> str:
     return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
 
 
-def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+def _complete(numbers: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the rows of tables and seeds that all methods have, and what is missing of each table
     without one.
     """
-    having = mine.groupby(["dataset", "seed"]).method.nunique()
+    having = numbers.groupby(["dataset", "seed"]).method.nunique()
     full = having[having == len(methods)].index
-    stored = mine[pd.MultiIndex.from_frame(mine[["dataset", "seed"]]).isin(full)]
+    stored = numbers[pd.MultiIndex.from_frame(numbers[["dataset", "seed"]]).isin(full)]
     missing = {}
-    for dataset in sorted(set(mine.dataset) - set(stored.dataset)):
-        lacking = sorted(set(methods) - set(mine[mine.dataset == dataset].method), key=order)
+    for dataset in sorted(set(numbers.dataset) - set(stored.dataset)):
+        lacking = sorted(set(methods) - set(numbers[numbers.dataset == dataset].method), key=order)
         missing[dataset] = (
             "no run of " + ", ".join(map(label, lacking))
             if lacking

@@ -38,7 +38,7 @@ from kdgraph.figures import (
 )
 from kdgraph.runner import stages
 
-HERE = Path(__file__).resolve().parents[1]
+PAPER = Path(__file__).resolve().parents[1]
 """Folder of the paper with its pictures."""
 SIMULATIONS = {
     "gaussian_xor": "Gaussian XOR",
@@ -76,7 +76,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
     )
-    parser.add_argument("--to", type=Path, default=HERE / "pictures", help="where the pictures go")
+    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     parser.add_argument(
         "--free",
         nargs="*",
@@ -90,10 +90,10 @@ def _arguments() -> argparse.Namespace:
 
 def figure1(outputs: Path, free: list[str], to: Path) -> None:
     """Draw Figure 1, once for kdgraph's variant and once for the paper's, and print its table."""
-    result = _found("paper/p1/simulations", outputs, [*free, *floors.FREE])
+    result = _read_runs("paper/p1/simulations", outputs, [*free, *floors.FREE])
     planes = {variant: _plane(result, variant) for variant in VARIANTS}
     plane = pd.concat(planes.values(), ignore_index=True)
-    trunk = frame(_found("paper/p1/trunk", outputs, free))
+    trunk = frame(_read_runs("paper/p1/trunk", outputs, free))
     for variant, of_trunk in VARIANTS.items():
         rows = {
             label: _planar_row(planes[variant], dataset, variant)
@@ -110,7 +110,7 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
     if len(plane):
         print(
             "## Figure 1 A: medians over seeds\n\n"
-            + figure1_table(plane, read_published(HERE))
+            + figure1_table(plane, read_published(PAPER))
             + "\n"
         )
     if len(trunk):
@@ -122,7 +122,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
     Figure 3.
     """
     _save(plot_image_row(*_images()), to / "figure3_images")
-    shapes = frame(_found("paper/p1/shapes", outputs, free))
+    shapes = frame(_read_runs("paper/p1/shapes", outputs, free))
     if not len(shapes):
         return
     far = shapes[(shapes.on == "ood") & (shapes.metric == "mmc")]
@@ -169,7 +169,7 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
     """
     records = [
         record
-        for record in _found("paper/p1/posteriors", outputs, [*free, "dataset.n_train"])
+        for record in _read_runs("paper/p1/posteriors", outputs, [*free, "dataset.n_train"])
         if record["seed"] == 0
     ]
     most = max((record["config"]["dataset"]["n_train"] for record in records), default=0)
@@ -330,7 +330,7 @@ def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
     return train.X[:, :2], train.y
 
 
-def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
+def _read_runs(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
     """Return the runs of a figure, and print to stderr what is missing and how to make it."""
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
@@ -354,7 +354,7 @@ def _seeds(*frames: pd.DataFrame) -> str:
 
 
 def _save(figure: Any, stem: Path) -> None:
-    for path in save_picture(figure, stem, HERE):
+    for path in save_picture(figure, stem, PAPER):
         print(path, file=sys.stderr)
 
 

@@ -25,7 +25,7 @@ FROM = "first radius at the prior"
 AWAY = "mean max confidence far away"
 VARIANTS = {"": "", "figure1": "", "kdgraph": "kdgraph's variant"}
 """Variant of a run → its title beside the paper's version; a parent has none."""
-HERE = Path(__file__).resolve().parents[1]
+PAPER = Path(__file__).resolve().parents[1]
 
 
 def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
@@ -141,7 +141,7 @@ def measured(folder: Path) -> pd.DataFrame:
             *(r for r in records if floors.is_far(r["config"])),
         ]
     )
-    published = read_published(HERE).query("item == 'Figure 1'")
+    published = read_published(PAPER).query("item == 'Figure 1'")
     keys = ["item", "dataset", "metric", "method", "n_train"]
     rows = [*_numbers(near), *_first_radii(far)]
     known = pd.DataFrame(rows).merge(published[keys], on=keys) if rows else pd.DataFrame()

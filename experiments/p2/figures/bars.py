@@ -38,14 +38,14 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
     methods = [method for method in NAMES if method in study.nll]
     lines = head(["predicted class", "rows", *(NAMES[method] for method in methods)])
     for name in study.shown if names is None else names:
-        if not len(study.mine(name)):
+        if not len(study.predicted_as(name)):
             continue
         values = {method: study.nll[method][name] for method in methods}
         least = min(value for method, value in values.items() if method != "isotonic_top_label")
         cells = [
             f"**{number(value)}**" if value == least else number(value) for value in values.values()
         ]
-        lines.append(line([name, f"{len(study.mine(name)):,}", *cells]))
+        lines.append(line([name, f"{len(study.predicted_as(name)):,}", *cells]))
     return "\n".join(lines)
 
 

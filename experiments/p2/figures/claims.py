@@ -147,7 +147,7 @@ def _precision_of_minor_capsid(study: Study) -> Claim:
 def _histogram_and_densities_agree(study: Study) -> Claim:
     inside, bins = 0, 0
     for name in study.learnt("bandwidth", "kde"):
-        own = study.mine(name)
+        own = study.predicted_as(name)
         score, predicted = study.top_label.confidence[own], study.confidence["kde"].confidence[own]
         result = study.bins(name)
         index = np.clip(np.ceil(score * len(result.count)).astype(int) - 1, 0, None)
@@ -168,7 +168,7 @@ def _two_classes_are_calibrated_already(study: Study) -> Claim:
     gap = {
         name: ece(study.y[own], study.top_label[own], bins=10)
         for name in study.shown
-        if len(own := study.mine(name))
+        if len(own := study.predicted_as(name))
     }
     least = sorted(gap, key=lambda name: gap[name])
     return Claim(
@@ -201,7 +201,7 @@ def _calibrating_always_helps(study: Study) -> Claim:
 def _cum_overestimates_low_scores(study: Study) -> Claim:
     too_much = {}
     for name in study.learnt("bandwidth", "kde"):
-        own = study.mine(name)
+        own = study.predicted_as(name)
         low = own[study.top_label.confidence[own] < np.median(study.top_label.confidence[own])]
         too_much[name] = float(
             (study.confidence["cum"].confidence[low] - study.correct[low]).mean()

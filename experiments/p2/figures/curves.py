@@ -131,7 +131,7 @@ def by_class(
             {"PhANNs": study.bins(name)},
         )
         for name in names
-        if name in study.classes and len(study.mine(name))
+        if name in study.classes and len(study.predicted_as(name))
     }
     return _on_their_scale(panels, note=note)
 

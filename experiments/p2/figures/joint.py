@@ -89,7 +89,7 @@ def figure1(study: Study) -> Figure:
     """Draw a column for each predicted class: rows that are right, rows that are wrong, and the
     share of right ones.
     """
-    names = [name for name in study.shown if len(study.mine(name))]
+    names = [name for name in study.shown if len(study.predicted_as(name))]
     counts = np.array([[len(scores) for scores in study.scores(name)] for name in names]).T
     share = counts[0] / counts.sum(axis=0)
     words = [

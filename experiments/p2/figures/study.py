@@ -102,7 +102,7 @@ class Study:
             self.classes, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)
         )
 
-    def mine(self, name: str) -> np.ndarray:
+    def predicted_as(self, name: str) -> np.ndarray:
         """Return Int[m], the rows that are predicted as this class."""
         return np.flatnonzero(self.top_label.predicted == self.classes.index(name))
 
@@ -110,13 +110,13 @@ class Study:
         """Return Float[r] and Float[w], scores of the right and of the wrong rows that are
         predicted as this class.
         """
-        own = self.mine(name)
+        own = self.predicted_as(name)
         right = self.correct[own]
         return self.top_label.confidence[own][right], self.top_label.confidence[own][~right]
 
     def bins(self, name: str, n: int = 10) -> ReliabilityBins:
         """Return shares of right rows in bins of the score of this class; the paper has ten."""
-        own = self.mine(name)
+        own = self.predicted_as(name)
         return reliability_bins(self.top_label.confidence[own], self.correct[own], bins=n)
 
     @cached_property
@@ -136,7 +136,7 @@ class Study:
             method: {
                 name: nll_top(self.y[own], top_label[own], clip=1e-12)
                 for name in self.shown
-                if len(own := self.mine(name))
+                if len(own := self.predicted_as(name))
             }
             for method, top_label in self.confidence.items()
         }
@@ -160,7 +160,7 @@ class Study:
 
     def cloud(self, method: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return score and confidence of the rows that are predicted as a class, Float[m] each."""
-        own = self.mine(name)
+        own = self.predicted_as(name)
         return self.top_label.confidence[own], self.confidence[method].confidence[own]
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:

@@ -48,7 +48,7 @@ TITLES = {
 FIGURE_16 = ("well_trained", "fully_trained")
 """Recipes of one ensemble for that figure, without medians over ensembles."""
 
-KEPT = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
+SAVED_AS = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
 """Recipes whose claims are saved, and the names of these."""
 CURVES = 20
 """Ensembles whose bins and curves are compared, which takes seconds for each."""
@@ -78,17 +78,17 @@ def main() -> None:
                 "parts of twenty ensembles",
             )
             print(_text(pool, recipe, ensembles, combine))
-            if recipe in KEPT:
-                tested = list(_asked(pool, recipe, ensembles, combine, arguments.scale))
+            if recipe in SAVED_AS:
+                tested = list(_claims_to_save(pool, recipe, ensembles, combine, arguments.scale))
                 print("\n" + verdicts(tested))
-                details.setdefault(KEPT[recipe], []).extend(tested)
+                details.setdefault(SAVED_AS[recipe], []).extend(tested)
             _draw(pool, recipe, ensembles, combine, arguments.figures)
     if arguments.keep is not None:
         for name, tested in details.items():
             save_claims(tested, arguments.keep, name)
 
 
-def _asked(
+def _claims_to_save(
     pool: Pool, recipe: str, ensembles: int, combine: Combine, scale: str
 ) -> Iterator[Claim]:
     """Return the claims to save, each with its recipe and the scale of the networks."""
@@ -106,8 +106,8 @@ def _asked(
 
 def _saturated(pool: Pool, combine: Combine) -> float:
     """Return the share of test set 1 whose score exceeds .99, of the first ensemble."""
-    together = pool.ensemble(members_of(0, pool.size), combine)
-    return float(np.mean(together["1"].max(axis=1) > 0.99))
+    joint_proba = pool.ensemble(members_of(0, pool.size), combine)
+    return float(np.mean(joint_proba["1"].max(axis=1) > 0.99))
 
 
 def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
@@ -131,7 +131,7 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
         "\nECE2 by predicted class:\n",
         by_class(result, "ECE2"),
     ]
-    if recipe not in {*FIGURE_16, *KEPT}:
+    if recipe not in {*FIGURE_16, *SAVED_AS}:
         lines += ["", verdicts(claims(result))]
     return "\n".join(lines)
 

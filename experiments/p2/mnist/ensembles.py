@@ -36,7 +36,7 @@ def claims_on_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterato
         bins.append(bins_apart(proba, pool.labels))
         gaps.append(between_rules(proba["1"], pool.labels["1"]))
     yield _noise(pd.DataFrame(bins, columns=["p", "apart", "bins"]))
-    yield alike(pd.DataFrame(gaps))
+    yield claim_on_rules(pd.DataFrame(gaps))
 
 
 def bins_apart(
@@ -118,7 +118,7 @@ def _noise(result: pd.DataFrame) -> Claim:
     )
 
 
-def alike(gaps: pd.DataFrame) -> Claim:
+def claim_on_rules(gaps: pd.DataFrame) -> Claim:
     """Yield the claim on the widest gap between the curves of both rules, of a row for each
     ensemble, a column for each class.
     """

@@ -108,12 +108,12 @@ class Pool:
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
         """Return test set → Float64[10,000, 10], the joint probabilities of the members Int[m]."""
         return {
-            name: together(predicted[members], combine)
+            name: joint_proba(predicted[members], combine)
             for name, predicted in self.log_proba.items()
         }
 
 
-def together(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
+def joint_proba(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
     """Return Float64[n, K] of the log probabilities Float[members, n, K].
 
     ``sum_logs`` is the softmax of the summed log outputs, as in the Appendix: with ten members that

@@ -14,7 +14,7 @@ from experiments.p1.cifar10 import COLUMNS, METHODS, TABLES
 from kdgraph.config import plan
 from kdgraph.config.data_sources import seen_in_training
 
-HERE = Path(__file__).resolve().parents[3] / "experiments" / "p1"
+PAPER = Path(__file__).resolve().parents[3] / "experiments" / "p1"
 
 
 def record(method: str, seed: int, value: float, sets=("cifar100", "noise"), parent=None) -> dict:
@@ -214,7 +214,7 @@ def test_runs_with_other_rows_or_epochs_have_tables_or_lines():
 
 
 def test_no_published_number_is_missing():
-    published = read_published(HERE)
+    published = read_published(PAPER)
     published = published[published.item.isin(TABLES)]
     said = {(metric, ood) for metric, ood, _ in COLUMNS.values() if metric}
     for item in TABLES:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.common.published import read_published
-from experiments.p1.figures.__main__ import HERE, _images
+from experiments.p1.figures.__main__ import PAPER, _images
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import (
     FROM,
@@ -47,7 +47,7 @@ def test_a_parent_fitted_to_more_rows_is_not_that_of_fewer(configs) -> None:
 def test_the_table_has_published_and_measured_numbers(configs) -> None:
     errors = {"figure1": 0.2, "kdgraph": 0.1}
     plane = frame(record_of(c, errors[version_of(c.calibrator)] + 0.02 * c.seed) for c in configs)
-    published = read_published(HERE)
+    published = read_published(PAPER)
     table = figure1_table(plane, published)
     (line,) = [line for line in table.splitlines() if line.startswith("| spiral | kdf geodesic")]
     assert line.split("|")[3].strip() == ".088 / .210 / .110"  # medians of two seeds
@@ -92,7 +92,7 @@ def test_shapes_are_those_of_the_paper() -> None:
 
 
 def test_published_numbers_cover_both_parents_and_distances() -> None:
-    published = read_published(HERE).query("item == 'Figure 1'")
+    published = read_published(PAPER).query("item == 'Figure 1'")
     for parent, method in GROUPS.values():
         for n in SIZES:
             hellinger = published[

@@ -18,7 +18,7 @@ from experiments.p1.figures.__main__ import FIGURES
 from kdgraph.config.yaml_files import option_files, read_text
 
 ROOT = Path(__file__).resolve().parents[3]
-HERE = ROOT / "experiments" / "p1"
+PAPER = ROOT / "experiments" / "p1"
 KINDS = {"table", "text", "figure", "stored", "setting"}
 PAGES = 22
 COUNTS = {
@@ -71,7 +71,7 @@ ROUNDED = 6e-4
 
 @pytest.fixture(scope="module")
 def numbers() -> pd.DataFrame:
-    return read_published(HERE)
+    return read_published(PAPER)
 
 
 def test_every_number_is_there_once_in_order(numbers) -> None:
@@ -138,7 +138,7 @@ def test_medians_of_improvements_are_the_stored_ones(numbers) -> None:
 
 
 def test_medians_at_the_largest_samples_are_the_stored_ones(numbers) -> None:
-    stored = read_published(HERE / "cc18").dropna(subset="n_train")
+    stored = read_published(PAPER / "cc18").dropna(subset="n_train")
     stored = stored[stored.n_train == stored.groupby("dataset").n_train.transform("max")]
     medians = numbers[numbers.item == "Figure 2"]
     for row in medians[medians.n_train.isna() & medians.radius.isna()].itertuples():
@@ -167,7 +167,7 @@ def test_medians_at_the_largest_samples_are_the_stored_ones(numbers) -> None:
 
 
 def test_far_confidence_is_that_of_the_stored_numbers(numbers) -> None:
-    far = read_published(HERE / "cc18").query("metric == 'mmc'")
+    far = read_published(PAPER / "cc18").query("metric == 'mmc'")
     for row in numbers[(numbers.item == "Figure 2") & numbers.radius.notna()].itertuples():
         at = far[far.radius == row.radius].pivot_table(
             index="dataset", columns="method", values="value"
@@ -179,7 +179,7 @@ def test_far_confidence_is_that_of_the_stored_numbers(numbers) -> None:
 
 
 def test_curves_of_tables_end_at_the_stored_numbers(numbers) -> None:
-    stored = read_published(HERE / "cc18")
+    stored = read_published(PAPER / "cc18")
     largest = stored.groupby("dataset").n_train.transform("max")
     ends = stored[(stored.n_train == largest) | ((stored.radius == 5) & largest.notna())]
     ends = ends[~ends.method.str.contains("euclidean|isotonic|sigmoid")]
@@ -198,7 +198,7 @@ def test_curves_of_tables_end_at_the_stored_numbers(numbers) -> None:
 
 
 def test_every_figure_is_drawn_or_names_what_is_missing() -> None:
-    figures = pd.read_csv(HERE / "figures.csv")
+    figures = pd.read_csv(PAPER / "figures.csv")
     assert list(figures.columns) == [
         "figure",
         "page",
@@ -216,7 +216,7 @@ def test_every_figure_is_drawn_or_names_what_is_missing() -> None:
     commands = figures.drawn_by.dropna().str.split()
     parts = {"experiments.p1.figures": FIGURES, "experiments.p1.cc18": PARTS}
     assert all(command[-2] == "--only" and command[-1] in parts[command[2]] for command in commands)
-    captions = read_published(HERE).query("item.str.endswith(', caption')").drop_duplicates("item")
+    captions = read_published(PAPER).query("item.str.endswith(', caption')").drop_duplicates("item")
     pages = dict(
         zip("Figure " + figures.figure.astype(str) + ", caption", figures.page, strict=True)
     )
@@ -226,7 +226,7 @@ def test_every_figure_is_drawn_or_names_what_is_missing() -> None:
 
 
 def test_every_claim_has_a_quote_and_a_rule() -> None:
-    claims = pd.read_csv(HERE / "claims.csv")
+    claims = pd.read_csv(PAPER / "claims.csv")
     assert (
         claims.claim.is_unique
         and claims.page.is_monotonic_increasing

@@ -81,7 +81,10 @@ def test_rows_at_a_score_are_predicted_as_the_class() -> None:
 
 def test_a_curve_is_the_confidence_of_the_calibrator(study) -> None:
     scores = np.array([0.21, 0.85])
-    score, right = study.top_label.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
+    score, right = (
+        study.top_label.confidence[study.predicted_as("HTJ")],
+        study.correct[study.predicted_as("HTJ")],
+    )
     by_hand = [right[(score > low) & (score <= low + 0.1)].mean() for low in (0.2, 0.8)]
     np.testing.assert_allclose(study.curve("histogram", "HTJ", scores), by_hand)
     np.testing.assert_allclose(
@@ -94,7 +97,7 @@ def test_nll_is_that_of_every_row_of_the_class(study) -> None:
     for method in ("none", "kde", "cum_star"):
         for name in ("HTJ", "Other"):
             losses = []
-            for row in study.mine(name):
+            for row in study.predicted_as(name):
                 c = (
                     study.models[method]
                     .predict_outputs(["top_label"], study.X[[row]])["top_label"]
@@ -160,7 +163,7 @@ def test_new_true_rows_only_raise_confidence(study) -> None:
     np.testing.assert_array_equal(found.wrong, wrong)
     before, same, _ = found.confidence.values()
     assert (same - before).min() > 0
-    mine, k = study.mine("HTJ"), ORDER.index("HTJ")
+    mine, k = study.predicted_as("HTJ"), ORDER.index("HTJ")
     score = np.append(study.top_label.confidence[mine], found.new)
     is_right = np.append(study.correct[mine], np.ones(150, dtype=bool))
     c = study.curve("kde", ORDER[k], score)
@@ -218,7 +221,7 @@ def test_claims_hold_or_fail_by_the_numbers(study, monkeypatch) -> None:
 
 
 def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
-    mine = study.mine("Minor capsid")
+    mine = study.predicted_as("Minor capsid")
     y = study.y.copy()
     y[mine] = (ORDER.index("Minor capsid") + 1) % len(ORDER)
     y[mine[:4]] = ORDER.index("Minor capsid")  # 4 of 60 are .07
@@ -273,7 +276,7 @@ def test_a_cloud_has_a_dot_for_each_row_of_its_class(study) -> None:
     figure = curves.clouds(study, ["histogram"], curves.with_scores(study), ["kde"])
     for axes, name in zip(figure.axes, ORDER, strict=True):
         (cloud,) = (line for line in axes.lines if line.get_gid() == "cloud histogram")
-        mine = study.mine(name)
+        mine = study.predicted_as(name)
         shown = study.top_label.confidence[mine] >= 0.15
         np.testing.assert_array_equal(
             cloud.get_ydata(), study.confidence["histogram"].confidence[mine][shown]

@@ -20,8 +20,8 @@ from experiments.p2.label_shift import (
     claims,
     confidence,
     gap_table,
-    judged,
     loss_table,
+    losses_and_gap,
     ratio_table,
     ratios,
     repaired,
@@ -64,8 +64,8 @@ def test_a_weight_is_a_row_that_many_times() -> None:
     top_label, weight = TopLabel.from_proba(X), np.random.default_rng(0).integers(0, 4, 90)
     many = np.repeat(np.arange(90), weight)
     weighted, repeated = (
-        judged(top_label, y, weight.astype(float)),
-        judged(top_label[many], y[many], np.ones(len(many))),
+        losses_and_gap(top_label, y, weight.astype(float)),
+        losses_and_gap(top_label[many], y[many], np.ones(len(many))),
     )
     assert weighted == pytest.approx(repeated)
     score, right, k = (
@@ -109,9 +109,10 @@ def test_known_frequencies_close_the_gap_of_a_shift() -> None:
         for known in (False, True)
     }
     gap = {
-        known: judged(top_label, y[half[1]], weight[1])["gap"] for known, top_label in fits.items()
+        known: losses_and_gap(top_label, y[half[1]], weight[1])["gap"]
+        for known, top_label in fits.items()
     }
-    at_rest = judged(fits[False], y[half[1]], np.ones(3000))["gap"]
+    at_rest = losses_and_gap(fits[False], y[half[1]], np.ones(3000))["gap"]
     assert gap[False] > 0.1 > 0.03 > gap[True]
     assert repaired(pd.Series([gap[False]]), pd.Series([gap[True]]), pd.Series([at_rest])) > 0.8
 

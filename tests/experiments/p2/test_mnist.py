@@ -22,7 +22,7 @@ from experiments.p2.mnist.measure import (
     measured,
     members_of,
 )
-from experiments.p2.mnist.pool import Pool, together, train
+from experiments.p2.mnist.pool import Pool, joint_proba, train
 from experiments.p2.mnist.tables import by_class, overall
 from kdgraph.errors import DataError
 from kdgraph.metrics import TopLabel
@@ -56,7 +56,7 @@ def test_outputs_of_an_ensemble(said):
         rtol=1e-6,
     )
     np.testing.assert_allclose(
-        together(log_proba, "mean"), softmax(log_proba, axis=2).mean(axis=0), rtol=1e-5
+        joint_proba(log_proba, "mean"), softmax(log_proba, axis=2).mean(axis=0), rtol=1e-5
     )
 
 

@@ -236,7 +236,8 @@ def test_claims_on_figures_of_mnist(tmp_path) -> None:
     )
     assert alike["noise_of_histograms"] == {True} and apart["noise_of_histograms"] == {False}
     assert [
-        held([scores_study.alike(pd.DataFrame([{"0": a, "1": 0.01}] * 3))]) for a in (0.01, 0.06)
+        held([scores_study.claim_on_rules(pd.DataFrame([{"0": a, "1": 0.01}] * 3))])
+        for a in (0.01, 0.06)
     ] == [
         {"two_rules_alike_on_mnist": {True}},
         {"two_rules_alike_on_mnist": {False}},

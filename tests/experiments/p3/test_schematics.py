@@ -16,8 +16,8 @@ from experiments.p3.schematics import (
     THRESHOLD,
     figure_1,
     figure_2,
-    grown,
     leaves,
+    two_trees,
 )
 from kdgraph.detection import aphd
 
@@ -50,11 +50,11 @@ def test_the_embedding_is_that_of_the_text() -> None:
     """Lower left, upper left, upper right, lower right: "the fourth leaf node in the first tree and
     fourth leaf node in the second", ...
     """
-    assert leaves(grown(), SAMPLES).tolist() == [[4, 4], [3, 2], [1, 1], [2, 3]]
+    assert leaves(two_trees(), SAMPLES).tolist() == [[4, 4], [3, 2], [1, 1], [2, 3]]
 
 
 def test_rows_that_crowd_have_the_smaller_aphd() -> None:
-    forest = grown()
+    forest = two_trees()
     spread, crowded = (leaves(forest, X) for X in (LIKE_TRAINING, FROM_ELSEWHERE))
     assert aphd(spread) == pytest.approx(naive(spread)) and aphd(crowded) == pytest.approx(
         naive(crowded)
@@ -75,6 +75,6 @@ def test_every_sample_has_its_aphd() -> None:
     figure = figure_2()
     drawn = [np.asarray(line.get_xdata(), dtype=float) for line in figure.axes[0].lines][:2]
     np.testing.assert_allclose(
-        drawn, [aphd(leaves(grown(), X)) for X in (LIKE_TRAINING, FROM_ELSEWHERE)]
+        drawn, [aphd(leaves(two_trees(), X)) for X in (LIKE_TRAINING, FROM_ELSEWHERE)]
     )
     assert not leaving(figure)

@@ -81,7 +81,9 @@ def test_claims_on_curves_with_shuffled_labels() -> None:
         ]
         return pd.DataFrame(rows)
 
-    assert [one.holds for off in (0.01, 0.2) for one in p3.alike(curves(off), TABLES)] == [
+    assert [
+        one.holds for off in (0.01, 0.2) for one in p3.claims_on_curves(curves(off), TABLES)
+    ] == [
         True,
         False,
     ]

@@ -41,7 +41,7 @@ def test_trees_on_half_of_the_digits(monkeypatch) -> None:
     monkeypatch.setattr(trees, "UNITS", 20)
     monkeypatch.setattr(trees, "seconds_of", lambda *_: {"tood": 1.0, "network": 2.0})
     config = trees.configs()[trees.HALF_OF_DIGITS]
-    table = trees.drawn(trees.HALF_OF_DIGITS, config, 0)
+    table = trees.draw_table(trees.HALF_OF_DIGITS, config, 0)
     frame = pd.DataFrame(
         trees.measure(table, 0, {trees.DEFAULT: {}, "2 rows to a leaf": {"min_samples_leaf": 2}})
     )

@@ -170,7 +170,9 @@ def test_both_networks_are_read_and_mmce_has_its_own(
         for seed in range(2)
     )
     mmce = values(pd.DataFrame(entries(made[crime.STOPPED])), "mmce_stopped", "group_mce")
-    np.testing.assert_array_equal(of(variants, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce)
+    np.testing.assert_array_equal(
+        of(variants, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce
+    )
     assert crime.measured(tmp_path / "empty").empty
     # MMCE's network of 60 epochs is the same whichever experiment its run is of.
     made[crime.STOPPED] = [record("mmce", s) for s in range(2)]

@@ -62,7 +62,7 @@ def test_a_parts_of_a_table_are_not_compared(of_letter):
 
 
 def test_numbers_fall_on_published_ones(of_letter):
-    published = read_published(by_table.HERE.parent).query("item == @by_table.BY_TABLE")
+    published = read_published(by_table.PAPER.parent).query("item == @by_table.BY_TABLE")
     cells = cells_of(PAPER, published, by_table.numbers_by_table(of_letter()))
     ran = [cell for cell in cells if cell.measured is not None]
     assert {cell.published["dataset"] for cell in ran} == {"letter"} and len(ran) == 4
@@ -84,7 +84,7 @@ def test_the_largest_share_of_a_split_has_a_hypergeometric_mean():
 
 def test_shares_are_variants_of_far_confidence(of_letter):
     numbers = of_letter()
-    published = read_published(by_table.HERE.parent).query("item == @by_table.BY_TABLE")
+    published = read_published(by_table.PAPER.parent).query("item == @by_table.BY_TABLE")
     share = pd.DataFrame(
         {
             "dataset": "letter",
