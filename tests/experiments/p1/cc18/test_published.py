@@ -10,8 +10,8 @@ import pytest
 from experiments.p1.cc18.archive import OWN, by_version
 from experiments.p1.cc18.claims import claims
 from experiments.p1.cc18.published import (
-    HERE,
     N_TABLES,
+    PAPER,
     SIZES,
     compare_with_published,
     figure2_numbers,
@@ -77,7 +77,7 @@ def test_published_counts_and_medians_at_the_largest_samples() -> None:
 
 
 def test_published_rows_cover_every_table_method_and_radius() -> None:
-    stored = pd.read_csv(HERE / "published.csv")
+    stored = pd.read_csv(PAPER / "published.csv")
     about = ["item", "kind", "page", "source"]
     assert list(stored.columns) == [
         *about,
