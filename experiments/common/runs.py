@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,36 @@ def _is_of_sweep(override: str, swept: Mapping[str, str], keys: Collection[str])
 @cache
 def _run_ids(experiment: str) -> frozenset[str]:
     return frozenset(job.config.run_id for job in plan([f"experiment={experiment}"]).jobs)
+
+
+def numbers_on_test(
+    records: Iterable[Record],
+    name_of: Callable[[Record, str], str | None],
+    key_of: Callable[[Record], Hashable] = lambda record: record["seed"],
+) -> Iterator[tuple[Record, str, str, float]]:
+    """Yield record, model, metric and value of the numbers on test rows.
+
+    Runs share parents, so that a number counts once for each model, metric and key.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Records of runs.
+    name_of : function
+        Record and "parent" or "calibrated" → name of the model, or None to leave it out.
+    key_of : function
+        Record → identity of its rows and its parent, by default the seed.
+    """
+    known = set()
+    for record in records:
+        for entry in record["metrics"]:
+            if entry["on"] != "test" or entry["value"] is None:
+                continue
+            name = name_of(record, entry["of"])
+            key = name, key_of(record), entry["metric"]
+            if name is not None and key not in known:
+                known.add(key)
+                yield record, name, entry["metric"], entry["value"]
 
 
 def expected(experiment: str) -> int:

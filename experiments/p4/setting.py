@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.common.markdown import counted_noun, listed, number, signed, spread, table
 from experiments.common.published import read_published
-from experiments.common.runs import Record
+from experiments.common.runs import Record, numbers_on_test
 from experiments.common.settings import trains_otherwise
 from experiments.common.splits import half_width
 from kdgraph.metrics import holm
@@ -162,18 +162,14 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
     """Yield ``method, seed, metric, value`` of each number on test rows; those of the parent, the
     method "none", once for each seed.
     """
-    known = set()
-    for record in records:
-        method = str(record["method"]).removesuffix("-as_in_paper")
-        for entry in record["metrics"]:
-            if entry["of"] == "parent" and trains_otherwise(record):
-                continue
-            name = "none" if entry["of"] == "parent" else method
-            key = name, record["seed"], entry["metric"]
-            if entry["on"] == "test" and entry["value"] is not None and key not in known:
-                known.add(key)
-                values = (*key, entry["value"])
-                yield dict(zip(("method", "seed", "metric", "value"), values, strict=True))
+
+    def name_of(record: Record, of: str) -> str | None:
+        if of == "parent":
+            return None if trains_otherwise(record) else "none"
+        return str(record["method"]).removesuffix("-as_in_paper")
+
+    for record, name, metric, value in numbers_on_test(records, name_of):
+        yield {"method": name, "seed": record["seed"], "metric": metric, "value": value}
 
 
 def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:

@@ -4,7 +4,7 @@ of tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.common.markdown import number, spread
 from experiments.common.published import printed
-from experiments.common.runs import Record
+from experiments.common.runs import Record, numbers_on_test
 from experiments.common.splits import half_width
 from kdgraph.metrics import coverage, crps, mse_y, smis
 from kdgraph.results.comparison.significance import wilcoxon
@@ -45,21 +45,17 @@ def numbers_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.Data
     parents : mapping
         Name of a parent → method of the parent itself. Runs with another parent are left out.
     """
-    return pd.DataFrame(_entries(records, parents), columns=COLUMNS)
 
+    def name_of(record: Record, of: str) -> str | None:
+        parent = parents.get(record["parent"])
+        return record["method"] if parent is not None and of == "calibrated" else parent
 
-def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterator[tuple]:
-    known = set()
-    for record in records:
-        if record["parent"] not in parents:
-            continue
-        dropout = record["config"]["parent"].get("dropout")
-        for entry in record["metrics"]:
-            name = parents[record["parent"]] if entry["of"] == "parent" else record["method"]
-            key = name, record["seed"], dropout, entry["metric"]
-            if entry["on"] == "test" and entry["value"] is not None and key not in known:
-                known.add(key)
-                yield *key, entry["value"]
+    def key_of(record: Record) -> tuple[int, float | None]:
+        return record["seed"], record["config"]["parent"].get("dropout")
+
+    numbers = numbers_on_test(records, name_of, key_of)
+    rows = ((name, *key_of(record), metric, value) for record, name, metric, value in numbers)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def numbers_of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.DataFrame:
