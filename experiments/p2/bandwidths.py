@@ -139,8 +139,8 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
         f" {IGNORED_NLL:.0%}, at bandwidths "
         f"{', '.join(at)}: the 95 % interval of the mean change is between the two"
     )
-    predicted = ", ".join(f"{means[each]:+.2%} ± {halves[each]:.2%} ({each})" for each in at)
-    yield Claim(text, bool(ends < IGNORED_NLL), f"{predicted}; {len(nll)} splits", ("boundary",))
+    by_bandwidth = ", ".join(f"{means[each]:+.2%} ± {halves[each]:.2%} ({each})" for each in at)
+    yield Claim(text, bool(ends < IGNORED_NLL), f"{by_bandwidth}; {len(nll)} splits", ("boundary",))
     reflected = result[result.method.str.endswith(REFLECTED)]
     moved = reflected.groupby("method", sort=False)[["moved", "most"]].max()
     text = (
@@ -148,8 +148,8 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
         f" than {IGNORED_CONFIDENCE:g}"
         " in the mean, in every split, at the same bandwidths"
     )
-    predicted = ", ".join(f"{moved.moved[f'{each} {REFLECTED}']:.4f} ({each})" for each in at)
-    most = f"at most {predicted}; of a single row {moved.most.max():.3f}"
+    by_bandwidth = ", ".join(f"{moved.moved[f'{each} {REFLECTED}']:.4f} ({each})" for each in at)
+    most = f"at most {by_bandwidth}; of a single row {moved.most.max():.3f}"
     yield Claim(text, bool((reflected.moved < IGNORED_CONFIDENCE).all()), most, ("boundary",))
 
 

@@ -184,12 +184,12 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
         if r["calibrator"] == CHOSEN and r["dataset"]["name"] == dataset
     )
     gain = signed(float((values[CHOSEN] - values[SHARED]).mean()), 4)
-    predicted = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
+    counts = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
     return Claim(
         f"{dataset}: chosen by cross-validated binary NLL beats {SHARED}"
         f" in at least {least:.0%} of the splits",
         result.wins >= least * result.n,
-        f"{result.wins} of {result.n}, by {gain} nats in the mean; chosen: {predicted}",
+        f"{result.wins} of {result.n}, by {gain} nats in the mean; chosen: {counts}",
     )
 
 

@@ -87,20 +87,20 @@ class Distances:
 def distances(records: Sequence[Record], folder: Path) -> Distances:
     """Read the distances of the runs of one method on one data set, a seed each."""
     result: dict[str, list[np.ndarray]] = {}
-    details: dict[str, list[float]] = {}
+    aurocs: dict[str, list[float]] = {}
     for record in records:
         offset = record["learnt"]["detector"]["offset"]
-        predicted = {
+        scores = {
             each.ood_name or IN: each.calibrated["ood_score"]
             for each in evaluation_of(record, folder).predictions
             if each.role in ON
         }
-        for name, score in predicted.items():
+        for name, score in scores.items():
             result.setdefault(name, []).append(offset - np.asarray(score))
-            details.setdefault(name, []).append(auroc(np.asarray(score), np.asarray(predicted[IN])))
+            aurocs.setdefault(name, []).append(auroc(np.asarray(score), np.asarray(scores[IN])))
     learnt = [record["learnt"]["detector"] for record in records]
     pooled = {name: np.concatenate(each) for name, each in result.items()}
-    means = {name: float(np.mean(each)) for name, each in details.items() if name != IN}
+    means = {name: float(np.mean(each)) for name, each in aurocs.items() if name != IN}
     return Distances(pooled, [each["offset"] for each in learnt], means)
 
 

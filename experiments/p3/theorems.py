@@ -216,12 +216,12 @@ def claims(result: Found) -> Iterator[Claim]:
     """Yield whether each theorem holds here."""
     inside = {k: h for k, h in result.outside.items() if k}
     holds = all(h < TOLERANCE for h in inside.values())
-    predicted = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
+    evidence = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
     text = (
         "H is 0 where the convex hulls are disjoint (Theorem 4.1),"
         " of 10 features k being out of range"
     )
-    yield Claim(text, holds, predicted, ("theorem_4_1",))
+    yield Claim(text, holds, evidence, ("theorem_4_1",))
     for d in DIMENSIONS:
         for name, (k, shared) in result.regions[d].items():
             ratio = shared.mean(axis=0) * k
@@ -229,11 +229,11 @@ def claims(result: Found) -> Iterator[Claim]:
                 f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d"
                 f" = {d}: 1 − H is 1/K within a fifth"
             )
-            predicted = (
+            evidence = (
                 f"it is {number(float(ratio.min()), 2)} to"
                 f" {number(float(ratio.max()), 2)} times 1/K"
             )
-            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), predicted, ("theorem_4_2",))
+            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), evidence, ("theorem_4_2",))
     for d in DIMENSIONS:
         off = np.abs(result.shifts[d]["trees"].mean(axis=0) - expected_h(result.a, d))
         text = (
@@ -241,8 +241,8 @@ def claims(result: Found) -> Iterator[Claim]:
             f" {number(TOLERANCE, 2)} at every a"
         )
         worst = int(off.argmax())
-        predicted = f"off by {number(float(off[worst]), 2)} at a = {result.a[worst]:g}"
-        yield Claim(text, bool((off < TOLERANCE).all()), predicted, ("theorem_4_3",))
+        evidence = f"off by {number(float(off[worst]), 2)} at a = {result.a[worst]:g}"
+        yield Claim(text, bool((off < TOLERANCE).all()), evidence, ("theorem_4_3",))
     for d, (trees, away) in result.trees.items():
         for name, which in (
             ("all", "the mean over pairs, as stated"),
@@ -254,11 +254,11 @@ def claims(result: Found) -> Iterator[Claim]:
                 " below Hoeffding's bound at every T"
             )
             bound = number(100 * float(hoeffding(trees)[-1]), 1)
-            predicted = (
+            evidence = (
                 f"at T = {trees[-1]:g} in"
                 f" {number(100 * float(away[name][0, -1]), 1)} %, the bound being {bound} %"
             )
-            yield Claim(text, not len(above), predicted, ("theorem_4_4",))
+            yield Claim(text, not len(above), evidence, ("theorem_4_4",))
 
 
 def figure_regions(result: Found) -> Figure:

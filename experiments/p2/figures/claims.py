@@ -83,14 +83,14 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
     cost without recalibration.
     """
     before, *after = result.confidence
-    for predicted in after:
-        rise = result.confidence[predicted] - result.confidence[before]
+    for label in after:
+        rise = result.confidence[label] - result.confidence[before]
         numbers = (
             f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
         )
-        weak = "" if predicted == after[-1] else " (weak: at one bandwidth it is an identity)"
+        weak = "" if label == after[-1] else " (weak: at one bandwidth it is an identity)"
         yield Claim(
-            f"Confidence only rises (Section XIII B), {predicted}{weak}",
+            f"Confidence only rises (Section XIII B), {label}{weak}",
             bool(rise.min() >= 0),
             numbers,
             ("more_true_rows",),
@@ -99,12 +99,12 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
     nll = [
         study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
     ]
-    predicted = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
+    label = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
     yield Claim(
         "Label-shift error is larger than the differences between the"
         " techniques (Section XV), here of HTJ alone",
         lost > max(nll) - min(nll),
-        f"{lost:.3f} nats a row ({predicted}) against {max(nll) - min(nll):.3f}",
+        f"{lost:.3f} nats a row ({label}) against {max(nll) - min(nll):.3f}",
         ("label_shift",),
     )
 
