@@ -20,7 +20,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from experiments.common.command import study_parser
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.p4.setting import DIFFERENCE, difference_cells
 from kdgraph.calibration.local.neighbours import FeatureView, LocalKernel, Neighbours, QueryRows
@@ -224,18 +224,7 @@ def rules_table(frame: pd.DataFrame) -> str:
     """
     histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
     less = ["less histogram binning", *DIFFERENCE[1:]]
-    lines = head(
-        [
-            "map and scale",
-            "rule",
-            "max group MCE",
-            "sd",
-            "its Brier",
-            *less,
-            f"seeds from {LOOKED_AT} on",
-            *DIFFERENCE[1:],
-        ]
-    )
+    rows = []
     maps = [(str(each), part) for each, part in frame.groupby("map", sort=False)]
     for each, part in [*maps, ("**all of them**", frame)]:
         for rule, choose in RULES.items():
@@ -246,13 +235,28 @@ def rules_table(frame: pd.DataFrame) -> str:
                 for part in (difference, difference[difference.index >= LOOKED_AT])
                 for cell in difference_cells(part, SHARE)
             ]
-            lines.append(line([each, rule, *_summary(best), *cells]))
+            rows.append([each, rule, *_summary(best), *cells])
     means = (
         f"{number(float(each.mean()))} ± {number(float(each.std()))}"
         for each in (histogram, constant)
     )
-    return "\n".join(
-        [*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*means)]
+    return "\n\n".join(
+        [
+            markdown_table(
+                [
+                    "map and scale",
+                    "rule",
+                    "max group MCE",
+                    "sd",
+                    "its Brier",
+                    *less,
+                    f"seeds from {LOOKED_AT} on",
+                    *DIFFERENCE[1:],
+                ],
+                rows,
+            ),
+            "Histogram binning: {}; one confidence for all rows: {}.".format(*means),
+        ]
     )
 
 

@@ -147,8 +147,8 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
 def _published_methods(version: str) -> dict[tuple[str, str], str]:
     """Return parent and method of a record → published name of the method."""
     return {
-        (parent, measured_): name
+        (parent, recorded): name
         for parent in NAMES
-        for name, measured_ in methods_of(parent, version)
-        if measured_ == "parent" or measured_.startswith(("kdf", "kdn"))
+        for name, recorded in methods_of(parent, version)
+        if recorded == "parent" or recorded.startswith(("kdf", "kdn"))
     }

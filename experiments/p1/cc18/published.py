@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
 from experiments.p1.cc18.archive import (
@@ -79,38 +79,36 @@ def published_numbers(
     return pd.concat([numbers, confidence.assign(metric="oce", value=oce)], ignore_index=True)
 
 
-def priors_of(measured_: Tables) -> pd.Series:
+def priors_of(from_runs: Tables) -> pd.Series:
     """Return number of a table of OpenML → the largest share of a class among the training rows."""
-    prior = measured_.column("prior")["parent"]
+    prior = from_runs.column("prior")["parent"]
     return pd.Series(
-        {str(n): prior[dataset] for dataset, n in measured_.openml.items()}, dtype=float
+        {str(n): prior[dataset] for dataset, n in from_runs.openml.items()}, dtype=float
     )
 
 
-def compare_with_published(measured_: Tables, published: pd.DataFrame) -> str:
+def compare_with_published(from_runs: Tables, published: pd.DataFrame) -> str:
     """Return medians over the common tables, published / measured, each at its largest sample."""
-    printed, shared = _shared(measured_, published)
+    printed, shared = _shared(from_runs, published)
     if not shared:
         return "No table of these runs is among the published ones."
-    measures = {name: title for name, title in MEASURES.items() if name in measured_.values}
-    lines = head(["method", *measures.values(), "OCE, parent's less method's, r=5"])
-    for method in sorted(set(printed.methods) & set(measured_.methods), key=order):
+    measures = {name: title for name, title in MEASURES.items() if name in from_runs.values}
+    rows = []
+    for method in sorted(set(printed.methods) & set(from_runs.methods), key=order):
         pairs = [
             (
                 printed.column(name).loc[list(shared), method],
-                measured_.column(name).loc[list(shared.values()), method],
+                from_runs.column(name).loc[list(shared.values()), method],
             )
             for name in measures
         ]
         cells = [f"{number(median(stored))} / {number(median(subset))}" for stored, subset in pairs]
-        lines.append(
-            line(
-                [
-                    label(method, measured_.parent),
-                    *cells,
-                    _oce_differences(printed, measured_, shared, method),
-                ]
-            )
+        rows.append(
+            [
+                label(method, from_runs.parent),
+                *cells,
+                _oce_differences(printed, from_runs, shared, method),
+            ]
         )
     what = (
         "ECE: of 10 edges, theirs of network and KDN of 15"
@@ -121,20 +119,25 @@ def compare_with_published(measured_: Tables, published: pd.DataFrame) -> str:
         f"Medians over {len(shared)} of the {len(printed.datasets)} published tables. Of each cell:"
         f" published / ours. {what}."
     )
-    return "\n".join(
-        [*lines, "", note + " OCE here: distance of the mean confidence to the prior."]
+    return "\n\n".join(
+        [
+            markdown_table(
+                ["method", *measures.values(), "OCE, parent's less method's, r=5"], rows
+            ),
+            note + " OCE here: distance of the mean confidence to the prior.",
+        ]
     )
 
 
-def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
+def table_by_table(from_runs: Tables, published: pd.DataFrame) -> str:
     """Return published / measured on each common table: training rows, error, confidence at radius
     5.
     """
-    printed, shared = _shared(measured_, published)
-    methods = sorted(set(printed.methods) & set(measured_.methods), key=order)
-    names = [label(method, measured_.parent) for method in methods]
+    printed, shared = _shared(from_runs, published)
+    methods = sorted(set(printed.methods) & set(from_runs.methods), key=order)
+    names = [label(method, from_runs.parent) for method in methods]
     rows = []
-    both = [(printed.column(metric), measured_.column(metric)) for metric in ("error", "mmc@5")]
+    both = [(printed.column(metric), from_runs.column(metric)) for metric in ("error", "mmc@5")]
     for openml, dataset in shared.items():
         cells = [
             f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}"
@@ -142,7 +145,7 @@ def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
             for method in methods
         ]
         rows.append(
-            [openml, dataset, f"{printed.learn[openml]:,} / {measured_.learn[dataset]:,}", *cells]
+            [openml, dataset, f"{printed.learn[openml]:,} / {from_runs.learn[dataset]:,}", *cells]
         )
     return markdown_table(
         [
@@ -156,15 +159,15 @@ def table_by_table(measured_: Tables, published: pd.DataFrame) -> str:
     )
 
 
-def by_size(measured_: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
+def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
     """Return median improvements against the number of rows, published / measured, with the number
     of tables.
     """
-    lines = head(["improvement", "method", *(f"n = {size:,}" for size in SIZES)])
+    rows = []
     for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
         both = [
             improvement_by_size(numbers[numbers.parent == parent], metric, threshold)
-            for numbers in (published, measured_)
+            for numbers in (published, from_runs)
         ]
         for method in sorted(both[0].methods & both[1].methods, key=order):
             medians = [at_sizes(each.curves[method], each.sizes, SIZES) for each in both]
@@ -172,11 +175,10 @@ def by_size(measured_: pd.DataFrame, published: pd.DataFrame, parent: str, thres
                 " / ".join(f"{signed(value)} ({count})" for value, count in pair)
                 for pair in zip(*medians, strict=True)
             ]
-            lines.append(line([title, label(method, parent), *cells]))
-    return "\n".join(
+            rows.append([title, label(method, parent), *cells])
+    return "\n\n".join(
         [
-            *lines,
-            "",
+            markdown_table(["improvement", "method", *(f"n = {size:,}" for size in SIZES)], rows),
             "Of each cell: published / ours, in brackets the tables that have so many rows.",
         ]
     )
@@ -295,10 +297,10 @@ def on_tables_of(
     stored = stored[stored.parent == parent]
     chosen_rows = []
     ran = numbers[numbers.parent == parent].dropna(subset="openml")
-    for openml, measured_ in ran.groupby("openml"):
+    for openml, from_runs in ran.groupby("openml"):
         published = stored[stored.openml == int(openml)]
         sizes = sorted(published.learn.unique())
-        few = sum(learn < FEWEST for learn in measured_.learn.unique())
+        few = sum(learn < FEWEST for learn in from_runs.learn.unique())
         chosen_rows.append(
             published[published.learn.isin(sizes[few:] if len(sizes) == 3 else sizes)]
         )
@@ -362,17 +364,17 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
 
 
 def _oce_differences(
-    published: Tables, measured_: Tables, shared: dict[str, str], method: str
+    published: Tables, from_runs: Tables, shared: dict[str, str], method: str
 ) -> str:
     """Return the median absolute improvement at radius 5, published / measured, as the published
     Figure 2 has it.
     """
     result = []
-    for rows, names in ((published, list(shared)), (measured_, list(shared.values()))):
+    for rows, names in ((published, list(shared)), (from_runs, list(shared.values()))):
         away = (
             rows.column("mmc@5")
             .loc[names]
-            .sub(priors_of(measured_)[list(shared)].to_numpy(), axis=0)
+            .sub(priors_of(from_runs)[list(shared)].to_numpy(), axis=0)
             .abs()
         )
         result.append(
@@ -381,12 +383,12 @@ def _oce_differences(
     return " / ".join(result)
 
 
-def _shared(measured_: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
+def _shared(from_runs: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
     """Return the published tables, and number → name of the common ones."""
-    printed = tables(published, measured_.parent)
+    printed = tables(published, from_runs.parent)
     return printed, {
         str(n): dataset
-        for dataset, n in sorted(measured_.openml.items(), key=lambda item: item[1])
+        for dataset, n in sorted(from_runs.openml.items(), key=lambda item: item[1])
         if str(n) in printed.datasets
     }
 
@@ -398,7 +400,7 @@ def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     August 2023; :data:`OWN`, kdgraph's method in the place of the geodesic one.
     """
     name, method = NAMES[parent]
-    measured_ = {
+    from_runs = {
         "geodesic": AUTHORS[parent],
         EUCLIDEAN: f"{AUTHORS[parent]}_{EUCLIDEAN}",
         FAR: f"{method}_figure1",
@@ -407,7 +409,7 @@ def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
     return [
         (name, "parent"),
-        (f"{method} {distance}", measured_),
+        (f"{method} {distance}", from_runs),
         (f"isotonic on {name}", "isotonic"),
         (f"sigmoid on {name}", "sigmoid"),
     ]

@@ -40,7 +40,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
     titles = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + [
         "at the prior from radius"
     ]
-    lines = head(["data", "model", *titles])
+    rows = []
     for dataset in published.dataset.drop_duplicates():
         for parent, (parent_name, method) in GROUPS.items():
             subset = plane[(plane.dataset == dataset) & (plane.parent == parent)]
@@ -64,13 +64,13 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 far = " / ".join(
                     [_published(printed, FROM, 1000, digits=1), *_radii(measured_rows, variants)]
                 )
-                lines.append(line([dataset, name.replace("_", " "), *cells, far]))
+                rows.append([dataset, name.replace("_", " "), *cells, far])
     note = (
         "Of each cell: published / `kdf_august`, `kdn_august` /"
         " `kdf`, `kdn`; of a parent: published /"
         " ours. – is not published or not run."
     )
-    return "\n".join([*lines, "", note])
+    return "\n\n".join([markdown_table(["data", "model", *titles], rows), note])
 
 
 def trunk_table(trunk: pd.DataFrame, far: float) -> str:
