@@ -125,7 +125,7 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
         ("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}),
         ("fully_trained", {"moot_if_saturated"}),
     ):
-        asked = list(command._asked(said, recipe, 3, "mean", "smoke"))
+        asked = list(command._claims_to_save(said, recipe, 3, "mean", "smoke"))
         assert {one.scale for one in asked} == {"smoke"}
         assert of < {name for one in asked for name in one.sentences}
         assert all(

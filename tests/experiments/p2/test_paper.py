@@ -82,7 +82,9 @@ def test_runs_of_a_study_are_read_by_its_experiments(of, tmp_path) -> None:
     assert len({record["run_id"] for record in found}) == len(jobs) == n_runs
     if experiment == mnist.EXPERIMENT:
         assert (
-            {mnist._recipe(record) for record in found} == set(mnist.SAYS) == set(RECIPES.values())
+            {mnist._recipe(record) for record in found}
+            == set(mnist.TITLES)
+            == set(RECIPES.values())
         )
 
 

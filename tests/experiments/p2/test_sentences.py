@@ -177,7 +177,7 @@ def test_claims_on_kernel_densities(changed, fails) -> None:
     assert {one.text for one in told} == {
         one.text for one in bandwidths_study.claims("scores", halves())
     }
-    without = halves().query("method != @of_bandwidths.ALL_ROWS")
+    without = halves().query("method != @bandwidths_study.ALL_ROWS")
     assert all_are(bandwidths_study.claims("PhANNs", without), True) == sentences - {
         "only_positives"
     }
