@@ -15,7 +15,6 @@ from experiments.p3.paper import PAPER
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
-from kdgraph.config.yaml_files import read_text
 from tests.experiments.p3.made import record
 
 SETS = [*tabular.TABLES, *tabular.NOISE]

@@ -17,7 +17,6 @@ from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.studies import SCALES
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
-from kdgraph.config.yaml_files import read_text
 from tests.experiments.p4.test_setting import METRICS, record
 
 SEEDS = 5
