@@ -238,6 +238,8 @@ class Composer:
             values. A run alone shares them with what may decide that there is a sweep.
         """
         self._overrides = overrides
+        if any(self.parse(override).is_sweep_override() for override in overrides):
+            self.compose(overrides)  # for Hydra to refuse it
         values = self._values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
@@ -253,13 +255,11 @@ class Composer:
     def _values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
         """Return the overrides that can be set after the others are composed.
 
-        None can where a key is added or deleted after them, which they would come to change. A
-        sweep among them is Hydra's to refuse.
+        None can where a key is added or deleted after them, which they would come to change.
         """
         parsed = [self.parse(override) for override in overrides]
         waits = [
             override.type is OverrideType.CHANGE
-            and not override.is_sweep_override()
             and self._sets_a_value(override)
             and (of_many or not _is_no_node(override))
             for override in parsed

@@ -9,32 +9,34 @@ are set in a copy of what was composed.
 
 from __future__ import annotations
 
-import copy
-import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, cast
 
-from hydra import initialize_config_dir
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.object_type import ObjectType
-from hydra.core.plugins import Plugins
-from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
-from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import Container, DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
-from kdgraph.config.preset_tables import TABLE, presets_of_folder
-from kdgraph.config.yaml_files import is_option, read_text
+from kdgraph.config.hydra_files import Outlines, hydra_loader
 
+_ERRORS = (
+    HydraException,
+    OmegaConfBaseException,
+    YAMLError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+_N_WHOLES = 8
+"""Number of configs with Hydra's node that are kept."""
 Value = tuple[str, Any]
 """A full key of the config and its new value."""
 
@@ -180,30 +182,65 @@ class Compositions:
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self.loader = _hydra_loader(folders)
-        self._kept_wholes = lru_cache(maxsize=8)(self._composed)
+        self.loader = hydra_loader(folders)
+        self._outlines = Outlines(folders, self.loader)
+        self._wholes: dict[tuple[str, ...], DictConfig] = {}
         self._kept = lru_cache(maxsize=2048)(self._composition)
 
     def whole(self, overrides: Sequence[str]) -> DictConfig:
         """Return the config of overrides with Hydra's node, not for writing."""
-        whole = self._kept_wholes(tuple(overrides))
-        # Hydra copies these variables of the environment while it composes.
-        return self._composed(tuple(overrides)) if whole.hydra.job.env_copy else whole
+        key = tuple(overrides)
+        whole = self._wholes.get(key)
+        if whole is None or whole.hydra.job.env_copy:  # variables that Hydra copies anew
+            whole = self.loader.load_configuration("config", list(key), run_mode=RunMode.RUN)
+            if len(self._wholes) == _N_WHOLES:
+                self._wholes.clear()
+            self._wholes[key] = whole
+        return whole
 
     def of(self, overrides: Sequence[str]) -> Composition:
         """Return the composition of overrides."""
         return self._kept(tuple(overrides))
 
-    def _composed(self, overrides: tuple[str, ...]) -> DictConfig:
-        return self.loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
-
     def _composition(self, overrides: tuple[str, ...]) -> Composition:
+        if overrides not in self._wholes and (composition := self._of_files(overrides)):
+            return composition
         whole = self.whole(overrides)
-        nodes = OmegaConf.to_container(whole)
-        return Composition(
-            {str(key): value for key, value in nodes.items() if key != "hydra"},  # type: ignore[union-attr]
-            dict(whole.hydra.runtime.choices),
-        )
+        nodes = cast("dict[str, Any]", OmegaConf.to_container(whole))
+        del nodes["hydra"]
+        return Composition(nodes, dict(whole.hydra.runtime.choices))
+
+    def _of_files(self, overrides: tuple[str, ...]) -> Composition | None:
+        """Return the files of Hydra's defaults list, merged; None where they are not all there is.
+
+        That is so for overrides that choose no option, and errors, which Hydra words itself.
+        """
+        try:
+            files, options = self._outlines.chosen(overrides)
+            return Composition(reduce(_merged, files, {}), options)
+        except _ERRORS:  # Hydra raises it again, or does what files alone do not
+            return None
+
+
+def _merged(node: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with the values of another, which are merged where both are mappings."""
+    merged = dict(node)
+    for key, value in other.items():
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            merged[key] = _merged(before, value)
+        elif value == "???" or _differ_in_kind(before, value):
+            raise TypeError(f"OmegaConf has its own rules for {value!r} in place of {before!r}")
+        else:
+            merged[key] = value
+    return merged
+
+
+def _differ_in_kind(before: Any, value: Any) -> bool:
+    """Return whether a mapping comes in place of a list or an interpolation, or a list of one."""
+    if isinstance(value, dict):
+        return isinstance(before, list) or (isinstance(before, str) and "${" in before)
+    return isinstance(value, list) and isinstance(before, dict)
 
 
 def kept_compositions(folders: Sequence[Path]) -> Compositions:
@@ -231,94 +268,3 @@ def _stamps(folder: str | Path) -> Iterator[tuple[Any, ...]]:
                 yield (file,)
             else:
                 yield file, stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-class _KeptFiles(ConfigSource):
-    """YAML files of a folder, as ``file://`` has them, each parsed once."""
-
-    @staticmethod
-    def scheme() -> str:
-        return "kept"
-
-    def load_config(self, config_path: str) -> ConfigResult:
-        file = self._file(config_path)
-        if not is_option(file):
-            raise ConfigLoadError(f"Config not found : {file}")
-        header, config = _parsed(str(file), read_text(file))
-        # Hydra takes the defaults list out of it, and embeds the rest in a config.
-        return ConfigResult(
-            provider=self.provider,
-            path=f"{self.scheme()}://{self.path}",
-            config=copy.deepcopy(config),
-            header=dict(header),
-        )
-
-    def available(self) -> bool:
-        return self.is_group("")
-
-    def is_group(self, config_path: str) -> bool:
-        return os.path.isdir(os.path.join(self.path, config_path))
-
-    def is_config(self, config_path: str) -> bool:
-        return is_option(self._file(config_path))
-
-    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        files: list[str] = []
-        folder = Path(self.path, config_path)
-        presets = (f"{name}.yaml" for name in presets_of_folder(folder))
-        for name in {*os.listdir(folder), *presets} - {TABLE}:
-            self._list_add_result(
-                files=files,
-                file_path=os.path.join(config_path, name),
-                file_name=name,
-                results_filter=results_filter,
-            )
-        return sorted(set(files))
-
-    def _file(self, config_path: str) -> Path:
-        return Path(self.path, self._normalize_file_name(config_path))
-
-
-@lru_cache(maxsize=4096)
-def _parsed(file: str, text: str) -> tuple[Mapping[str, str | None], Container]:
-    stream = io.StringIO(text)
-    stream.name = file  # type: ignore[attr-defined] # errors of the YAML reader name it
-    return ConfigSource._get_header_dict(text[:512]), OmegaConf.load(cast("Any", stream))
-
-
-class _Folders(SearchPathPlugin):
-    """Makes a loader of kdgraph's read kept files, and the user's folder behind ``conf/``."""
-
-    folders: ContextVar[Sequence[Path]] = ContextVar("folders", default=())
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Replace the main folder by kept files of all folders."""
-        folders = [f"{_KeptFiles.scheme()}://{folder}" for folder in self.folders.get()]
-        for element in search_path.get_path() if folders else ():
-            if element.provider == "main":
-                element.path = folders[0]
-        for folder in folders[1:]:
-            search_path.append("command-line", folder)
-
-
-Plugins.instance().register(_KeptFiles)
-Plugins.instance().register(_Folders)
-
-
-def _hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
-    """Return Hydra's loader over folders.
-
-    Hydra has one global state for each process. What another caller has put there is put back.
-    """
-    state = GlobalHydra.instance()
-    before = state.hydra
-    state.clear()
-    token = _Folders.folders.set(folders)
-    try:
-        with initialize_config_dir(str(folders[0]), job_name="kdg", version_base="1.3"):
-            return GlobalHydra.instance().config_loader()
-    finally:
-        _Folders.folders.reset(token)
-        if before is not None:
-            GlobalHydra.instance().clear()
-            GlobalHydra.instance().initialize(before)

@@ -1,0 +1,206 @@
+"""Hydra's loaders over YAML files, each of which is parsed once."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.types import RunMode
+from omegaconf import Container, OmegaConf
+
+_HYDRAS_NODE = "hydra/config"
+_OF_HYDRA = re.compile(r"(\w+ )*/?hydra/")
+"""Beginning of an entry of a defaults list that chooses an option of Hydra's own groups."""
+
+
+class _KeptFiles(ConfigSource):
+    """YAML files of a folder, as ``file://`` has them, each parsed once."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "kept"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        header, config = self._parsed(config_path)
+        # Hydra takes the defaults list out of it, and embeds the rest in a config.
+        return ConfigResult(self.provider, self.full_path(), copy.deepcopy(config), dict(header))
+
+    def _parsed(self, config_path: str) -> tuple[Mapping[str, str | None], Container]:
+        file = os.path.join(self.path, self._normalize_file_name(config_path))
+        if not os.path.isfile(file):
+            raise ConfigLoadError(f"Config not found : {file}")
+        with open(file, encoding="utf-8") as stream:
+            return _parsed(file, stream.read())
+
+    def available(self) -> bool:
+        return self.is_group("")
+
+    def is_group(self, config_path: str) -> bool:
+        return os.path.isdir(os.path.join(self.path, config_path))
+
+    def is_config(self, config_path: str) -> bool:
+        return os.path.isfile(os.path.join(self.path, self._normalize_file_name(config_path)))
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        files: list[str] = []
+        for name in os.listdir(os.path.join(self.path, config_path)):
+            self._list_add_result(
+                files=files,
+                file_path=os.path.join(config_path, name),
+                file_name=name,
+                results_filter=results_filter,
+            )
+        return sorted(set(files))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(file: str, text: str) -> tuple[Mapping[str, str | None], Container]:
+    stream = io.StringIO(text)
+    stream.name = file  # type: ignore[attr-defined] # errors of the YAML reader name it
+    return ConfigSource._get_header_dict(text[:512]), OmegaConf.load(cast("Any", stream))
+
+
+class _Outline(_KeptFiles):
+    """The defaults lists of the files, without the options of Hydra's own node, and no more."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        super().__init__(provider, path)
+        self.outline = cache(self._outline)
+        self.nodes = cache(self._nodes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Outline:
+        return self  # Hydra copies its sources for each config, and none of what is kept here
+
+    @staticmethod
+    def scheme() -> str:
+        return "outline"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        header, defaults = self.outline(config_path)
+        config = OmegaConf.create(flags={"no_deepcopy_set_nodes": True})
+        if defaults is not None:
+            config["defaults"] = defaults
+        return ConfigResult(self.provider, self.full_path(), config, dict(header))
+
+    def is_config(self, config_path: str) -> bool:
+        return config_path == _HYDRAS_NODE or super().is_config(config_path)
+
+    def _outline(self, config_path: str) -> tuple[Mapping[str, str | None], Any]:
+        if config_path == _HYDRAS_NODE:
+            return {"package": None}, None
+        header, config = self._parsed(config_path)
+        values = cast("dict[str, Any]", OmegaConf.to_container(config))
+        if "defaults" not in values:
+            return header, None
+        return header, OmegaConf.create([e for e in values["defaults"] if not _is_of_hydra(e)])
+
+    def _nodes(self, config_path: str, package: str) -> Mapping[str, Any]:
+        """Return the keys of a file, in its package."""
+        values = cast("dict[str, Any]", OmegaConf.to_container(self._parsed(config_path)[1]))
+        values.pop("defaults", None)
+        if package:
+            config = OmegaConf.create()
+            OmegaConf.update(config, package, values, merge=False)
+            values = cast("dict[str, Any]", OmegaConf.to_container(config))
+        values.pop("hydra", None)
+        return values
+
+
+def _is_of_hydra(entry: Any) -> bool:
+    """Return whether an entry of a defaults list chooses an option of one of Hydra's own groups."""
+    return bool(_OF_HYDRA.match(str(next(iter(entry)) if isinstance(entry, dict) else entry)))
+
+
+class Outlines:
+    """Hydra's choice of files, by their defaults lists.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folder of ``config.yaml``, and behind it the user's, if there is one.
+    loader : ConfigLoader
+        Hydra's loader over these folders.
+    """
+
+    def __init__(self, folders: Sequence[Path], loader: ConfigLoader) -> None:
+        self._sources = [_Outline("main", f"{_Outline.scheme()}://{folder}") for folder in folders]
+        self._loader_of_files = loader
+
+    @cached_property
+    def _loader(self) -> ConfigLoader:
+        loader = copy.deepcopy(self._loader_of_files)
+        loader.get_sources()[:] = self._sources
+        return loader
+
+    def chosen(self, choices: Sequence[str]) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
+        """Return the keys of each file that is chosen, in Hydra's order, and the chosen options.
+
+        Raises
+        ------
+        ValueError
+            For an override that is no choice of an option.
+        """
+        listed = self._loader.compute_defaults_list("config", list(choices), RunMode.RUN)
+        if listed.config_overrides:
+            raise ValueError(f"{listed.config_overrides[0].input_line} chooses no option")
+        files = [
+            next(source for source in self._sources if source.is_config(default.config_path)).nodes(
+                default.config_path, default.package
+            )
+            for default in listed.defaults
+            if default.config_path != _HYDRAS_NODE
+        ]
+        return files, dict(listed.overrides.known_choices)
+
+
+class _Folders(SearchPathPlugin):
+    """Makes a loader of kdgraph's read kept files, and the user's folder behind ``conf/``."""
+
+    folders: ContextVar[Sequence[Path]] = ContextVar("folders", default=())
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Replace the main folder by kept files of all folders."""
+        folders = [f"{_KeptFiles.scheme()}://{folder}" for folder in self.folders.get()]
+        for element in search_path.get_path() if folders else ():
+            if element.provider == "main":
+                element.path = folders[0]
+        for folder in folders[1:]:
+            search_path.append("command-line", folder)
+
+
+Plugins.instance().register(_KeptFiles)
+Plugins.instance().register(_Folders)
+
+
+def hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
+    """Return Hydra's loader over folders.
+
+    Hydra has one global state for each process. What another caller has put there is put back.
+    """
+    state = GlobalHydra.instance()
+    before = state.hydra
+    state.clear()
+    token = _Folders.folders.set(folders)
+    try:
+        with initialize_config_dir(str(folders[0]), job_name="kdg", version_base="1.3"):
+            return GlobalHydra.instance().config_loader()
+    finally:
+        _Folders.folders.reset(token)
+        if before is not None:
+            GlobalHydra.instance().clear()
+            GlobalHydra.instance().initialize(before)
