@@ -7,10 +7,6 @@ leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import os
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,15 +18,6 @@ import yaml
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import (
-    ChoiceSweep,
-    Glob,
-    Override,
-    OverrideType,
-    QuotedString,
-    Sweep,
-)
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -38,8 +25,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from kdgraph.config import messages
 from kdgraph.config.compositions import Composition, kept_compositions
+from kdgraph.config.overrides import Overrides, can_be_read
 from kdgraph.config.run_config import (
-    AFTER,
     COMPONENTS,
     FITTED_PARENT,
     PLAIN,
@@ -51,30 +38,15 @@ from kdgraph.config.run_config import (
     method_label,
     method_options,
 )
-from kdgraph.config.yaml_files import (
-    check_option,
-    is_option,
-    load_yaml,
-    option_files,
-    read_text,
-)
-from kdgraph.containment import is_inner_name
+from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.wording import first_line, printable
 
 _DEFAULT_SCALE = "max_norm"
-METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
-"""Nodes that a method consists of."""
 HOW_TO_RUN = frozenset(
     {"n_jobs", "fit_on", "force", "fail_fast", "save", "out", "post_report", "logger"}
 )
 """Keys of a config that decide how and where it is run, and none of its numbers."""
-_NODES_OF_HYDRA = {
-    "hydra": "hydra/launcher=processes",
-    "hydra.launcher": "hydra.launcher.n_jobs=2",
-    "hydra.sweeper": "seed=0,1 with -m",
-}
-"""Mappings of Hydra's node that a plan reads, and what to write in place of replacing them."""
 
 
 def _file_stem(path: Any, otherwise: str = "table") -> str:
@@ -138,68 +110,9 @@ class Composer:
         self.folders = config_folders(config_dir)
         self._kept = kept_compositions(self.folders)
         self.loader = self._kept.loader
-        self._parsed: dict[str, Override] = {}
+        self.overrides = Overrides(self.folders, self.loader)
         self._overrides: Sequence[str] = []
         self._readable: set[str] = set()
-        self._apart: dict[str, bool] = {}
-
-    def decides_the_sweep(self, override: str) -> bool:
-        """Return whether an override may decide that there is a sweep, and over what.
-
-        Swept values do not, nor values of keys that only a swept choice may have.
-        """
-        parsed = self.parse(override)
-        return not parsed.is_sweep_override() and (
-            _is_no_node(parsed) or not self._sets_a_value(parsed)
-        )
-
-    def _sets_a_value(self, override: Override) -> bool:
-        """Return whether an override changes or deletes a key, and chooses no option of a group."""
-        at_a_key = override.type in (OverrideType.CHANGE, OverrideType.DEL)
-        return at_a_key and not self._is_group(str(override.key_or_group))
-
-    def _is_group(self, key: str) -> bool:
-        if key.startswith("hydra/"):
-            return True
-        return is_inner_name(key) and any(os.path.isdir(folder / key) for folder in self.folders)
-
-    def parse(self, override: str) -> Override:
-        """Return an override, parsed once: a sweep has few values, and many points.
-
-        Raises
-        ------
-        ConfigError
-            For a value that Hydra's grammar has and its composition cannot deal with.
-        """
-        if override not in self._parsed:
-            (parsed,) = OverridesParser.create(config_loader=self.loader).parse_overrides(
-                [override]
-            )
-            self._check_value(parsed)
-            self._parsed[override] = parsed
-        return self._parsed[override]
-
-    def _check_value(self, override: Override) -> None:
-        """Raise ConfigError for a group that is given no names, and a key that must have a value.
-
-        A mapping for a group sets keys of its node.
-        """
-        key, value = str(override.key_or_group), override.value()
-        if not key:
-            raise ConfigError(f"'{override.input_line}' has no key in front of '='")
-        if self._is_group(key) and not override.is_delete():
-            for choice in _choices_in(value):
-                if not isinstance(choice, str) or "${" in choice:
-                    raise messages.no_name_of_an_option(key, choice)
-        elif override.is_delete() and key in PLAIN:
-            raise ConfigError(f"{key} cannot be removed: no run can do without it; set {key}=…")
-        elif key == "hydra.searchpath":
-            raise ConfigError("hydra.searchpath is set by --config-dir DIR, a folder of yours")
-        elif key in _NODES_OF_HYDRA and not isinstance(value, dict):
-            raise ConfigError(
-                f"{key} is a group of keys, which 'kdg run --cfg hydra' shows; set one of them,"
-                f" such as {_NODES_OF_HYDRA[key]}"
-            )
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """Return the config with Hydra's node, not for writing."""
@@ -235,15 +148,14 @@ class Composer:
         ----------
         overrides : none of them a sweep.
         of_many : whether other points may choose the same options. They share them, and differ in
-            values. A run alone shares them with what may decide that there is a sweep.
+            values.
         """
         self._overrides = overrides
-        if any(self.parse(override).is_sweep_override() for override in overrides):
+        if any(self.overrides.parse(override).is_sweep_override() for override in overrides):
             self.compose(overrides)  # for Hydra to refuse it
-        values = self._values(overrides, of_many=of_many)
+        values = self.overrides.values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
-        choices = tuple(override for override in overrides if override not in lines)
-        composition = self._composition(choices)
+        composition = self._composition([word for word in overrides if word not in lines])
         nodes = composition.with_values(
             [(str(override.key_or_group), override.value()) for override in values]
         )
@@ -252,40 +164,13 @@ class Composer:
             nodes = composition.resolved
         return nodes, composition.options
 
-    def _values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
-        """Return the overrides that can be set after the others are composed.
-
-        None can where a key is added or deleted after them, which they would come to change.
-        """
-        parsed = [self.parse(override) for override in overrides]
-        waits = [
-            override.type is OverrideType.CHANGE
-            and self._sets_a_value(override)
-            and (of_many or not _is_no_node(override))
-            for override in parsed
-        ]
-        first = waits.index(True) if True in waits else len(waits)
-        if any(override.type is not OverrideType.CHANGE for override in parsed[first:]):
-            return []
-        return [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
-
-    def _is_choice(self, override: str) -> bool:
-        """Return whether an override chooses one option of a group, and nothing else."""
-        parsed = self.parse(override)
-        return (
-            parsed.type is OverrideType.CHANGE
-            and parsed.package is None
-            and not parsed.is_sweep_override()
-            and self._is_group(parsed.key_or_group)
-            and not parsed.key_or_group.startswith("hydra/")
-            and isinstance(parsed.value(), str)
-        )
-
     def _check_own_files(self, overrides: Sequence[str]) -> None:
         """Raise ConfigError if a file of the user's that was chosen is no option, with its name."""
         for override in overrides if len(self.folders) > 1 else ():
-            parsed = self.parse(override)
-            is_checked = override in self._readable or not self._is_group(parsed.key_or_group)
+            parsed = self.overrides.parse(override)
+            is_checked = override in self._readable or not self.overrides.is_group(
+                parsed.key_or_group
+            )
             for folder in () if is_checked else self.folders:
                 path = folder / parsed.key_or_group / f"{parsed.get_value_element_as_str()}.yaml"
                 if path.exists() or path.is_symlink() or is_option(path):
@@ -293,35 +178,6 @@ class Composer:
                         _check_file(path)
                     break
             self._readable.add(override)
-
-    def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
-        """Return the points of a sweep in Hydra's order, each with the values that vary."""
-        choices: dict[str, list[str]] = {}
-        for override in map(self.parse, overrides):
-            key = override.get_key_element()
-            if not override.is_sweep_override():
-                choices[key] = [f"{key}={override.get_value_element_as_str()}"]
-            elif override.is_discrete_sweep():
-                choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
-                if not choices[key]:
-                    way_out = (
-                        f"'kdg list {key}' shows what there is"
-                        if self._is_group(key)
-                        else "a sweep needs one value or more"
-                    )
-                    raise ConfigError(f"'{override.input_line}' matches nothing; {way_out}")
-            else:
-                raise ConfigError(
-                    f"'{override.input_line}' has no end; a sweep needs range(), glob() or values"
-                    " with commas"
-                )
-        varying = [key for key, values in choices.items() if len(values) > 1]
-        points = [
-            dict(zip(choices, point, strict=True)) for point in itertools.product(*choices.values())
-        ]
-        return [
-            (list(p.values()), {key: p[key].partition("=")[2] for key in varying}) for p in points
-        ]
 
     @contextmanager
     def errors_in_one_line(self) -> Iterator[None]:
@@ -333,7 +189,7 @@ class Composer:
             raise
         except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
             raise messages.config_error(
-                error, self.keys, self.options, self.groups, _can_be_read
+                error, self.keys, self.options, self.groups, can_be_read
             ) from error
         finally:
             _loader.reset(token)
@@ -377,7 +233,7 @@ class Composer:
                 )
         for group in COMPONENTS:
             check_option(group, options.get(group) or "", nodes[group], self.folders)
-        preset = self._preset_nodes(nodes, options, overrides)
+        preset = self._preset_nodes(options)
         return RunConfig(
             **{
                 **nodes,
@@ -387,7 +243,11 @@ class Composer:
             method=method_label(nodes, options.get("method"), preset),
             method_options=method_options(nodes, preset),
             origin=Origin(
-                tuple(override for override in overrides if not self._is_how_to_run(override)),
+                tuple(
+                    override
+                    for override in overrides
+                    if self.overrides.root(override) not in {"hydra", *HOW_TO_RUN}
+                ),
                 options.get("experiment"),
                 str(self.folders[1].absolute()) if len(self.folders) > 1 else None,
             ),
@@ -403,60 +263,18 @@ class Composer:
         """
         dataset, parent = nodes["dataset"], nodes["parent"] or {}
         is_default = dataset.get("scale") == _DEFAULT_SCALE and not any(
-            _root(self.parse(word)) == "dataset" and "scale" in word for word in overrides
+            self.overrides.root(word) == "dataset" and "scale" in word for word in overrides
         )
         if parent.get("_target_") != FITTED_PARENT or not is_default:
             return dataset
         return {**dataset, "scale": "none"}
 
-    def _is_how_to_run(self, override: str) -> bool:
-        return _root(self.parse(override)) in {"hydra", *HOW_TO_RUN}
-
-    def _preset_nodes(
-        self, nodes: Mapping[str, Any], options: Mapping[str, str], overrides: Sequence[str]
-    ) -> Mapping[str, Any]:
-        """Return the nodes of the preset of a method, with which its label is compared.
-
-        It is composed alone, if an override may choose other components or change their values.
-        """
+    def _preset_nodes(self, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the nodes of the preset of a method alone, with which its label is compared."""
         preset = options.get("method")
-        if not preset or all(map(self._leaves_methods_alone, overrides)):
-            return nodes
+        if not preset:
+            return {}
         return self._composition([f"method={preset}", f"network={options.get('network')}"]).resolved
-
-    def _leaves_methods_alone(self, override: str) -> bool:
-        """Return whether an override chooses a method, or changes no node of one."""
-        parsed = self.parse(override)
-        key = str(parsed.key_or_group)
-        if key in ("method", "network"):
-            return self._is_choice(override)
-        if not self._is_group(key):
-            return _root(parsed) not in METHOD
-        return (
-            self._is_choice(override)
-            and _root(parsed) not in METHOD
-            and self._stays_in_its_group(f"{key}/{parsed.value()}")
-        )
-
-    def _stays_in_its_group(self, name: str) -> bool:
-        """Return whether the file of an option, and those that it builds on, choose no others."""
-        if name not in self._apart:
-            file = next(
-                (f for folder in self.folders if is_option(f := folder / f"{name}.yaml")), None
-            )
-            package, values = load_yaml(file) if file else ("_global_", {})
-            defaults = values.get("defaults") or []
-            self._apart[name] = (
-                package in (None, "_group_")
-                and isinstance(defaults, list)
-                and all(isinstance(entry, str) for entry in defaults)
-                and all(
-                    self._stays_in_its_group(_base(entry, name))
-                    for entry in defaults
-                    if entry != "_self_"
-                )
-            )
-        return self._apart[name]
 
     def options(self, group: str) -> list[str]:
         """Return the names of a group's options.
@@ -479,39 +297,10 @@ class Composer:
 
     def keys(self) -> list[str]:
         """Return every key of the last choices' config, for "did you mean"."""
-        choices = tuple(override for override in self._overrides if self._is_choice(override))
+        choices = tuple(
+            override for override in self._overrides if self.overrides.chooses(override)
+        )
         return list(_keys(self._composition(choices).nodes))
-
-
-def _choices_in(value: Any) -> list[Any]:
-    """Return what an override of a group names: one option, those of a list, those of a sweep."""
-    if isinstance(value, ChoiceSweep):
-        return [choice for item in value.list for choice in _choices_in(_unquoted(item))]
-    if isinstance(value, list):
-        return value
-    return [] if value is None or isinstance(value, dict | Glob | Sweep) else [value]
-
-
-def _unquoted(value: Any) -> Any:
-    return value.text if isinstance(value, QuotedString) else value
-
-
-def _is_no_node(override: Override) -> bool:
-    """Return whether an override is of Hydra's node, or of a plain key such as ``seed``."""
-    return _root(override) in ("hydra", *PLAIN)
-
-
-def _root(override: Override) -> str:
-    """Return the top-level key or the group of an override."""
-    return re.split(r"[./]", str(override.key_or_group))[0]
-
-
-def _base(entry: str, name: str) -> str:
-    """Return the file that an entry of a defaults list builds on, in the file of that name."""
-    base, _, package = entry.partition("@")
-    if package.startswith("_global_"):
-        return ""  # none: what it writes to is another node
-    return base[1:] if base.startswith("/") else f"{name.rpartition('/')[0]}/{base}"
 
 
 def _check_file(path: Path) -> None:
@@ -524,15 +313,6 @@ def _check_file(path: Path) -> None:
     except (OmegaConfBaseException, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"{path} cannot be read as a config: {reason}") from error
-
-
-def _can_be_read(word: str) -> bool:
-    """Return whether Hydra reads an override that stands in quotes for the shell."""
-    try:
-        OverridesParser.create().parse_overrides(shlex.split(word))
-    except HydraException:
-        return False
-    return True
 
 
 def _options(loader: ConfigLoader, group: str) -> list[str]:

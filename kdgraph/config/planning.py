@@ -212,12 +212,12 @@ def plan(
     composer = Composer(config_dir)
     with composer.errors_in_one_line():
         base = composer.compose(
-            [override for override in overrides if composer.decides_the_sweep(override)]
+            [override for override in overrides if composer.overrides.decides_the_sweep(override)]
         )
         _check_launcher(base)
         multirun = multirun or str(base.hydra.mode).endswith("MULTIRUN")
         if multirun:
-            points = composer.expand([*_swept_in_config(base), *overrides])
+            points = composer.overrides.expand([*_swept_in_config(base), *overrides])
         else:
             points = [(list(overrides), {})]
     without_hydra = [
