@@ -387,12 +387,12 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def _defaults(path: Path) -> list[Any]:
     """Return the defaults list of a file; empty if it has none that Hydra can read."""
-    defaults = load_yaml(path)[1].get("defaults")
+    defaults = load_yaml(path).get("defaults")
     return defaults if isinstance(defaults, list) else []
 
 
 def _openml_id(path: Path, files: Mapping[str, Path]) -> int | None:
-    number = load_yaml(path)[1].get("id")
+    number = load_yaml(path).get("id")
     if isinstance(number, int):
         return number
     for entry in _defaults(path):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import yaml
@@ -139,30 +139,22 @@ class Composer:
                 " text, number or list of these may be the reason"
             ) from error
 
-    def nodes(
-        self, overrides: Sequence[str], *, of_many: bool = False
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+    def nodes(self, overrides: Sequence[str]) -> tuple[dict[str, Any], Mapping[str, str]]:
         """Return the resolved nodes of a run, not for writing, and its chosen options by group.
 
-        Parameters
-        ----------
-        overrides : none of them a sweep.
-        of_many : whether other points may choose the same options. They share them, and differ in
-            values.
+        Runs that choose the same options share them, and differ in values.
         """
         self._overrides = overrides
         if any(self.overrides.parse(override).is_sweep_override() for override in overrides):
             self.compose(overrides)  # for Hydra to refuse it
-        values = self.overrides.values(overrides, of_many=of_many)
-        lines = {override.input_line for override in values}
-        composition = self._composition([word for word in overrides if word not in lines])
-        nodes = composition.with_values(
-            [(str(override.key_or_group), override.value()) for override in values]
-        )
+        is_kept = self._kept.is_whole(overrides)
+        words, values = (overrides, []) if is_kept else self.overrides.split(overrides)
+        composition = self._composition(words)
+        nodes = composition.with_values(values)
         if nodes is None:
             composition = self._composition(overrides)
-            nodes = composition.resolved
-        return nodes, composition.options
+            nodes = composition.with_values()
+        return cast("dict[str, Any]", nodes), composition.options
 
     def _check_own_files(self, overrides: Sequence[str]) -> None:
         """Raise ConfigError if a file of the user's that was chosen is no option, with its name."""
@@ -212,7 +204,7 @@ class Composer:
             b"\0".join([*(part.encode() for part in parts), *contents, *code])
         ).hexdigest()
 
-    def run_config(self, overrides: Sequence[str], *, of_many: bool = False) -> RunConfig:
+    def run_config(self, overrides: Sequence[str]) -> RunConfig:
         """Return the typed config of one run.
 
         Raises
@@ -220,7 +212,7 @@ class Composer:
         ConfigError
             For a key that it has no place for, and for one that was removed.
         """
-        nodes, options = self.nodes(overrides, of_many=of_many)
+        nodes, options = self.nodes(overrides)
         known = {*SCIENCE, *PLAIN}
         for key in nodes:
             if key not in known:
@@ -274,7 +266,8 @@ class Composer:
         preset = options.get("method")
         if not preset:
             return {}
-        return self._composition([f"method={preset}", f"network={options.get('network')}"]).resolved
+        words = [f"method={preset}", f"network={options.get('network')}"]
+        return self._composition(words).with_values() or {}
 
     def options(self, group: str) -> list[str]:
         """Return the names of a group's options.
@@ -340,15 +333,15 @@ def _dataset_node(name: str) -> dict[str, Any]:
             "ood=dataset needs the name of a data set: ood.name=…; 'kdg list dataset' shows them"
         )
     loader = _loader.get() or GlobalHydra.instance().config_loader()
-    known = _options(loader, "dataset")
-    matches = [option for option in known if name in (option, option.rpartition("/")[2])]
-    if not matches:
-        raise messages.unknown_option("dataset", name, known)
     nodes = _dataset_nodes.setdefault(loader, {})
-    if matches[0] not in nodes:
+    if name not in nodes:
+        known = _options(loader, "dataset")
+        matches = [option for option in known if name in (option, option.rpartition("/")[2])]
+        if not matches:
+            raise messages.unknown_option("dataset", name, known)
         whole = loader.load_configuration("config", [f"dataset={matches[0]}"], run_mode=RunMode.RUN)
-        nodes[matches[0]] = OmegaConf.to_container(whole.dataset, resolve=True)
-    return nodes[matches[0]]
+        nodes[name] = OmegaConf.to_container(whole.dataset, resolve=True)
+    return nodes[name]
 
 
 _loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)

@@ -10,7 +10,6 @@ are set in a copy of what was composed.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
@@ -40,12 +39,6 @@ _N_WHOLES = 8
 Value = tuple[str, Any]
 """A full key of the config and its new value."""
 
-RESOLVERS = frozenset({"dataset", "file_stem", "other_than"})
-"""Resolvers of this package: their values depend on their arguments and the YAML files alone."""
-_WORD = re.compile(r"\w+")
-_RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
-_COMPUTED_NAME = re.compile(r"\$\{[\s.]*\$\{")
-
 
 @dataclass(frozen=True)
 class Composition:
@@ -62,13 +55,8 @@ class Composition:
     nodes: Mapping[str, Any]
     options: Mapping[str, str]
 
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """The nodes with every interpolation replaced by its value; shared, so not for writing."""
-        return self._resolved if self._is_fixed else _resolve(OmegaConf.create(dict(self.nodes)))
-
-    def with_values(self, values: Sequence[Value]) -> dict[str, Any] | None:
-        """Return the resolved nodes with other values at keys that exist.
+    def with_values(self, values: Sequence[Value] = ()) -> dict[str, Any] | None:
+        """Return the resolved nodes, with other values at keys that exist; not for writing.
 
         Returns
         -------
@@ -76,87 +64,51 @@ class Composition:
             None where only Hydra can set them: a key that does not exist, a mapping, a value for
             something that is an interpolation.
         """
-        if not values:
-            return self.resolved
-        if not all(_is_set(self.nodes, key.split(".")) for key, _ in values):
+        before = [_value_at(self.nodes, key.split(".")) for key, _ in values]
+        if any(isinstance(value, Mapping) or _refers(value) for value in before):
             return None
-        if self._is_fixed and all(
-            _is_plain(value) and not self._may_refer_to(key) for key, value in values
-        ):
-            nodes = dict(self._resolved)
+        if not self._refers and not any(_refers(value) for _, value in values):
+            nodes = dict(self.nodes)
             for key, value in values:
                 _replace(nodes, key.split("."), value)
             return nodes
-        config = OmegaConf.create(dict(self.nodes))
+        return self._resolved(values)
+
+    @cached_property
+    def _refers(self) -> bool:
+        return _refers(self.nodes)
+
+    @cached_property
+    def _config(self) -> DictConfig:
+        return OmegaConf.create(dict(self.nodes))
+
+    def _resolved(self, values: Sequence[Value]) -> dict[str, Any] | None:
+        """Return the nodes with these values, and with those that interpolations have now."""
         try:
             for key, value in values:
-                OmegaConf.update(config, key, value, merge=True)
-            return _resolve(config)
+                OmegaConf.update(self._config, key, value, merge=True)
+            return cast("dict[str, Any]", OmegaConf.to_container(self._config, resolve=True))
         except OmegaConfBaseException:
-            return None
-
-    @cached_property
-    def _interpolations(self) -> tuple[str, ...]:
-        return tuple(_interpolations(self.nodes))
-
-    @cached_property
-    def _is_fixed(self) -> bool:
-        """True if the values of all interpolations follow from the nodes and the YAML files.
-
-        Those of other resolvers, such as ``oc.env``, may differ the next time.
-        """
-        return all(RESOLVERS.issuperset(_RESOLVER.findall(text)) for text in self._interpolations)
-
-    @cached_property
-    def _resolved(self) -> dict[str, Any]:
-        if not self._interpolations:
-            return dict(self.nodes)  # most configs have none, and OmegaConf takes 5 ms to find out
-        return _resolve(OmegaConf.create(dict(self.nodes)))
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(word for text in self._interpolations for word in _WORD.findall(text))
-
-    def _may_refer_to(self, key: str) -> bool:
-        """Return whether an interpolation may depend on the value of ``key``.
-
-        An absolute or relative reference to it, or to a node that it is in, has a word of the key.
-        """
-        return not self._words.isdisjoint(key.split(".")) or any(
-            _COMPUTED_NAME.search(text) for text in self._interpolations
-        )
+            if values:
+                return None
+            raise
+        finally:  # to make another config takes ten times as long
+            for key, _ in values:
+                OmegaConf.update(self._config, key, _value_at(self.nodes, key.split(".")))
 
 
-def _interpolations(node: Any) -> Iterator[str]:
-    """Yield each text that has an interpolation."""
-    if isinstance(node, str):
-        if "${" in node:
-            yield node
-    elif isinstance(node, Mapping | list):
-        for value in node.values() if isinstance(node, Mapping) else node:
-            yield from _interpolations(value)
-
-
-def _resolve(config: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
-
-
-def _is_set(node: Any, path: Sequence[str]) -> bool:
-    """Return whether a path of keys leads through mappings to a value that is no mapping."""
+def _value_at(node: Any, path: Sequence[str]) -> Any:
+    """Return the value at the end of a path of keys through mappings; a mapping if it has none."""
     for key in path:
-        if not isinstance(node, Mapping) or key not in node:
-            return False
-        node = node[key]
-    return not isinstance(node, Mapping) and not (isinstance(node, str) and "${" in node)
+        node = node[key] if isinstance(node, Mapping) and key in node else {}
+    return node
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is a number, text without interpolation, null, or a list of these."""
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    if isinstance(value, str):
-        return "${" not in value and value != "???"
-    return value is None or isinstance(value, bool | int | float)
+def _refers(value: Any) -> bool:
+    """Return whether there is an interpolation in a value."""
+    if isinstance(value, Mapping | list):
+        return any(map(_refers, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str) and "${" in value
 
 
 def _replace(nodes: dict[str, Any], path: Sequence[str], value: Any) -> None:
@@ -198,17 +150,22 @@ class Compositions:
             self._wholes[key] = whole
         return whole
 
+    def is_whole(self, overrides: Sequence[str]) -> bool:
+        """Return whether the whole config of overrides is kept."""
+        return tuple(overrides) in self._wholes
+
     def of(self, overrides: Sequence[str]) -> Composition:
         """Return the composition of overrides."""
         return self._kept(tuple(overrides))
 
     def _composition(self, overrides: tuple[str, ...]) -> Composition:
-        if overrides not in self._wholes and (composition := self._of_files(overrides)):
+        if not self.is_whole(overrides) and (composition := self._of_files(overrides)):
             return composition
         whole = self.whole(overrides)
         nodes = cast("dict[str, Any]", OmegaConf.to_container(whole))
         del nodes["hydra"]
-        return Composition(nodes, dict(whole.hydra.runtime.choices))
+        options = whole.hydra.runtime.choices.items()
+        return Composition(nodes, {k: v for k, v in options if not k.startswith("hydra/")})
 
     def _of_files(self, overrides: tuple[str, ...]) -> Composition | None:
         """Return the files of Hydra's defaults list, merged; None where they are not all there is.

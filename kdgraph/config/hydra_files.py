@@ -7,19 +7,15 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
-from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode
 from omegaconf import Container, OmegaConf
 
@@ -168,25 +164,6 @@ class Outlines:
         return files, dict(listed.overrides.known_choices)
 
 
-class _Folders(SearchPathPlugin):
-    """Makes a loader of kdgraph's read kept files, and the user's folder behind ``conf/``."""
-
-    folders: ContextVar[Sequence[Path]] = ContextVar("folders", default=())
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Replace the main folder by kept files of all folders."""
-        folders = [f"{_KeptFiles.scheme()}://{folder}" for folder in self.folders.get()]
-        for element in search_path.get_path() if folders else ():
-            if element.provider == "main":
-                element.path = folders[0]
-        for folder in folders[1:]:
-            search_path.append("command-line", folder)
-
-
-Plugins.instance().register(_KeptFiles)
-Plugins.instance().register(_Folders)
-
-
 def hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
     """Return Hydra's loader over folders.
 
@@ -195,12 +172,17 @@ def hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
     state = GlobalHydra.instance()
     before = state.hydra
     state.clear()
-    token = _Folders.folders.set(folders)
     try:
         with initialize_config_dir(str(folders[0]), job_name="kdg", version_base="1.3"):
-            return GlobalHydra.instance().config_loader()
+            loader = state.config_loader()
     finally:
-        _Folders.folders.reset(token)
         if before is not None:
-            GlobalHydra.instance().clear()
-            GlobalHydra.instance().initialize(before)
+            state.clear()
+            state.initialize(before)
+    sources = loader.get_sources()
+    (main,) = (i for i, source in enumerate(sources) if source.provider == "main")
+    sources[main : main + 1] = [
+        _KeptFiles(provider, f"{_KeptFiles.scheme()}://{folder}")
+        for provider, folder in zip(("main", "command-line"), folders, strict=False)
+    ]
+    return loader

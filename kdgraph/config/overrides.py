@@ -115,7 +115,7 @@ class Overrides:
         """
         parsed = self.parse(override)
         return not parsed.is_sweep_override() and (
-            _is_no_node(parsed) or not self._sets_a_value(parsed)
+            _root(parsed) in ("hydra", *PLAIN) or not self._sets_a_value(parsed)
         )
 
     def _sets_a_value(self, override: Override) -> bool:
@@ -123,28 +123,23 @@ class Overrides:
         at_a_key = override.type in (OverrideType.CHANGE, OverrideType.DEL)
         return at_a_key and not self.is_group(str(override.key_or_group))
 
-    def values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
-        """Return the overrides that can be set after the others are composed.
+    def split(self, overrides: Sequence[str]) -> tuple[list[str], list[tuple[str, Any]]]:
+        """Return the overrides to compose, and key and value of those that can be set afterwards.
 
         None can where a key is added or deleted after them, which they would come to change.
-
-        Parameters
-        ----------
-        overrides : none of them a sweep.
-        of_many : whether other points share what is composed. A run alone shares it with what may
-            decide that there is a sweep.
         """
         parsed = [self.parse(override) for override in overrides]
         waits = [
-            override.type is OverrideType.CHANGE
-            and self._sets_a_value(override)
-            and (of_many or not _is_no_node(override))
+            override.type is OverrideType.CHANGE and self._sets_a_value(override)
             for override in parsed
         ]
         first = waits.index(True) if True in waits else len(waits)
         if any(override.type is not OverrideType.CHANGE for override in parsed[first:]):
-            return []
-        return list(itertools.compress(parsed, waits))
+            return list(overrides), []
+        return (
+            [word for word, can_wait in zip(overrides, waits, strict=True) if not can_wait],
+            [(str(o.key_or_group), o.value()) for o in itertools.compress(parsed, waits)],
+        )
 
     def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
         """Return the points of a sweep in Hydra's order, each with the values that vary."""
@@ -187,11 +182,6 @@ def _choices_in(value: Any) -> list[Any]:
 
 def _unquoted(value: Any) -> Any:
     return value.text if isinstance(value, QuotedString) else value
-
-
-def _is_no_node(override: Override) -> bool:
-    """Return whether an override is of Hydra's node, or of a plain key such as ``seed``."""
-    return _root(override) in ("hydra", *PLAIN)
 
 
 def _root(override: Override) -> str:

@@ -46,8 +46,6 @@ class Job:
         Key → value, of the keys that vary in the sweep.
     known : Path or None
         Run directory, if it is known without composing.
-    of_many : bool
-        Whether other points may choose the same options.
 
     Examples
     --------
@@ -60,7 +58,6 @@ class Job:
     overrides: tuple[str, ...]
     swept: Mapping[str, str] = field(default_factory=dict, hash=False)
     known: Path | None = None
-    of_many: bool = False
 
     @cached_property
     def config(self) -> RunConfig:
@@ -69,7 +66,7 @@ class Job:
         It takes 1 ms where the same options were composed before, 50 ms otherwise.
         """
         with self.composer.errors_in_one_line():
-            return self.composer.run_config(self.overrides, of_many=self.of_many)
+            return self.composer.run_config(self.overrides)
 
     @property
     def run_dir(self) -> Path:
@@ -224,8 +221,7 @@ def plan(
         tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points
     ]
     jobs = [
-        Job(composer, point, swept, of_many=multirun)
-        for point, (_, swept) in zip(without_hydra, points, strict=True)
+        Job(composer, point, swept) for point, (_, swept) in zip(without_hydra, points, strict=True)
     ]
     with composer.errors_in_one_line():
         _check_network(composer, jobs)
@@ -300,12 +296,11 @@ def _value_of(key: str, overrides: Sequence[str]) -> str | None:
 
 def _depends_on_network(composer: Composer, job: Job) -> bool:
     """Return whether another network changes which options a job is composed of."""
-    _, chosen = composer.nodes(job.overrides, of_many=job.of_many)
+    _, chosen = composer.nodes(job.overrides)
     other = "cnn" if chosen.get("network") == "mlp" else "mlp"
     try:
         _, changed = composer.nodes(
             [*(o for o in job.overrides if not o.startswith("network=")), f"network={other}"],
-            of_many=job.of_many,
         )
     except HydraException:  # no such variant of the other network
         return True

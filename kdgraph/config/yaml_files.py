@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from kdgraph.config.messages import not_yaml
 from kdgraph.config.preset_tables import TABLE, presets_of_folder
 from kdgraph.errors import ConfigError
 
-_PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -59,14 +57,8 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}: {_problem(path, error)}") from error
 
 
-def load_yaml(path: Path) -> tuple[str | None, Mapping[str, Any]]:
-    """Return the package that the first lines of a config file name, and its content.
-
-    Returns
-    -------
-    (str or None, mapping)
-        ``_global_`` for ``# @package _global_``; None where no line names one. Shared, so not for
-        writing.
+def load_yaml(path: Path) -> Mapping[str, Any]:
+    """Return the content of a config file; shared, so not for writing.
 
     Raises
     ------
@@ -75,7 +67,7 @@ def load_yaml(path: Path) -> tuple[str | None, Mapping[str, Any]]:
     """
     text = read_text(path)
     try:
-        package, values = _load_yaml(text)
+        values = _load_yaml(text)
     except yaml.YAMLError:
         try:
             yaml.safe_load(text)  # slower, but it names the character that stopped it
@@ -83,18 +75,12 @@ def load_yaml(path: Path) -> tuple[str | None, Mapping[str, Any]]:
             raise not_yaml(path, error) from error
         raise
     check_mapping(path, values or None)
-    return package, values
+    return values
 
 
 @lru_cache(maxsize=4096)
-def _load_yaml(text: str) -> tuple[str | None, Any]:
-    values = yaml.load(text, _Loader)
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        if header := _PACKAGE.match(line):
-            return header[1], values or {}
-    return None, values or {}
+def _load_yaml(text: str) -> Any:
+    return yaml.load(text, _Loader) or {}
 
 
 def _problem(path: Path, error: OSError) -> str:

@@ -56,7 +56,7 @@ def test_the_class_of_a_component_is_that_of_the_composed_config(method):
 @pytest.mark.parametrize("method", [name for name in ON_NETWORKS if name.startswith("network_")])
 def test_a_method_without_the_prefix_of_a_network_is_the_same_on_a_forest(method):
     on_network, on_forest = (
-        str(load_yaml(CATALOGUE.groups["method"][name])[1])
+        str(load_yaml(CATALOGUE.groups["method"][name]))
         for name in (method, method.removeprefix("network_"))
     )
     as_on_forest = on_network.replace("${network}", "random_forest").replace("network_", "")

@@ -30,17 +30,18 @@ def hydra():
 
 
 def assert_same(composer, hydra, overrides):
-    """Assert that a run and a point of a sweep have the nodes that Hydra composes, or its error."""
-    for of_many in (False, True):
-        try:
-            with composer.errors_in_one_line():
-                expected = hydra(overrides)
-        except ConfigError:
-            with pytest.raises(ConfigError), composer.errors_in_one_line():
-                composer.nodes(overrides, of_many=of_many)
-        else:
-            with composer.errors_in_one_line():
-                assert composer.nodes(overrides, of_many=of_many)[0] == expected, overrides
+    """Assert that overrides have the nodes that Hydra composes, or its error."""
+    try:
+        with composer.errors_in_one_line():
+            expected = hydra(overrides)
+    except ConfigError:
+        with pytest.raises(ConfigError), composer.errors_in_one_line():
+            composer.nodes(overrides)
+    else:
+        with composer.errors_in_one_line():
+            assert composer.nodes(overrides)[0] == expected, overrides
+            composer.compose(overrides)  # whose config is kept for a run alone
+            assert composer.nodes(overrides)[0] == expected, overrides
 
 
 WORDS = [
@@ -158,7 +159,7 @@ def test_values_are_set_as_omegaconf_sets_them(values):
         OmegaConf.update(config, key, value, merge=True)
     composition = Composition(NODES, {})
     assert composition.with_values(values) == OmegaConf.to_container(config, resolve=True)
-    assert composition.with_values([]) == OmegaConf.to_container(
+    assert composition.with_values() == OmegaConf.to_container(
         OmegaConf.create(NODES), resolve=True
     )
 
