@@ -7,7 +7,7 @@ a listing of hundreds of options, or a completion in a shell, takes tenths of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,13 @@ from typing import Any
 
 import yaml
 
-from kdgraph.config.yaml_files import is_option, load_yaml, option_files, read_text
+from kdgraph.config.yaml_files import (
+    bases_of,
+    defaults_of,
+    load_yaml,
+    option_files,
+    read_text,
+)
 from kdgraph.errors import ConfigError
 
 GROUPS = {
@@ -131,7 +137,7 @@ class Catalogue:
     def defaults(self) -> dict[str, str]:
         """Group → option that is chosen without any override."""
         path = self.folders[0] / "config.yaml"
-        entries = _defaults(path) if path.is_file() else ()
+        entries = defaults_of(path) if path.is_file() else ()
         return {
             str(group): str(option)
             for entry in entries
@@ -181,7 +187,7 @@ class Catalogue:
         """Return the options that a method chooses, by group; empty for an unknown one."""
         path = self.file(f"method/{preset}")
         chosen: dict[str, str] = {}
-        for entry in _defaults(path) if path else ():
+        for entry in defaults_of(path) if path else ():
             if isinstance(entry, dict):
                 for key, option in entry.items():
                     group = str(key).removeprefix("override ").lstrip("/")
@@ -279,7 +285,7 @@ def read_component(path: Path, folders: Sequence[Path]) -> Component:
         Folders of config groups, for bases such as ``/parent/mlp``.
     """
     keys: dict[str, Key] = {}
-    for base_path, prefix in _bases(path, folders):
+    for base_path, prefix in bases_of(path, folders):
         base = read_component(base_path, folders)
         inherited = {**base.keys, "_target_": Key(base.target, "")}
         keys |= {
@@ -302,25 +308,6 @@ def read_component(path: Path, folders: Sequence[Path]) -> Component:
         target.default.replace("null", ""),
         {key: value for key, value in keys.items() if key != "name"},
     )
-
-
-def _bases(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the files that an option builds on, and the prefix of their keys in it."""
-    for entry in _defaults(path):
-        if not isinstance(entry, str) or entry == "_self_":
-            continue
-        source, _, package = entry.partition("@")
-        if package.startswith("_global_"):
-            continue
-        candidates = (
-            [folder / f"{source.strip('/')}.yaml" for folder in folders]
-            if source.startswith("/")
-            else [path.with_name(f"{source}.yaml")]
-        )
-        for file in candidates:
-            if is_option(file):
-                yield file, "" if package in ("", "_here_") else f"{package}."
-                break
 
 
 def keys_of(text: str) -> dict[str, Key]:
@@ -385,17 +372,11 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return values
 
 
-def _defaults(path: Path) -> list[Any]:
-    """Return the defaults list of a file; empty if it has none that Hydra can read."""
-    defaults = load_yaml(path).get("defaults")
-    return defaults if isinstance(defaults, list) else []
-
-
 def _openml_id(path: Path, files: Mapping[str, Path]) -> int | None:
     number = load_yaml(path).get("id")
     if isinstance(number, int):
         return number
-    for entry in _defaults(path):
+    for entry in defaults_of(path):
         base = str(entry).partition("@")[0]
         file = files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}")
         if file and file != path and (number := _openml_id(file, files)) is not None:

@@ -27,6 +27,7 @@ from kdgraph.config import messages
 from kdgraph.config.compositions import Composition, kept_compositions
 from kdgraph.config.overrides import Overrides, can_be_read
 from kdgraph.config.run_config import (
+    AFTER,
     COMPONENTS,
     FITTED_PARENT,
     PLAIN,
@@ -38,11 +39,20 @@ from kdgraph.config.run_config import (
     method_label,
     method_options,
 )
-from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
+from kdgraph.config.yaml_files import (
+    bases_of,
+    check_option,
+    defaults_of,
+    load_yaml,
+    option_files,
+    read_text,
+)
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.wording import first_line, printable
 
 _DEFAULT_SCALE = "max_norm"
+METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
+"""Nodes that a method consists of."""
 HOW_TO_RUN = frozenset(
     {"n_jobs", "fit_on", "force", "fail_fast", "save", "out", "post_report", "logger"}
 )
@@ -225,7 +235,7 @@ class Composer:
                 )
         for group in COMPONENTS:
             check_option(group, options.get(group) or "", nodes[group], self.folders)
-        preset = self._preset_nodes(options)
+        preset = self._preset_nodes(nodes, options, overrides)
         return RunConfig(
             **{
                 **nodes,
@@ -261,13 +271,31 @@ class Composer:
             return dataset
         return {**dataset, "scale": "none"}
 
-    def _preset_nodes(self, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the nodes of the preset of a method alone, with which its label is compared."""
+    def _preset_nodes(
+        self, nodes: Mapping[str, Any], options: Mapping[str, str], overrides: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """Return the nodes of the preset of a method, with which its label is compared.
+
+        It is composed alone, if an override may choose other components or change their values.
+        """
         preset = options.get("method")
-        if not preset:
-            return {}
+        if not preset or all(map(self._leaves_methods_alone, overrides)):
+            return nodes
         words = [f"method={preset}", f"network={options.get('network')}"]
         return self._composition(words).with_values() or {}
+
+    def _leaves_methods_alone(self, override: str) -> bool:
+        """Return whether an override chooses a method, or changes no node of one."""
+        key = str(self.overrides.parse(override).key_or_group)
+        if not self.overrides.is_group(key):
+            return self.overrides.root(override) not in METHOD
+        return self.overrides.chooses(override) and (
+            key in ("method", "network")
+            or (
+                self.overrides.root(override) not in METHOD
+                and _stays_in_its_group(override.replace("=", "/"), self.folders)
+            )
+        )
 
     def options(self, group: str) -> list[str]:
         """Return the names of a group's options.
@@ -294,6 +322,22 @@ class Composer:
             override for override in self._overrides if self.overrides.chooses(override)
         )
         return list(_keys(self._composition(choices).nodes))
+
+
+def _stays_in_its_group(option: str, folders: Sequence[Path]) -> bool:
+    """Return whether the file of an option, and those that it builds on, write no other node."""
+    files = (file for folder in folders if (file := folder / f"{option}.yaml").is_file())
+    return (file := next(files, None)) is not None and _writes_one_node(file, folders)
+
+
+def _writes_one_node(file: Path, folders: Sequence[Path]) -> bool:
+    text = read_text(file)
+    return (
+        "@package" not in text
+        and "_global_" not in text
+        and all(isinstance(entry, str) for entry in defaults_of(file))
+        and all(_writes_one_node(base, folders) for base, _ in bases_of(file, folders))
+    )
 
 
 def _check_file(path: Path) -> None:

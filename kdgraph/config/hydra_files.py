@@ -109,10 +109,10 @@ class _Outline(_KeptFiles):
         """Return the keys of a file, in its package."""
         values = cast("dict[str, Any]", OmegaConf.to_container(self._parsed(config_path)[1]))
         values.pop("defaults", None)
-        if package:
-            config = OmegaConf.create()
-            OmegaConf.update(config, package, values, merge=False)
-            values = cast("dict[str, Any]", OmegaConf.to_container(config))
+        if "[" in package:
+            raise ValueError(f"OmegaConf reads the brackets of package {package}")
+        for key in reversed(package.split(".") if package else []):
+            values = {key: values}
         values.pop("hydra", None)
         return values
 

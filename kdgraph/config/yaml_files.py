@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,31 @@ def load_yaml(path: Path) -> Mapping[str, Any]:
 @lru_cache(maxsize=4096)
 def _load_yaml(text: str) -> Any:
     return yaml.load(text, _Loader) or {}
+
+
+def defaults_of(path: Path) -> list[Any]:
+    """Return the defaults list of a file; empty if it has none that Hydra can read."""
+    defaults = load_yaml(path).get("defaults")
+    return defaults if isinstance(defaults, list) else []
+
+
+def bases_of(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that an option builds on, and the prefix of their keys in it."""
+    for entry in defaults_of(path):
+        if not isinstance(entry, str) or entry == "_self_":
+            continue
+        source, _, package = entry.partition("@")
+        if package.startswith("_global_"):
+            continue
+        candidates = (
+            [folder / f"{source.strip('/')}.yaml" for folder in folders]
+            if source.startswith("/")
+            else [path.with_name(f"{source}.yaml")]
+        )
+        for file in candidates:
+            if file.is_file():
+                yield file, "" if package in ("", "_here_") else f"{package}."
+                break
 
 
 def _problem(path: Path, error: OSError) -> str:
