@@ -1,28 +1,31 @@
 """Compositions of folders of YAML files by Hydra, kept for the life of a process.
 
-Hydra takes about 50 ms for one config, however few keys differ. A sweep has thousands of points,
-and a process may plan many times. So each file is parsed once, and each combination of options of
-groups is composed once, by Hydra; both are kept as long as no file changes. Points that choose the
-same options differ in plain values, such as the seed: values come last, in Hydra too, so that they
-are set in a copy of what was composed.
+Hydra takes about 40 ms for one config, and a sweep has thousands of points. So each combination of
+options of groups is composed once, and kept as long as no file changes. For the points of a sweep
+Hydra only decides which files are merged, in which order and in which package
+(``compute_defaults_list``), over the defaults lists alone: most of its time goes into its own node
+and copies. Points that choose the same options differ in plain values, such as the seed: values
+come last, in Hydra too, so that they are set in a copy of what was composed.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from kdgraph.config.hydra_files import Outlines, hydra_loader
+from kdgraph.config.hydra_files import HYDRAS_NODE, hydra_loader, outlines
 
 _ERRORS = (
     HydraException,
@@ -135,7 +138,7 @@ class Compositions:
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.loader = hydra_loader(folders)
-        self._outlines = Outlines(folders, self.loader)
+        self._outlines = outlines(folders)
         self._wholes: dict[tuple[str, ...], DictConfig] = {}
         self._kept = lru_cache(maxsize=2048)(self._composition)
 
@@ -173,10 +176,24 @@ class Compositions:
         That is so for overrides that choose no option, and errors, which Hydra words itself.
         """
         try:
-            files, options = self._outlines.chosen(overrides)
-            return Composition(reduce(_merged, files, {}), options)
+            listed = self._lister.compute_defaults_list("config", list(overrides), RunMode.RUN)
+            nodes: dict[str, Any] = {}
+            for default in listed.defaults:
+                if default.config_path != HYDRAS_NODE:
+                    outline = next(o for o in self._outlines if o.is_config(default.config_path))
+                    nodes = _merged(nodes, outline.nodes(default.config_path, default.package))
         except _ERRORS:  # Hydra raises it again, or does what files alone do not
             return None
+        if listed.config_overrides:
+            return None
+        return Composition(nodes, dict(listed.overrides.known_choices))
+
+    @cached_property
+    def _lister(self) -> ConfigLoader:
+        """Hydra's loader over outlines, which lists the same files in a quarter of the time."""
+        lister = copy.deepcopy(self.loader)
+        lister.get_sources()[:] = self._outlines
+        return lister
 
 
 def _merged(node: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +203,7 @@ def _merged(node: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
             merged[key] = _merged(before, value)
-        elif value == "???" or _differ_in_kind(before, value):
+        elif key in merged and (value == "???" or _differ_in_kind(before, value)):
             raise TypeError(f"OmegaConf has its own rules for {value!r} in place of {before!r}")
         else:
             merged[key] = value

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +16,10 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
-from hydra.types import RunMode
 from omegaconf import Container, OmegaConf
 
-_HYDRAS_NODE = "hydra/config"
+HYDRAS_NODE = "hydra/config"
+"""The file that Hydra puts in front of each defaults list."""
 _OF_HYDRA = re.compile(r"(\w+ )*/?hydra/")
 """Beginning of an entry of a defaults list that chooses an option of Hydra's own groups."""
 
@@ -74,8 +74,8 @@ def _parsed(file: str, text: str) -> tuple[Mapping[str, str | None], Container]:
 class _Outline(_KeptFiles):
     """The defaults lists of the files, without the options of Hydra's own node, and no more."""
 
-    def __init__(self, provider: str, path: str) -> None:
-        super().__init__(provider, path)
+    def __init__(self, folder: Path) -> None:
+        super().__init__("main", f"{self.scheme()}://{folder}")
         self.outline = cache(self._outline)
         self.nodes = cache(self._nodes)
 
@@ -94,10 +94,10 @@ class _Outline(_KeptFiles):
         return ConfigResult(self.provider, self.full_path(), config, dict(header))
 
     def is_config(self, config_path: str) -> bool:
-        return config_path == _HYDRAS_NODE or super().is_config(config_path)
+        return config_path == HYDRAS_NODE or super().is_config(config_path)
 
     def _outline(self, config_path: str) -> tuple[Mapping[str, str | None], Any]:
-        if config_path == _HYDRAS_NODE:
+        if config_path == HYDRAS_NODE:
             return {"package": None}, None
         header, config = self._parsed(config_path)
         values = cast("dict[str, Any]", OmegaConf.to_container(config))
@@ -122,46 +122,9 @@ def _is_of_hydra(entry: Any) -> bool:
     return bool(_OF_HYDRA.match(str(next(iter(entry)) if isinstance(entry, dict) else entry)))
 
 
-class Outlines:
-    """Hydra's choice of files, by their defaults lists.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folder of ``config.yaml``, and behind it the user's, if there is one.
-    loader : ConfigLoader
-        Hydra's loader over these folders.
-    """
-
-    def __init__(self, folders: Sequence[Path], loader: ConfigLoader) -> None:
-        self._sources = [_Outline("main", f"{_Outline.scheme()}://{folder}") for folder in folders]
-        self._loader_of_files = loader
-
-    @cached_property
-    def _loader(self) -> ConfigLoader:
-        loader = copy.deepcopy(self._loader_of_files)
-        loader.get_sources()[:] = self._sources
-        return loader
-
-    def chosen(self, choices: Sequence[str]) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
-        """Return the keys of each file that is chosen, in Hydra's order, and the chosen options.
-
-        Raises
-        ------
-        ValueError
-            For an override that is no choice of an option.
-        """
-        listed = self._loader.compute_defaults_list("config", list(choices), RunMode.RUN)
-        if listed.config_overrides:
-            raise ValueError(f"{listed.config_overrides[0].input_line} chooses no option")
-        files = [
-            next(source for source in self._sources if source.is_config(default.config_path)).nodes(
-                default.config_path, default.package
-            )
-            for default in listed.defaults
-            if default.config_path != _HYDRAS_NODE
-        ]
-        return files, dict(listed.overrides.known_choices)
+def outlines(folders: Sequence[Path]) -> list[_Outline]:
+    """Return the outline of each folder, in the order in which their files count."""
+    return [_Outline(folder) for folder in folders]
 
 
 def hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
@@ -169,16 +132,15 @@ def hydra_loader(folders: Sequence[Path]) -> ConfigLoader:
 
     Hydra has one global state for each process. What another caller has put there is put back.
     """
-    state = GlobalHydra.instance()
-    before = state.hydra
-    state.clear()
+    before = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(folders[0]), job_name="kdg", version_base="1.3"):
-            loader = state.config_loader()
+            loader = GlobalHydra.instance().config_loader()
     finally:
         if before is not None:
-            state.clear()
-            state.initialize(before)
+            GlobalHydra.instance().clear()
+            GlobalHydra.instance().initialize(before)
     sources = loader.get_sources()
     (main,) = (i for i, source in enumerate(sources) if source.provider == "main")
     sources[main : main + 1] = [

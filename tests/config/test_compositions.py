@@ -239,3 +239,50 @@ def test_the_words_that_a_config_was_composed_from_compose_it_again(tmp_path):
         == config.run_id
     )
     assert plan([f"out={as_value('a b')}"]).jobs[0].config.origin.overrides == ()
+
+
+@pytest.mark.parametrize(
+    ("below", "above"),
+    [
+        ("{a: 1, b: {c: 2}}", "{b: {d: 3}, e: 4}"),
+        ("{a: 1}", "null"),
+        ("null", "{a: 1}"),
+        ("{a: 1}", "text"),
+        ("[1, 2]", "[3]"),
+        ("1", "???"),
+        ("???", "{a: 1}"),
+        ("${gate}", "{a: 1}"),
+        ("{a: 1}", "${gate}"),
+        ("{a: 1}", "[1]"),
+        ("[1]", "{a: 1}"),
+    ],
+)
+def test_files_are_merged_as_hydra_merges_them(tmp_path, below, above):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "base.yaml").write_text(
+        f"defaults: [circle@_here_]\nname: base\nextra: {below}\n"
+    )
+    (tmp_path / "dataset" / "mine.yaml").write_text(
+        f"defaults: [base, _self_]\nname: mine\nextra: {above}\n"
+    )
+    composer, words = Composer(tmp_path), ["dataset=mine", "method=isotonic"]
+    try:
+        with composer.errors_in_one_line():
+            nodes = composer.nodes(words)[0]
+    except ConfigError:
+        with pytest.raises(ConfigError), composer.errors_in_one_line():
+            composer.compose(words)
+    else:
+        whole = OmegaConf.to_container(composer.compose(words), resolve=True)
+        assert whole == {**nodes, "hydra": whole["hydra"]}
+
+
+def test_a_swept_experiment_may_choose_a_launcher(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "experiment" / f"{name}.yaml").write_text(
+            "# @package _global_\ndefaults: [{override /hydra/launcher: basic}]\n"
+            f"hydra: {{launcher: {{}}}}\nout: {name}\n"
+        )
+    jobs = plan(["experiment=one,two"], multirun=True, config_dir=tmp_path).jobs
+    assert [job.config.out for job in jobs] == ["one", "two"]
