@@ -2,9 +2,10 @@
 
 Its modules contain:
 
-- the words composed by Hydra over the YAML files of ``conf/`` in :mod:`kdgraph.config.composer`,
-  kept for the life of a process in :mod:`kdgraph.config.compositions`, and expanded into the runs
-  of a sweep in :mod:`kdgraph.config.planning`;
+- overrides as Hydra parses them, and the points of a sweep, in :mod:`kdgraph.config.overrides`;
+- what Hydra composes of them over the YAML files of ``conf/`` in :mod:`kdgraph.config.composer`,
+  kept for the life of a process in :mod:`kdgraph.config.compositions`, and the jobs of a command
+  line in :mod:`kdgraph.config.planning`;
 - one run's config as data, its id and its label, in :mod:`kdgraph.config.run_config`, and the
   files that it reads in :mod:`kdgraph.config.data_sources`;
 - the components that its nodes describe in :mod:`kdgraph.config.components`, the model of them in

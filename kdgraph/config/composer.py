@@ -1,7 +1,7 @@
 """Hydra over the YAML files of ``conf/``.
 
-Overrides are composed to the nodes of a run, and expanded into the points of a sweep. Every error
-leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is used.
+Overrides are composed to the typed config of a run. Every error leaves in one line
+(:mod:`kdgraph.config.messages`). Only Hydra's public API is used.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Job:
     def config(self) -> RunConfig:
         """The config, composed on first access.
 
-        It takes 1 ms where the same options were composed before, 50 ms otherwise.
+        It takes 1 ms where the same options were composed before, 10 ms to 50 ms otherwise.
         """
         with self.composer.errors_in_one_line():
             return self.composer.run_config(self.overrides)
