@@ -258,7 +258,9 @@ def _print_with_hydra(arguments: Sequence[str]) -> int:
     import hydra
 
     from kdgraph.config import conf_dir
+    from kdgraph.config.hydra_files import register_presets
 
+    register_presets()
     code = 0
     with _argv(["kdg run", *arguments]), redirect_stdout(io.StringIO()) as text:
         try:

@@ -18,6 +18,7 @@ import yaml
 from kdgraph.config.yaml_files import (
     bases_of,
     defaults_of,
+    is_option,
     load_yaml,
     option_files,
     read_text,

@@ -43,6 +43,7 @@ from kdgraph.config.yaml_files import (
     bases_of,
     check_option,
     defaults_of,
+    is_option,
     load_yaml,
     option_files,
     read_text,
@@ -326,7 +327,7 @@ class Composer:
 
 def _stays_in_its_group(option: str, folders: Sequence[Path]) -> bool:
     """Return whether the file of an option, and those that it builds on, write no other node."""
-    files = (file for folder in folders if (file := folder / f"{option}.yaml").is_file())
+    files = (file for folder in folders if is_option(file := folder / f"{option}.yaml"))
     return (file := next(files, None)) is not None and _writes_one_node(file, folders)
 
 

@@ -13,10 +13,16 @@ from typing import Any, cast
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import Container, OmegaConf
+
+from kdgraph.config.preset_tables import TABLE, presets_of_folder
+from kdgraph.config.yaml_files import is_option, read_text
 
 HYDRAS_NODE = "hydra/config"
 """The file that Hydra puts in front of each defaults list."""
@@ -37,11 +43,10 @@ class _KeptFiles(ConfigSource):
         return ConfigResult(self.provider, self.full_path(), copy.deepcopy(config), dict(header))
 
     def _parsed(self, config_path: str) -> tuple[Mapping[str, str | None], Container]:
-        file = os.path.join(self.path, self._normalize_file_name(config_path))
-        if not os.path.isfile(file):
+        file = self._file(config_path)
+        if not is_option(file):
             raise ConfigLoadError(f"Config not found : {file}")
-        with open(file, encoding="utf-8") as stream:
-            return _parsed(file, stream.read())
+        return _parsed(str(file), read_text(file))
 
     def available(self) -> bool:
         return self.is_group("")
@@ -50,11 +55,13 @@ class _KeptFiles(ConfigSource):
         return os.path.isdir(os.path.join(self.path, config_path))
 
     def is_config(self, config_path: str) -> bool:
-        return os.path.isfile(os.path.join(self.path, self._normalize_file_name(config_path)))
+        return is_option(self._file(config_path))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         files: list[str] = []
-        for name in os.listdir(os.path.join(self.path, config_path)):
+        folder = Path(self.path, config_path)
+        presets = (f"{name}.yaml" for name in presets_of_folder(folder))
+        for name in {*os.listdir(folder), *presets} - {TABLE}:
             self._list_add_result(
                 files=files,
                 file_path=os.path.join(config_path, name),
@@ -62,6 +69,25 @@ class _KeptFiles(ConfigSource):
                 results_filter=results_filter,
             )
         return sorted(set(files))
+
+    def _file(self, config_path: str) -> Path:
+        return Path(self.path, self._normalize_file_name(config_path))
+
+
+class _Presets(SearchPathPlugin):
+    """Makes Hydra read the presets of tables too, in its main folder and in that of the user."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for element in search_path.get_path():
+            if element.provider in ("main", "command-line"):
+                folder = element.path.removeprefix("file://")
+                element.path = f"{_KeptFiles.scheme()}://{folder}"
+
+
+def register_presets() -> None:
+    """Register the presets of tables with Hydra, for its own program."""
+    Plugins.instance().register(_KeptFiles)
+    Plugins.instance().register(_Presets)
 
 
 @lru_cache(maxsize=4096)

@@ -103,7 +103,7 @@ def bases_of(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
             else [path.with_name(f"{source}.yaml")]
         )
         for file in candidates:
-            if file.is_file():
+            if is_option(file):
                 yield file, "" if package in ("", "_here_") else f"{package}."
                 break
 

@@ -13,15 +13,24 @@ from omegaconf import OmegaConf
 from kdgraph.config.composer import Composer, conf_dir
 from kdgraph.config.compositions import Composition
 from kdgraph.config.planning import plan
+from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import as_value
 
 
 @pytest.fixture(scope="module")
-def hydra():
-    """Return a function from overrides to the resolved nodes that Hydra alone composes."""
+def hydra(tmp_path_factory):
+    """Return a function from overrides to the resolved nodes that Hydra alone composes.
+
+    Its presets are files, as those of tables would be.
+    """
+    folder = tmp_path_factory.mktemp("conf")
+    for path in option_files(conf_dir()):
+        copy = folder / path.relative_to(conf_dir())
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(read_text(path), encoding="utf-8")
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with initialize_config_dir(str(folder), version_base="1.3"):
 
         def composed(overrides):
             return OmegaConf.to_container(compose("config", list(overrides)), resolve=True)

@@ -65,7 +65,7 @@ def test_options_of_a_table_are_found_like_files(folder):
     assert option_files(folder) == [folder / "dataset" / "a.yaml", path]
     assert list(Catalogue([folder]).groups["dataset"]) == ["a", "b"]
     assert first_comment(folder / "dataset" / "a.yaml") == "From the table"
-    assert load_yaml(folder / "dataset" / "a.yaml")[1] == {"id": 1}
+    assert load_yaml(folder / "dataset" / "a.yaml") == {"id": 1}
     assert is_option(path) and not is_option(folder / "dataset" / TABLE.replace("_", "", 1))
 
 
