@@ -362,7 +362,6 @@ def check_schema(schema: Schema) -> None:
 
 
 def _text_format(content: Mapping[str, Any]) -> TextFormat:
-    """Return how cells are written; ValueError or TypeError if that cannot be."""
     for name, annotation in annotations_of(TextFormat).items():
         check_value(name, content[name], annotation)
     try:
@@ -376,7 +375,6 @@ def _features(columns: Sequence[Mapping[str, Any]]) -> list[Feature]:
 
 
 def _text(node: Mapping[str, Any], train: Dataset) -> Texts | None:
-    """Return the parameters of texts, or None if the rows of the data set are no texts."""
     if node["_target_"] not in _TEXT_SOURCES:
         return None
     columns = node.get("text", "text")

@@ -119,7 +119,6 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
 
 
 def _make_panels(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
-    """Return a figure with a panel for each title, and space for a legend above them."""
     figure = new_figure(COLUMN_WIDTH, _BOTTOM + len(titles) * (_HEIGHT + _TITLE) + key)
     bottoms = [_BOTTOM + (len(titles) - 1 - i) * (_HEIGHT + _TITLE) for i in range(len(titles))]
     return figure, {
@@ -154,7 +153,6 @@ def _draw_histogram(
 def _format_axes(
     axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]
 ) -> None:
-    """Set limits and write title and mean confidences above a panel."""
     axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="rows (%)")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3))
@@ -185,7 +183,6 @@ def _format_axes(
 
 
 def _draw_legend(axes: Axes, names: list[str]) -> None:
-    """Draw the legend above the title of the first panel."""
     handles, labels = axes.get_legend_handles_labels()
     order = [*range(len(names)), len(names)]
     placement = {
@@ -198,7 +195,6 @@ def _draw_legend(axes: Axes, names: list[str]) -> None:
 
 
 def _check_sets(sets: Mapping[str, _ConfidenceByName]) -> None:
-    """Check that all sets have the same names and valid confidences."""
     if not sets:
         raise ValueError("confidence_by_set needs at least one set")
     names = list(next(iter(sets.values())))

@@ -137,7 +137,6 @@ def plot_confidence_against_radius(
 def _format_axes(
     axes: Axes, radii: np.ndarray, id_radius: float, radius_label: str, low: float
 ) -> None:
-    """Set limits and labels, and shade the region of the training data."""
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
     axes.set(xlabel=radius_label, ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
@@ -154,7 +153,6 @@ def _check_curves(
     bands: CurveBands | None,
     band_of: str | None,
 ) -> None:
-    """Check that curves fit the radii and bands have a curve and a description."""
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
     for name, values in curves.items():

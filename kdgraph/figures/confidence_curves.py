@@ -181,7 +181,6 @@ class _Grid:
 
     @classmethod
     def for_panels(cls, n: int, columns: int | None) -> _Grid:
-        """Return the layout of ``n`` panels."""
         width = COLUMN_WIDTH if n <= 2 and columns is None else FULL_WIDTH
         # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
         columns = columns or -(-n // -(-n // 5))
@@ -191,7 +190,6 @@ class _Grid:
         )
 
     def axes(self, figure: Figure, index: int, foot: float) -> Axes:
-        """Add the axes of the panel with this index."""
         row, column = divmod(index, self.columns)
         bottom = foot + (self.rows - 1 - row) * (self.height + _TITLE)
         return add_axes(
@@ -221,7 +219,6 @@ def _draw_panel(
     with_identity: bool,
     low: float,
 ) -> None:
-    """Draw diagonal, steps and curves of one class."""
     curve_styles, set_styles = styles
     if with_identity:
         axes.plot(
@@ -336,7 +333,6 @@ def _step_corners(
 
 
 def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
-    """Yield the legend handles of diagonal, curves and sets."""
     curve_styles, set_styles = _assign_styles(panels)
     if identity is not None:
         dashed: dict[str, Any] = {"linestyle": PARENT_STYLE.linestyle}
@@ -370,7 +366,6 @@ def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Ite
 def _label_axes(
     figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None
 ) -> None:
-    """Write the labels of both axes and the note."""
     width, height = figure.get_size_inches()
     line: dict[str, Any] = {"ha": "center", "va": "bottom"}
     figure.text(
@@ -390,12 +385,10 @@ def _label_axes(
 
 
 def _is_line(score: np.ndarray) -> bool:
-    """Return whether the scores are points of a curve."""
     return len(score) > 1 and bool((np.diff(score) >= 0).all())
 
 
 def _lowest_score(panels: Collection[ClassPanel]) -> float:
-    """Return the lowest score of all panels, rounded down to tenths."""
     curve_starts = [float(np.min(score)) for panel in panels for score, _ in panel.curves.values()]
     bin_starts = [
         float(bins.lower[bins.count > 0].min())
@@ -407,7 +400,6 @@ def _lowest_score(panels: Collection[ClassPanel]) -> float:
 
 
 def _check_panels(panels: Mapping[str, ClassPanel]) -> None:
-    """Check number and content of the panels."""
     if not 1 <= len(panels) <= MAX_PANELS:
         raise ValueError(
             f"confidence_curves draws 1 to {MAX_PANELS} classes, got {len(panels)};"
@@ -502,7 +494,6 @@ def plot_confidence_by_class_from_run(
 
 
 def _parent_top_label(run: RunFigureData, predictions: Predictions) -> TopLabel:
-    """Return the parent's top labels on a set of rows."""
     tops = run.top_labels(predictions)
     assert tops is not None  # the models are classifiers, which the caller has checked
     return tops[run.names[0]]
@@ -527,7 +518,6 @@ def _method_curve(
 
 
 def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve:
-    """Return scores and confidences of the rows that are predicted as class ``k``."""
     is_predicted = parent.predicted == k
     return parent.confidence[is_predicted], method.confidence[is_predicted]
 
@@ -535,7 +525,6 @@ def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve
 def _class_reliability_bins(
     k: int, top_label: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
 ) -> ReliabilityBins | None:
-    """Return the bins of the rows predicted as class ``k``; None if there are none."""
     is_predicted = top_label.predicted == k
     return (
         reliability_bins(

@@ -123,7 +123,6 @@ def plot_power_against_contamination(
 
 
 def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: float | None) -> None:
-    """Draw the power curves of one panel."""
     if false_alarm is not None:
         axes.axhline(
             false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm"
@@ -150,7 +149,6 @@ def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: floa
 
 
 def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
-    """Check that all panels have the same, valid curves."""
     name_sets = {tuple(curves) for curves in panels.values()}
     if len(name_sets) != 1 or () in name_sets:
         raise ValueError(
@@ -248,5 +246,4 @@ def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _distinguishes_sets(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
-    """Return whether a parameter belongs in the title of a set."""
     return len(params) == 1 or any(sibling.get(name) != params[name] for sibling in family)

@@ -127,14 +127,12 @@ def _draw_curve(
     median: np.ndarray,
     band: np.ndarray,
 ) -> None:
-    """Draw a curve and its band."""
     style: dict[str, Any] = {**plot_style.line(), "markersize": 3.0}
     axes.plot(n, median, label=name, zorder=3, clip_on=False, **style)
     axes.fill_between(n, *band, color=plot_style.color, alpha=0.18, linewidth=0, gid=f"band {name}")
 
 
 def _format_axes(axes: Axes, n: np.ndarray, ylabel: str) -> None:
-    """Set limits, labels and ticks of both logarithmic axes."""
     set_log_scale(axes, "x")
     set_log_scale(axes, "y")
     axes.set(xlim=(n[0], n[-1]), xlabel="rows n (log scale)", ylabel=f"{ylabel} (log scale)")
@@ -169,7 +167,6 @@ def _label_curves(axes: Axes, labels: list[str], ends: list[float]) -> None:
 
 
 def _label_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
-    """Write the rate above its dotted line."""
     middle = len(n) // 2
     text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
     axes.annotate(
@@ -183,7 +180,6 @@ def _label_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> No
 
 
 def _check_errors(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
-    """Check sizes and errors."""
     if not 0 < len(errors) <= len(METHOD_STYLES):
         raise ValueError(f"convergence draws one to {len(METHOD_STYLES)} curves, got {len(errors)}")
     if n.ndim != 1 or len(n) < 2 or not (np.diff(n) > 0).all() or n[0] <= 0:

@@ -184,7 +184,6 @@ def plot_metric_against_metrics(
 
 
 def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
-    """Draw the dots of all runs and then the means, which are on top."""
     styles = styles_by_name(list(y))
     for name, style in styles.items():
         face = (
@@ -216,12 +215,10 @@ def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
 
 
 def _two_digits(r: float) -> str:
-    """Return r with two digits and a true minus sign."""
     return "–" if np.isnan(r) else f"{'−' if r < 0 else ''}{abs(r):.2f}".replace("0.", ".")
 
 
 def _check_runs(panels: Mapping[str, RunValues], y: RunValues) -> None:
-    """Check that all metrics have the same methods and runs."""
     if not panels or not y:
         raise ValueError("metric_against_metrics needs a metric and a method")
     for metric, x in [("y", y), *panels.items()]:

@@ -133,7 +133,6 @@ def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figur
 
 
 def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
-    """Draw one panel: scale, critical difference, bars and names."""
     k = len(summary.ranks)
 
     def place(rank: float) -> float:
@@ -167,7 +166,6 @@ def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
 
 
 def _draw_scale(axes: Axes, k: int, place: _RankPosition) -> None:
-    """Draw the scale of ranks from 1 to k."""
     axes.plot((place(1), place(k)), (_HEAD, _HEAD), color=BLACK, linewidth=0.7, gid="scale")
     axes.text(
         place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
@@ -277,17 +275,14 @@ def _name_lines(name: str, *, bold: bool) -> list[str]:
 
 
 def _name_height(lines: Sequence[str]) -> float:
-    """Return the height of a name in inches."""
     return _LINE + _SECOND_LINE * (len(lines) - 1)
 
 
 def _text_alignment(side: str) -> str:
-    """Return the alignment of text on one side: it touches its line."""
     return "right" if side == "left" else "left"
 
 
 def _group_spans(summary: RankSummary) -> list[tuple[float, float]]:
-    """Return the best and the worst mean rank of each group."""
     means = [[summary.ranks[name] for name in group] for group in summary.groups]
     return [(min(ranks), max(ranks)) for ranks in means]
 
@@ -304,7 +299,6 @@ def _bar_levels(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def _panel_height(summary: RankSummary) -> float:
-    """Return the height of a panel in inches."""
     levels, bold = _bar_levels(_group_spans(summary)), _bold_names(summary)
     columns = [
         sum(_name_height(_name_lines(name, bold=name in bold)) for name in column)
@@ -314,7 +308,6 @@ def _panel_height(summary: RankSummary) -> float:
 
 
 def _check_panels(panels: Mapping[str, RankSummary]) -> None:
-    """Check number and ranks of the methods, and that groups have ranks."""
     if not panels:
         raise ValueError("critical_difference_diagram needs a panel")
     for title, summary in panels.items():

@@ -137,7 +137,6 @@ def plot_mean_confidence(
 
 
 def _named_lines(names: Sequence[str], key: float) -> tuple[Figure, Axes]:
-    """Return a figure with a horizontal line for each name, the first at the top."""
     blank = new_figure(1, 1)
     shown = [shorten_text(blank, name, _NAME_SIZE, _LONGEST) for name in names]
     left = max(text_size(blank, name, _NAME_SIZE)[0] for name in shown) + 2 * _GAP

@@ -161,7 +161,6 @@ def plot_group_tables(
 
 
 def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], runs_of: str | None) -> str:
-    """Return the text below the tables."""
     spread = f"mean and sd of {runs_of}; " if runs_of else ""
     is_missing = np.any(
         [
@@ -207,7 +206,6 @@ class _TableLayout:
     def for_tables(
         cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str
     ) -> _TableLayout:
-        """Return the layout for these tables, groups, number of notes and footnote."""
         blank, names = new_figure(1, 1), list(tables[0].values)
         methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
@@ -255,7 +253,6 @@ def _values_by_run(values: GroupValues) -> list[np.ndarray]:
 
 
 def _draw_cells(axes: Axes, table: GroupTable, layout: _TableLayout) -> None:
-    """Draw the cells with their numbers and a frame around the worst of each row."""
     values_by_run = _values_by_run(table.values)
     mean, sd = (
         np.array(moments)
@@ -326,7 +323,6 @@ def _group_medians(values: np.ndarray) -> np.ndarray:
 
 
 def _cell_colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
-    """Return colour map and normalisation of a table."""
     largest = max(float(np.nanmax(np.abs(mean))), 1e-9)
     return (
         (posterior_colormap(), Normalize(-largest, largest))
@@ -345,7 +341,6 @@ def _text_color_on(*color: float) -> str:
 
 
 def _format_number(value: float, *, signed: bool) -> str:
-    """Return a number with three digits, without the leading zero."""
     text = f"{abs(value):.3f}".removeprefix("0")
     return text if not signed else ("−" if value < 0 else "+") + text
 
@@ -360,7 +355,6 @@ def _draw_head(
     *,
     first: bool,
 ) -> None:
-    """Write title, names of groups, numbers of rows and notes above a table."""
     notes_by_label = {"rows": [f"{n:,.0f}" for n in rows], **notes}
     for line, (label, texts) in enumerate(reversed(notes_by_label.items())):
         if first:
@@ -389,7 +383,6 @@ def _draw_head(
 
 
 def _wrap_group_name(layout: _TableLayout, name: str) -> str:
-    """Return the name of a group, on two lines if it is too wide."""
     width = layout.cell - 0.03
     return "\n".join(
         shorten_text(layout.figure, part, LABEL_SIZE, width)
@@ -426,7 +419,6 @@ def _check_tables(
     notes: _GroupNotes | None,
     runs_of: str | None,
 ) -> None:
-    """Check that tables, groups, notes and runs fit."""
     if not tables or not groups or not tables[0].values:
         raise ValueError("group_tables needs a table, a method and a group")
     for label, texts in {"rows": rows, **(notes or {})}.items():

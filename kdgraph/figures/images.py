@@ -129,7 +129,6 @@ def plot_image_row(
 
 
 def _check_images(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
-    """Check number, shapes and intensities of the images."""
     if len(images) == 0 or len(images) != len(titles):
         raise ValueError(
             f"image_row needs at least one image and a title for each, got {len(images)} images and"

@@ -262,7 +262,6 @@ def _draw_row(
     side: float,
     limits: Mapping[str, tuple[float, float]],
 ) -> None:
-    """Draw the panels of one group."""
     is_strip = [len(curves.x) == 1 for curves in quantities.values()]
     lefts, width = _panel_positions(is_strip, side)
     for i, (quantity, measured) in enumerate(quantities.items()):
@@ -298,7 +297,6 @@ def _draw_row(
 
 
 def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
-    """Draw medians as lines, and quartiles as bars at some values."""
     if measured.log:
         set_log_scale(axes, "x")
     label = f"{measured.x_label} (log scale)" if measured.log else measured.x_label
@@ -343,7 +341,6 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
 
 
 def _padded_limits(axes: Axes, measured: RepeatedCurves, points: float) -> tuple[float, float]:
-    """Return the limits of the parameter's axis with space for bars at both ends."""
     width = 72 * axes.get_window_extent().width / axes.figure.dpi
     first, last = np.log(measured.x[[0, -1]]) if measured.log else measured.x[[0, -1]]
     margin = (last - first) * points / (width - 2 * points)
@@ -368,7 +365,6 @@ def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
 
 
 def _draw_strips(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
-    """Draw a strip of dots for each method."""
     set_ratio_scale(axes, "x", low, high)
     methods = list(styles_by_name(list(measured.curves)).items())[1:]
     axes.set(ylim=(len(methods) - 0.5, -0.5), yticks=[], xlabel="improvement")
@@ -380,7 +376,6 @@ def _draw_strips(axes: Axes, measured: RepeatedCurves, low: float, high: float) 
 
 
 def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.ndarray) -> None:
-    """Draw dots, quartiles and the median of one method."""
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
     dots = {
         "linestyle": "",
@@ -432,7 +427,6 @@ def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
 
 
 def _label_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
-    """Write the names of the methods to the left of their lanes."""
     for lane, (name, color) in enumerate(zip(names, colors, strict=True)):
         _annotate_lane(axes, name, 0, lane, color)
 
@@ -504,7 +498,6 @@ def _value_limits(panels: CurvesByGroup, quantity: str) -> tuple[float, float]:
 
 
 def _row_height(quantities: CurvesByQuantity) -> float:
-    """Return the height of a row of panels in inches."""
     lanes = _LANE * max(len(curves.curves) - 1 for curves in quantities.values())
     return (
         max(_HEIGHT, lanes) if any(len(curves.x) > 1 for curves in quantities.values()) else lanes
@@ -534,7 +527,6 @@ def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float]
 
 
 def _check_panels(panels: CurvesByGroup) -> None:
-    """Check that all quantities of a group have the same curves."""
     if not panels or not all(panels.values()):
         raise ValueError("improvement_summary needs a group with a quantity")
     for group, quantities in panels.items():

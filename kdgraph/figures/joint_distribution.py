@@ -141,7 +141,6 @@ class _MatrixLayout:
 
     @classmethod
     def for_classes(cls, classes: Sequence[str]) -> _MatrixLayout:
-        """Return the layout for these names of classes."""
         blank, n = new_figure(1, 1), len(classes)
         names = [shorten_text(blank, name, _SIZE, _NAME) for name in classes]
         sizes = np.array([text_size(blank, name, _SIZE) for name in names])
@@ -183,7 +182,6 @@ class _MatrixLayout:
 
 
 def _draw_matrix(layout: _MatrixLayout, index: int, shade: np.ndarray, texts: np.ndarray) -> None:
-    """Draw the cells of one matrix with their numbers."""
     n, (left, bottom, width, height) = len(layout.names), layout.boxes[index]
     axes = add_axes(layout.figure, left, bottom, width, height, label=_TITLES[index])
     shades = _SHADES.with_extremes(bad=_EMPTY_COLOR)
@@ -215,7 +213,6 @@ def _draw_matrix(layout: _MatrixLayout, index: int, shade: np.ndarray, texts: np
 
 
 def _label_matrix(layout: _MatrixLayout, index: int, axes: Axes) -> None:
-    """Write the title of a matrix and the labels of its axes outside of the names."""
     left, bottom, width, height = layout.boxes[index]
     figure_width, figure_height = layout.figure.get_size_inches()
     left_space, top_space = layout.name_space
@@ -256,7 +253,6 @@ def _format_hundredths(fractions: np.ndarray) -> np.ndarray:
 
 
 def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
-    """Return counts as integers, or raise an error if they do not fit the classes."""
     counts = np.asarray(counts)
     if (
         counts.shape != (len(classes), len(classes))

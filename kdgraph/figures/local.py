@@ -151,7 +151,6 @@ def plot_lce_landscape(
 
 
 def _bandwidth_note(bandwidth: float) -> str:
-    """Return the note about the bandwidth and about small dots."""
     return f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
 
 
@@ -171,7 +170,6 @@ def _error_scale(errors: np.ndarray) -> tuple[Normalize, _ColorbarExtend]:
 def _draw_rows(
     axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize
 ) -> None:
-    """Draw a dot for each row, coloured by its error."""
     # The largest errors are drawn last, on top. NaN are sorted to the end and cut off.
     # The dots are one image in SVG too, since ten thousand paths take megabytes.
     order = np.argsort(np.abs(errors), kind="stable")
@@ -232,7 +230,6 @@ def _format_map(
 
 
 def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) -> None:
-    """Draw the colour bar with both directions named at its ends."""
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), extend=extend, extendfrac=_TIP)
     axes.spines[:].set_visible(False)
     axes.locator_params(axis="y", nbins=5)
@@ -253,7 +250,6 @@ def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) 
 def _check_landscape(
     points: np.ndarray, slce: Mapping[str, np.ndarray], n_eff: Mapping[str, np.ndarray]
 ) -> None:
-    """Check that points, errors and effective rows fit."""
     if np.ndim(points) != 2 or np.shape(points)[1] != 2 or not len(points):
         raise ValueError(f"lce_landscape needs points Float[n, 2], got shape {np.shape(points)}")
     if not slce or set(slce) != set(n_eff):
@@ -445,7 +441,6 @@ def _draw_bins_legend(figure: Figure) -> None:
 
 
 def _bin_caption(confidence_bin: ConfidenceBin) -> str:
-    """Return the caption of a bin."""
     mean = np.nanmean(np.abs(confidence_bin.slce))
     interval = f"confidence in ({confidence_bin.lower:.3g}, {confidence_bin.upper:.3g}]"
     sign = "+" if confidence_bin.error >= 0 else "−"
@@ -456,7 +451,6 @@ def _bin_caption(confidence_bin: ConfidenceBin) -> str:
 
 
 def _draw_error_cdf(axes: Axes, confidence_bin: ConfidenceBin, highest: float) -> None:
-    """Draw the fraction of rows up to each LCE."""
     sizes = np.sort(np.abs(confidence_bin.slce[~np.isnan(confidence_bin.slce)]))
     fraction = np.arange(1, len(sizes) + 1) / len(sizes)
     axes.step(
@@ -469,7 +463,6 @@ def _draw_error_cdf(axes: Axes, confidence_bin: ConfidenceBin, highest: float) -
 
 
 def _check_bins(bins: Sequence[ConfidenceBin]) -> None:
-    """Check that the arrays of each bin fit."""
     if not bins:
         raise ValueError("lce_of_bins needs a bin")
     for confidence_bin in bins:

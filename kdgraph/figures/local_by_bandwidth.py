@@ -177,7 +177,6 @@ def plot_lce_against_bandwidth(
 
 
 def _panel_contents(curves: LceCurves) -> list[tuple[str, LceValues, LceValues]]:
-    """Return label, lines and effective rows of each panel."""
     return [
         ("MLCE", curves.mlce, curves.mlce_n_eff),
         ("mean LCE", curves.lce, curves.n_eff),
@@ -274,7 +273,6 @@ def _draw_curve(
 def _format_axes(
     axes: Axes, bandwidths: np.ndarray, label: str, *, column: int, last: bool, log: bool
 ) -> None:
-    """Set scales, limits, labels and ticks of a panel."""
     set_log_scale(axes, "x")
     axes.set(xlim=(bandwidths[0], bandwidths[-1]))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
@@ -330,7 +328,6 @@ def _share_limits(columns: list[list[Axes]], *, log: bool) -> None:
 
 
 def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
-    """Write the note above titles, on two lines if there is one column."""
     above, points = next(iter(panels.values()))[0], 5.0
     lines = [f"small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"]
     if band_of is not None:
@@ -343,7 +340,6 @@ def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | 
 
 
 def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
-    """Check that bandwidths increase and all curves fit them."""
     if not spaces:
         raise ValueError("lce_against_bandwidth needs a space")
     names = list(next(iter(spaces.values())).mlce)
@@ -373,7 +369,6 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
 
 
 def _check_curve(name: str, values: np.ndarray, n: int) -> None:
-    """Check that a curve has a number at each bandwidth in some run."""
     if (
         values.ndim not in (1, 2)
         or values.shape[-1] != n
@@ -406,7 +401,6 @@ def plot_lce_against_bandwidth_from_run(
 
 
 def _space_title(key: str) -> str:
-    """Return the title of the space of a table."""
     return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
 
 

@@ -121,7 +121,6 @@ def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -
 
 
 def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the colour of each method, with hatches where colours are repeated."""
     colored = [method for method in methods if method != UNCALIBRATED]
     styles = {
         name: {
@@ -151,7 +150,6 @@ def _patch_style(style: Mapping[str, Any], set_index: int, n_sets: int) -> dict[
 
 
 def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
-    """Set limits, labels and ticks."""
     axes.set(xlim=(0, group * len(names)), ylabel=ylabel)
     axes.set_xticks(group * (np.arange(len(names)) + 0.5), names, fontsize=NOTE_SIZE)
     axes.tick_params(axis="x", length=0)
@@ -160,7 +158,6 @@ def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) ->
 
 
 def _wrap_class_names(classes: Sequence[str]) -> list[str]:
-    """Return the names of the classes, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
     return [
@@ -173,7 +170,6 @@ def _wrap_class_names(classes: Sequence[str]) -> list[str]:
 
 
 def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
-    """Return the legend handles of methods and sets."""
     handles = [
         Patch(label=legend_label(name), **_patch_style(style, 0, 1))
         for name, style in _method_styles(methods).items()
@@ -224,7 +220,6 @@ def _draw_legend(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
 
 
 def _check_values(values: ClassValues, sets: Sequence[str]) -> None:
-    """Check that all methods have the same classes and sets."""
     if not values or not sets or not all(values.values()):
         raise ValueError("method_bars needs a method, a class and a set of rows")
     classes = list(next(iter(values.values())))

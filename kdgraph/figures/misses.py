@@ -122,7 +122,6 @@ def plot_interval_misses(
 
 
 def _draw_misses(axes: Axes, points: np.ndarray, signs: np.ndarray) -> None:
-    """Draw covered rows as dots and missed rows as triangles."""
     # The area of all dots together stays constant if there are many rows.
     shrink = min(1.0, (_MANY / len(points)) ** 0.5)
     common = {"linewidths": 0, "rasterized": True}

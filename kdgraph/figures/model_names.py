@@ -146,7 +146,6 @@ def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
 
 
 def _spelt_out(key: str) -> str:
-    """Return the words of a key, with its variant behind a comma."""
     for suffix, words in _SUFFIXES.items():
         stem = key.removesuffix(f"_{suffix}")
         if stem != key:

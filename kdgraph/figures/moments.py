@@ -140,7 +140,6 @@ def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> 
 
 
 def _draw_panel(axes: Axes, true: np.ndarray, estimates: Mapping[str, np.ndarray]) -> None:
-    """Draw the dots of all models and the diagonal."""
     size = _DOT * min(1.0, (_MANY / len(true)) ** 0.5)
     for i, (name, style) in enumerate(styles_by_name(list(estimates)).items()):
         area = size if i else _PARENT_DOT_FACTOR * size

@@ -176,7 +176,6 @@ def plot_ood_scores(
 
 
 def _two_lines(text: str) -> list[str]:
-    """Return the lines of a note; it is split if it is wider than the figure."""
     blank = new_figure(1, 1)
     return split_in_two_lines(blank, text, NOTE_SIZE, COLUMN_WIDTH - _NOTE_LEFT - 0.05)
 
@@ -220,11 +219,9 @@ class _ScoreScale:
         return cls(float(center), float(high - low) or float(np.ptp(finite)) / 100 or 1.0)
 
     def position(self, score: np.ndarray) -> np.ndarray:
-        """Return the position of each score on the axis."""
         return np.arcsinh((np.asarray(score) - self.center) / self.unit)
 
     def score(self, position: np.ndarray) -> np.ndarray:
-        """Return the score at each position on the axis."""
         # Matplotlib evaluates the scale beyond the limits too; sinh of 700 is near the largest
         # number.
         return self.center + self.unit * np.sinh(np.clip(position, -700, 700))
@@ -258,7 +255,6 @@ class _ScoreScale:
 def _draw_histograms(
     axes: Axes, test: np.ndarray, ood: np.ndarray, edges: np.ndarray, style: PlotStyle
 ) -> None:
-    """Draw the histograms of test rows and of an OOD set."""
     axes.stairs(_bin_fractions(test, edges), edges, fill=True, color=_FILL, gid="test rows")
     axes.stairs(
         # The outline is not dashed, since dashes would hide narrow bins.
@@ -277,7 +273,6 @@ def _bin_fractions(scores: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _format_axes(axes: Axes, *, is_left: bool, is_last: bool) -> None:
-    """Set limits and ticks of a panel."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(lambda fraction, _: f"{100 * fraction:g}")
@@ -289,7 +284,6 @@ def _format_axes(axes: Axes, *, is_left: bool, is_last: bool) -> None:
 def _text_above(
     axes: Axes, text: str, side: str, points: float, color: str, size: float = NOTE_SIZE
 ) -> None:
-    """Write text above the axes, aligned with their left or right end."""
     axes.annotate(
         text,
         (0 if side == "left" else 1, 1),
@@ -304,12 +298,10 @@ def _text_above(
 
 
 def _panels_center(width: float, columns: int) -> float:
-    """Return the centre of all panels as a fraction of the width of the figure."""
     return (_LEFT + (columns * width + (columns - 1) * _BETWEEN) / 2) / COLUMN_WIDTH
 
 
 def _draw_legend(figure: Figure, *, marked: bool) -> None:
-    """Draw the legend of fill, outline and dotted line above all panels."""
     entries = [
         Patch(color=_FILL, label="test rows"),
         Line2D([], [], color=BLACK, linewidth=1.1, label="out of distribution"),
@@ -332,7 +324,6 @@ def _draw_legend(figure: Figure, *, marked: bool) -> None:
 
 
 def _check_scores(test: ScoresByModel, sets: Mapping[str, ScoresByModel]) -> None:
-    """Check that all sets have the names of the test rows and valid scores."""
     if not sets or not test:
         raise ValueError("ood_scores needs at least one model and one set")
     for title, scores in {"test": test, **sets}.items():
@@ -387,7 +378,6 @@ def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 8) -> Any:
 
 
 def _family_title(family: list[Predictions]) -> str:
-    """Return the title of the set that represents a family, with the number of all its sets."""
     title = ood_set_title(_representative_set(family)).replace("\n", ", ")
     return title if len(family) == 1 else f"{title} (one of {len(family)} sets)"
 

@@ -183,7 +183,6 @@ def _draw_repeated(
 
 
 def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
-    """Draw a line at the medians and a band between the quartiles."""
     # More than 12 markers would merge into one thick line.
     has_markers = len(measured.x) <= 12
     for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
@@ -214,7 +213,6 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
 
 
 def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
-    """Draw a point at the median and a bar between the quartiles of each curve."""
     for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name][:, 0], [0.25, 0.5, 0.75])
         axes.plot(
@@ -237,7 +235,6 @@ def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
 
 
 def _share_quantity_limits(panels: Mapping[PanelColumn, Axes]) -> None:
-    """Give all panels of a quantity in one row the same limits."""
     for quantity in {quantity for _, quantity in panels}:
         panels_of_quantity = [axes for column, axes in panels.items() if column[1] == quantity]
         low = min(axes.dataLim.y0 for axes in panels_of_quantity)
@@ -254,7 +251,6 @@ def _draw_head(
     names: Sequence[str],
     band_of: str | None,
 ) -> None:
-    """Draw the legend, a note about the bands, and the titles of groups and columns."""
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
     for line, plot_style in zip(lines, styles_by_name(names).values(), strict=True):
@@ -400,7 +396,6 @@ def _plot_page(
     names: list[str],
     band_of: str | None,
 ) -> Figure:
-    """Plot the rows of one page."""
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
     lefts, width = panel_positions(columns, _PAGE_NAME, _PAGE_TICKS)
     _draw_head(figure, lefts, width, names, band_of)
@@ -435,14 +430,12 @@ def _plot_page(
 
 
 def _parameter_range(measured: list[RepeatedCurves]) -> tuple[float, float]:
-    """Return first and last value of the parameter over all curves."""
     return min((float(curves.x[0]) for curves in measured), default=0.0), max(
         (float(curves.x[-1]) for curves in measured), default=1.0
     )
 
 
 def _draw_row_name(figure: Figure, row: str, bottom: float) -> None:
-    """Write the name of the row from bottom to top, on two lines if it is too long."""
     total, height = figure.get_size_inches()
     available = HEIGHT + GAP - 0.04
     lines = [row] if text_size(figure, row, _PAGE_FONT_SIZE)[0] <= available else _split_name(row)
@@ -462,14 +455,12 @@ def _draw_row_name(figure: Figure, row: str, bottom: float) -> None:
 
 
 def _split_name(name: str) -> list[str]:
-    """Split a name after the separator nearest to its middle."""
     cuts = [i + 1 for i, letter in enumerate(name[:-1]) if letter in "_- ."]
     cut = min(cuts, key=lambda i: abs(i - len(name) / 2), default=len(name))
     return [part for part in (name[:cut].rstrip(), name[cut:]) if part]
 
 
 def _check_pages(panels: Mapping[str, CurvesByGroup], rows: int) -> None:
-    """Check that there are panels and that all of them have the same curves."""
     if not any(quantities for groups in panels.values() for quantities in groups.values()):
         raise ValueError("dataset_pages needs a panel in at least one row")
     if rows < 1:
@@ -570,7 +561,6 @@ def plot_simulation_summary(
 
 
 def _draw_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
-    """Draw the data of a simulation."""
     draw_class_points(axes, *points)
     axes.set(xticks=[], yticks=[], ylabel=row)
     axes.yaxis.label.set(fontsize=7, color=BLACK)
@@ -580,7 +570,6 @@ def _draw_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> N
 def _check_summary(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, CurvesByGroup]
 ) -> None:
-    """Check that data and panels belong to the same rows and fit."""
     if not data or set(data) != set(panels):
         raise ValueError(
             f"simulation_summary needs data and panels of the same rows, got {list(data)} and"

@@ -238,7 +238,6 @@ def binomial_interval(n: int, probability: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _check_counts(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """Return the numbers of rows and bins, which must be the same for all names."""
     sizes = {(int(np.sum(bin_counts)), len(bin_counts)) for bin_counts in counts.values()}
     if len(sizes) != 1 or 0 in next(iter(sizes)):
         raise ValueError(
@@ -249,7 +248,6 @@ def _check_counts(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
 
 
 def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str):
-    """Draw the band of calibrated distributions and return it."""
     return axes.fill_between(
         x, low, high, color=_BAND_COLOR, linewidth=0, zorder=0.5, label=label, gid="band"
     )
@@ -258,13 +256,11 @@ def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, lab
 def _draw_coverage(
     above: Axes, below: Axes, label: str, curve: CoverageCurve, style: PlotStyle
 ) -> None:
-    """Draw the coverage of one model and its difference from the level."""
     above.plot(curve.level, curve.coverage, label=label, **style.line())
     below.plot(curve.level, curve.coverage - curve.level, **style.line())
 
 
 def _draw_legend(axes: Axes, band) -> None:
-    """Draw a legend above the axes, with the band as the last entry."""
     handles, labels = axes.get_legend_handles_labels()
     # The sort is stable, so curves keep their order and the band is last.
     order = sorted(range(len(handles)), key=lambda i: handles[i] is band)
@@ -366,7 +362,6 @@ def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> 
 
 
 def _draw_cell(axes: Axes, counts_by_name: Mapping[str, np.ndarray], bins: int) -> None:
-    """Draw band and histograms of one cell."""
     n = int(next(iter(counts_by_name.values())).sum())
     low, high = binomial_interval(n, np.array([1 / bins]))
     axes.fill_between(
@@ -387,7 +382,6 @@ def _draw_cell(axes: Axes, counts_by_name: Mapping[str, np.ndarray], bins: int) 
 
 
 def _draw_cells_head(figure: Figure, names: list[str]) -> None:
-    """Draw the legend and the note about the band."""
     width, height = figure.get_size_inches()
     note = "band: 95 % of calibrated cells, bin by bin"
     available = (width - text_size(figure, note, NOTE_SIZE)[0] - _CELL_LEFT - 0.3) / len(
@@ -422,7 +416,6 @@ def _draw_cells_head(figure: Figure, names: list[str]) -> None:
 
 
 def _highest_density(counts_by_name: Mapping[str, np.ndarray], bins: int) -> float:
-    """Return the highest density of histograms and band in a cell."""
     n = int(next(iter(counts_by_name.values())).sum())
     return (
         max(
@@ -434,7 +427,6 @@ def _highest_density(counts_by_name: Mapping[str, np.ndarray], bins: int) -> flo
 
 
 def _check_cells(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
-    """Return names and number of bins, which must be the same in all cells."""
     names = {tuple(counts_by_name) for counts_by_name in cells.values()}
     bins = {len(counts) for counts_by_name in cells.values() for counts in counts_by_name.values()}
     same_rows = all(

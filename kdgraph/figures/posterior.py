@@ -114,7 +114,6 @@ def plot_posterior_maps(
 
 
 def _format_axes(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
-    """Set title, labels and ticks of a map."""
     axes.set_title(title, fontsize=_TITLE_SIZE)
     axes.set_xlabel(axis_names[0])
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
@@ -200,7 +199,6 @@ def outline_training_box(
 
 
 def _check_maps(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
-    """Check shapes and values of the maps."""
     if not maps:
         raise ValueError("posterior_maps needs at least one map")
     for title, values in maps.items():

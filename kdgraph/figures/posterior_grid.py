@@ -124,7 +124,6 @@ def plot_posterior_grid(
 def _draw_content(
     axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent
 ) -> None:
-    """Draw data or a map."""
     if isinstance(content, tuple):
         draw_class_points(axes, *content)
     else:
@@ -157,7 +156,6 @@ def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> 
 
 
 def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) -> None:
-    """Write the title of a column."""
     total, height = figure.get_size_inches()
     text = "\n".join(shorten_text(figure, line, _TITLE, width) for line in title.split("\n"))
     figure.text(
@@ -168,7 +166,6 @@ def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) ->
 def _check_rows(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]
 ) -> None:
-    """Check that data and maps belong to the same rows and fit."""
     if not data or set(data) != set(maps):
         raise ValueError(
             f"posterior_grid needs data and maps of the same rows, got {list(data)} and"

@@ -157,7 +157,6 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
 
 
 def _draw_row(axes: Axes, row: PredictedRow) -> None:
-    """Draw the densities and the outcome of one row."""
     for name, style in styles_by_name(list(row.density)).items():
         axes.plot(
             row.at,
@@ -299,7 +298,6 @@ def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -
 
 
 def _feature_text(run: RunFigureData, row: int) -> str:
-    """Return the features of a row as a second line if there are at most two."""
     X, names = run.splits.test.X, run.splits.test.feature_names
     if X.ndim != 2 or X.shape[1] > 2:
         return ""

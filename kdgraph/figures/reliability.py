@@ -201,7 +201,6 @@ _INTERVAL_NOTES = {
 
 
 def _figure_note(all_bins: Sequence[ReliabilityBins], interval: AccuracyIntervalName) -> str:
-    """Return the note above the panel, which explains faded bins only if there are any."""
     is_sparse = [(bins.count > 0) & (bins.count < MIN_JOINED_ROWS) for bins in all_bins]
     faded = f"; faded: fewer than {MIN_JOINED_ROWS} rows" if np.any(is_sparse) else ""
     return f"{_INTERVAL_NOTES[interval]}{faded}"
@@ -258,7 +257,6 @@ def _draw_accuracy(
 
 
 def _draw_counts(axes: Axes, name: str, bins: ReliabilityBins, style: PlotStyle) -> None:
-    """Draw the number of rows in each bin for one model."""
     edges = np.append(bins.lower, bins.upper[-1])
     # The parent is a filled shape in the background, methods are outlines.
     if not style.filled:

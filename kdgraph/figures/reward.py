@@ -133,7 +133,6 @@ def plot_reward_against_ratio(
 def _draw_curve(
     axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool
 ) -> None:
-    """Draw the mean over runs, with a band if requested."""
     plot_style = styles_by_name(names)[name]
     mean, sd = mean_and_sd_over_runs(values)
     # Markers of different curves are shifted along the curve, so that they do not cover each other.
@@ -161,7 +160,6 @@ def _draw_curve(
 
 
 def _format_axes(axes: Axes, ratios: np.ndarray, label: str) -> None:
-    """Set scales, label and ticks of a panel."""
     set_log_scale(axes, "x")
     axes.set(xlim=(ratios[0], ratios[-1]))
     axes.set_ylabel(label, color=BLACK)
@@ -175,7 +173,6 @@ def _format_axes(axes: Axes, ratios: np.ndarray, label: str) -> None:
 def _check_curves(
     ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, band_of: str | None
 ) -> None:
-    """Check that ratios increase and curves fit them."""
     if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
         raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
     if len(reward) < 2 or list(reward) != list(unsure):

@@ -128,7 +128,6 @@ class RunFigureData:
         ]
 
     def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
-        """Yield name and figure for all requested figures that the run has data for."""
         functions = registered_figures()
         for name, options in draw.items():
             if figure := functions[name](self, **(options or {})):
@@ -257,7 +256,6 @@ class RunFigureData:
 
 
 def _top_label(outputs: Mapping[str, Any]) -> TopLabel | None:
-    """Return the top labels in the outputs of a model, or None if there are none."""
     if "top_label" in outputs:
         return outputs["top_label"]
     return TopLabel.from_proba(outputs["proba"]) if "proba" in outputs else None

@@ -143,7 +143,6 @@ def plot_score_densities(
 def _draw_lines(
     axes: Axes, lines: Mapping[str, ScoreCurve], styles: tuple[tuple[str, Any], ...], kind: str
 ) -> None:
-    """Draw the lines of one panel."""
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
         axes.plot(
             score,
@@ -158,7 +157,6 @@ def _draw_lines(
 
 
 def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: bool) -> None:
-    """Set the scale of the panel of densities."""
     highest = max(float(np.max(value)) for _, value in densities.values())
     if log:
         lowest = min(float(np.max(value)) for _, value in densities.values())
@@ -170,7 +168,6 @@ def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: boo
 
 
 def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
-    """Draw the accuracy of each non-empty bin as a step with an interval in its middle."""
     is_filled = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "accuracy, with 95 % intervals"
     axes.stairs(
@@ -189,7 +186,6 @@ def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
 
 
 def _check_lines(densities: Mapping[str, ScoreCurve], confidence: Mapping[str, ScoreCurve]) -> None:
-    """Check number and lengths of the lines."""
     for kind, lines in (("densities", densities), ("confidence", confidence)):
         if not 1 <= len(lines) <= MAX_LINES:
             raise ValueError(

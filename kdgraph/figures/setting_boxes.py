@@ -127,7 +127,6 @@ def plot_boxes_by_setting(
 
 
 def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None:
-    """Draw the boxes of one panel."""
     step = 0.8 / len(names)
     for index, by_method in enumerate(settings.values()):
         for name, style in styles_by_name(names).items():
@@ -169,7 +168,6 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
 def _draw_legend(
     figure: Figure, names: list[str], panels: Mapping[str, ValuesBySetting], *, has_ideal: bool
 ) -> None:
-    """Draw the legend and the number of repetitions."""
     width, height = figure.get_size_inches()
     styles = [styles_by_name(names)[name] for name in names]
     patches = [
@@ -237,7 +235,6 @@ def _median_marker(style: PlotStyle) -> dict[str, Any]:
 
 
 def _to_rgb(color: str) -> tuple[float, float, float]:
-    """Return red, green and blue of a colour."""
     from matplotlib.colors import to_rgb
 
     return to_rgb(color)

@@ -132,7 +132,6 @@ def plot_confidence_against_shift(
 def _make_panels(
     titles: Sequence[str], names: Sequence[str], above: float
 ) -> tuple[Figure, dict[str, Axes], list[str]]:
-    """Return a figure with a panel for each title, and the shortened names."""
     blank = new_figure(1, 1)
     labels = [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
     margin = 0.12 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
@@ -156,7 +155,6 @@ def _make_panels(
 
 
 def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
-    """Set limits and labels of a panel."""
     margin = 0.04 * (values[-1] - values[0])  # a mark at an end stays visible
     axes.set(
         xlim=(values[0] - margin, values[-1] + margin),
@@ -172,7 +170,6 @@ def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, fi
 
 
 def _mark_id_values(axes: Axes, id_values: Sequence[float]) -> None:
-    """Mark the values at which the sets are in distribution."""
     for value in id_values:
         axes.axvline(
             value,
@@ -186,7 +183,6 @@ def _mark_id_values(axes: Axes, id_values: Sequence[float]) -> None:
 
 
 def _draw_curves(axes: Axes, curves: ShiftCurves, values: np.ndarray, bands: CurveBands) -> None:
-    """Draw the curves and bands of a panel."""
     for name, style in styles_by_name(list(curves)).items():
         axes.plot(
             values,
@@ -209,7 +205,6 @@ def _check_curves(
     bands: Mapping[str, CurveBands] | None,
     band_of: str | None,
 ) -> None:
-    """Check that all panels have the same names and curves that fit."""
     if not curves or set(curves) != set(values):
         raise ValueError(
             f"confidence_against_shift needs a panel and values for each, got {list(curves)} and"

@@ -135,7 +135,6 @@ _RC_LOCK = threading.RLock()
 
 @cache
 def _rc_params() -> dict[Any, Any]:
-    """Return the settings of kdgraph on top of matplotlib's defaults."""
     with as_file(files("kdgraph.figures") / "kdgraph.mplstyle") as path:
         kdgraph_params = matplotlib.rc_params_from_file(path, use_default_template=False)
     default_params = {
@@ -475,12 +474,10 @@ def spread_positions(
 
 
 def _lowest_position(block: list[float], gap: float) -> float:
-    """Return the first position of a block centred at its mean."""
     return float(np.mean(block)) - gap * (len(block) - 1) / 2
 
 
 def _highest_position(block: list[float], gap: float) -> float:
-    """Return the last position of a block centred at its mean."""
     return float(np.mean(block)) + gap * (len(block) - 1) / 2
 
 

@@ -215,7 +215,6 @@ def _is_listed_function(name: str) -> bool:
 
 
 def _is_below(name: str, packages: Sequence[str]) -> bool:
-    """Return True if the name is one of the packages or part of one."""
     name = name.replace(":", ".")
     return any(
         name == package or name.startswith(f"{package}.")

@@ -401,7 +401,6 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 
 def _max_unpacked_size(size: int) -> int:
-    """Return the number of bytes that a file of ``size`` bytes may unpack to."""
     return int(
         min(max(_MIN_UNPACK_LIMIT, _MAX_UNPACK_RATIO * size), _MAX_MEMORY_FRACTION * _memory_size())
     )

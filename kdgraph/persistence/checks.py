@@ -86,7 +86,6 @@ def object_checks(cls: type) -> tuple[Callable[[Any], None], ...]:
 
 
 def _check_parameters(value: Any) -> None:
-    """Check the parameters of a class of kdgraph against its annotations."""
     state = vars(value) if hasattr(value, "__dict__") else {}
     for name, annotation in annotations_of(type(value)).items():
         if name in state:

@@ -78,7 +78,6 @@ class _ArrayPools:
         return len(self._parts) - 1
 
     def arrays(self) -> list[np.ndarray]:
-        """Return one array for each pool."""
         return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._parts]
 
 
@@ -201,7 +200,6 @@ class Encoder:
         return ["array", *self.pools.add(value)]
 
     def _encode_other(self, value: Any) -> Any:
-        """Encode types, functions, compiled trees, special values and objects."""
         if isinstance(value, type):
             return ["class", self._reference(value)]
         if isinstance(value, FunctionType):
@@ -249,7 +247,6 @@ class Encoder:
         self.called += imported_names(value)
 
     def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
-        """Return the number of a class and its fields, which the document contains once."""
         if (cls, fields) not in self._class_numbers:
             self._class_numbers[cls, fields] = len(self.classes)
             self.classes.append((qualified_name(cls), None if fields is None else list(fields)))
@@ -449,7 +446,6 @@ class Decoder:
         check_admitted(imported_names(result), self.admitted)
 
     def _type(self, reference: str | int) -> type:
-        """Return the class that a value refers to, a plain type or an admitted one."""
         cls = (
             BUILTIN_TYPES[reference] if isinstance(reference, str) else self._classes[reference][0]
         )

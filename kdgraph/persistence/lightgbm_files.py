@@ -183,7 +183,6 @@ def _check_objective(objective: str, n_classes: int) -> None:
 
 
 def _trees(lines: Sequence[str], n_features: int) -> Iterator[str]:
-    """Yield the text of each tree, checked and written again."""
     starts = [k for k, line in enumerate(lines) if line.startswith("Tree=")]
     for number, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         if lines[start] != f"Tree={number}":
@@ -225,7 +224,6 @@ def _tree_text(number: int, fields: Mapping[str, str], n_features: int) -> str:
 def _problem_of_tree(
     scalars: Mapping[str, int], arrays: Mapping[str, np.ndarray], n_features: int
 ) -> str | None:
-    """Return what is wrong with a tree, or None."""
     n_leaves, n_categorical = scalars["num_leaves"], scalars["num_cat"]
     if n_leaves < 1 or scalars["is_linear"] not in (0, 1) or "leaf_value" not in arrays:
         return "a tree has no leaves"
@@ -285,7 +283,6 @@ def _problem_of_categories(arrays: Mapping[str, np.ndarray], n_categorical: int)
 def _problem_of_linear_leaves(
     arrays: Mapping[str, np.ndarray], n_leaves: int, n_features: int
 ) -> str | None:
-    """Return what is wrong with leaves that are linear, or None."""
     if not all(name in arrays for name in _LINEAR_FIELDS):
         return "a field of a tree is missing"
     constants, counts, features, coefficients = (arrays[name] for name in _LINEAR_FIELDS)

@@ -318,7 +318,6 @@ def _untrusted_message() -> str:
 
 
 def _library_versions() -> dict[str, str]:
-    """Return the versions of the libraries that are imported in this process."""
     return {
         library: sys.modules[module].__version__
         for library, module in _VERSIONED_LIBRARIES.items()

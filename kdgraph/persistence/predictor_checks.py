@@ -325,7 +325,6 @@ class _PostLoadRule:
     omitted_attribute: str | None = None
 
     def base(self) -> type | None:
-        """Return the class of the rule, or None if its module has not been imported."""
         if self.module not in sys.modules:
             return None
         module = import_module(self.module)  # waits if another thread is importing it
@@ -335,7 +334,6 @@ class _PostLoadRule:
         )
 
     def apply(self, value: Any) -> None:
-        """Check or complete an object of the class, if it is fitted."""
         if self.fitted_attribute in vars(value):
             self.hook(value)
 

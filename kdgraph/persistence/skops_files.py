@@ -134,7 +134,6 @@ def _unlisted_names(node: Any) -> Iterator[str]:
 
 
 def _is_listed(loader: str, name: str) -> bool:
-    """Return whether a node of this loader may have the name."""
     if loader in _CONTAINERS:
         return name in _CONTAINERS[loader]
     if loader == "ObjectNode":
@@ -193,7 +192,6 @@ class _Reader:
         }
 
     def read(self, document: Mapping[str, Any]) -> Any:
-        """Return the checked value of the whole document."""
         value = self._value(document)
         self._objects.check(check_unsigned)
         return value
@@ -320,7 +318,6 @@ class _Reader:
         return _rebuilt("loss", *_name(node).split(":"), *self._value(node["__reduce__"]["args"]))
 
     def _tree(self, node: Mapping[str, Any]) -> Any:
-        """Return a compiled tree, whose nodes are checked."""
         n_features, n_classes, n_outputs = self._value(node["__reduce__"]["args"])
         state = self._value(node["content"])
         nodes = state["nodes"]
@@ -372,7 +369,6 @@ def _type(node: Mapping[str, Any]) -> type:
 
 
 def _key(kind: type, text: str) -> Any:
-    """Return a key of a dictionary, which JSON has as text."""
     if kind is bool or issubclass(kind, np.bool_):
         return kind(text == "true")
     if kind in (str, int, float) or issubclass(kind, np.number | np.str_):

@@ -217,7 +217,6 @@ def _tree(part: Mapping[str, Any], n_features: int, n_groups: int) -> dict[str, 
 
 
 def _problem_of_nodes(arrays: Mapping[str, np.ndarray], n_features: int, width: int) -> str | None:
-    """Return what is wrong with the nodes of a tree, or None."""
     left, right, feature = (
         arrays[name].astype(np.int64)
         for name in ("left_children", "right_children", "split_indices")
@@ -245,7 +244,6 @@ def _problem_of_nodes(arrays: Mapping[str, np.ndarray], n_features: int, width: 
 
 
 def _problem_of_sets(sets: Mapping[str, np.ndarray], nodes: np.ndarray) -> str | None:
-    """Return what is wrong with the sets of categories of a tree, or None."""
     categories, set_nodes, starts, sizes = sets.values()
     has_sets = len(set_nodes) == len(starts) == len(sizes)
     if not has_sets or not np.array_equal(set_nodes, nodes):
@@ -281,7 +279,6 @@ def _category_names(part: Mapping[str, Any], n_features: int) -> dict[str, Any]:
 
 
 def _category_column(part: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return the categories of a column, and their number."""
     if "offsets" not in part:
         kind = int(part["type"])
         values = _array(part["values"], _CATEGORY_TYPES[kind], "values")

@@ -425,7 +425,6 @@ def _signed(value: float) -> str:
 
 
 def _minus(number: str) -> str:
-    """Return a number with the minus sign of the figures."""
     return number.replace("-", "−")
 
 

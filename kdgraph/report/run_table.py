@@ -185,7 +185,6 @@ def _stages(record: Record, before: bool) -> str:
 
 
 def _notes(record: Record) -> list[str]:
-    """Return cautions about the rows of the numbers, and repairs of rows from files."""
     notes = [f"  {PAPER_PROTOCOL_NOTE}"] if uses_paper_protocol(record) else []
     if any(measure.in_sample for measure, _ in read_measures(record)):
         notes.append(f"  calibration rows are {IN_SAMPLE_NOTE}")
@@ -263,7 +262,6 @@ def _marked_cells(
 def _better_model(
     measure: Measure, values: Values, names: Mapping[str, str], record: Record
 ) -> str | None:
-    """Return the model with the better number; None for a tie, and for a single model."""
     prior = record["dataset"]["prior"]
     distances = {
         of: distance
@@ -330,7 +328,6 @@ def _metric_block(
     names: Mapping[str, str],
     record: Record,
 ) -> list[str]:
-    """Return the columns of one metric: its title, the models, and a line for each set."""
     rows = [
         _set_cells(values, [m for m in of_metric if _set_of(m) == ood_set], names, record)
         for ood_set in sets
@@ -352,7 +349,6 @@ def _set_cells(
     names: Mapping[str, str],
     record: Record,
 ) -> dict[str, str]:
-    """Return the number of each model, followed by the mark or room for it."""
     entries: dict[str, MetricEntry] = {
         of: entry for measure in of_set for of, entry in values[measure].items()
     }
@@ -366,7 +362,6 @@ def _set_cells(
 def _set_score_notes(
     values: Mapping[Measure, Values], shown: Sequence[Measure], names: Mapping[str, str]
 ) -> list[str]:
-    """Return a line for each model that scores sets of rows instead of rows."""
     metrics: dict[tuple[str, str], dict[str, None]] = {}
     for measure in shown:
         if measure.n_of != ROWS:

@@ -462,7 +462,6 @@ def _spaced(key: str) -> str:
 
 
 def _place_names(measure: Measure) -> set[str]:
-    """Return every word by which ``--on`` selects a measure."""
     return {
         measure.on,
         measure.place,

@@ -352,7 +352,6 @@ def _dataset_setting(record: Mapping[str, Any], ambiguous: Collection[str]) -> _
 
 
 def _nodes_of(record: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
-    """Return the nodes of these groups that the run has."""
     return {group: record["config"][group] for group in groups if group in record["config"]}
 
 

@@ -301,7 +301,6 @@ def _run_cells(run: FinishedRun) -> dict[str, Any]:
 
 
 def _entry_cells(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the cells of :data:`_ENTRY_COLUMNS`."""
     return (
         entry["of"],
         measure.metric,

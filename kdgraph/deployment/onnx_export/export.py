@@ -102,7 +102,6 @@ def export_onnx(model: Any, file: str | os.PathLike[str], *, parent: bool = True
 
 
 def _classifier_in(model: Any) -> Any:
-    """Return the component or parent that predicts the classes of a model."""
     if isinstance(model, DeployedModel):
         schema = model.schema
         if schema.kind != "table" or schema.groups or schema.scores:

@@ -55,7 +55,6 @@ class _Attachments:
 
     @property
     def count(self) -> int:
-        """Number of files in the page."""
         return sum(map(len, self.by_run.values()))
 
     def _sentence(self, noun: str, reason: str, problem: str) -> str:

@@ -182,7 +182,6 @@ class Content:
         }
 
     def _number_positions(self, record: Record) -> dict[str, int]:
-        """Return positions of the parent's and of the model's numbers."""
         entries: dict[str, dict[int, MetricEntry]] = {"parent": {}, "calibrated": {}}
         for column, entry in self.columns.read(record):
             entries[entry["of"]][column] = entry
@@ -346,7 +345,6 @@ def _without_noise(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _row_description(measure: Measure) -> str:
-    """Return the rows that a number was measured on, in words."""
     if measure.on != "ood":
         rows = {
             "test": "test rows",
@@ -383,12 +381,10 @@ def _shown_by_default(measures: Sequence[Measure]) -> set[Measure]:
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
-    """Return a number with so many significant digits."""
     return None if value is None else float(f"{value:.{digits}g}")
 
 
 def _rounded_tree(value: Any) -> Any:
-    """Return a mapping of mappings with rounded numbers."""
     if isinstance(value, Mapping):
         return {key: _rounded_tree(inner) for key, inner in value.items()}
     return _rounded(value, VALUE_DIGITS) if isinstance(value, float) else value
@@ -422,5 +418,4 @@ def _statistics(comparison: MeasureComparison) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Return a number with three significant digits; None for what JSON does not have."""
     return float(f"{value:.3g}") if math.isfinite(value) else None

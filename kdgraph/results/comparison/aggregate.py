@@ -165,7 +165,6 @@ def _baselines(
 def _means_of_pairs(
     lower: pd.DataFrame, baseline: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return means of both by data set, over the seeds that both have."""
     has_both = lower.notna() & baseline.notna()
     first, second = (
         values.where(has_both).groupby(level="dataset", sort=False).mean()
@@ -219,7 +218,6 @@ def _best(lower: pd.DataFrame, scale: float) -> list[str]:
 
 
 def _rank(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], list[str], int]:
-    """Return ranks, ranked and unranked methods, and the number of data sets and seeds."""
     has_number = lower.notna()
     n_runs = has_number.any(axis=1).sum()
     ranked = [str(name) for name in lower if 2 * has_number[name].sum() >= n_runs]

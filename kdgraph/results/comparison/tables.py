@@ -399,7 +399,6 @@ def _datasets_row(
 
 
 def _test_notes(comparison: MeasureComparison) -> list[str]:
-    """Return what was ranked and what the tests found."""
     notes = []
     if ranks := comparison.ranks:
         note = (
@@ -428,7 +427,6 @@ def _test_notes(comparison: MeasureComparison) -> list[str]:
 
 
 def _friedman_p(ranks: Ranks) -> str:
-    """Return the p value and its distribution."""
     first, second = ranks.degrees
     p = "p < 0.001" if ranks.p < 0.001 else f"p = {ranks.p:.3f}"
     if ranks.p_method == "F":
@@ -550,7 +548,6 @@ def _paper_protocol_notes(study: Study) -> list[str]:
 
 
 def _undefined(study: Study, comparison: MeasureComparison) -> list[str]:
-    """Return a note on numbers that are null in the records."""
     numbers = study.values[comparison.measure].values()
     n_undefined = sum(np.isnan(value) for value in numbers)
     if not n_undefined:

@@ -174,7 +174,6 @@ def _mean_auroc(frames: Sequence[pd.DataFrame], model: str, name: str) -> float 
 def _probability_columns(
     frame: pd.DataFrame, model: str, classes: Sequence[str], method: str
 ) -> list[str]:
-    """Return the column of the probability of each class."""
     columns = []
     for label in classes:
         names = (f"{model}_probability_{label}", f"{model}_{label}")

@@ -283,7 +283,6 @@ class ModelCheck:
         )
 
     def _lce(self, y: np.ndarray, top: TopLabel) -> float | None:
-        """Return the local calibration error of a sample of the rows."""
         if self.X is None:
             return None
         rows = np.random.default_rng(0).permutation(len(y))[:_LOCAL_ROWS]
