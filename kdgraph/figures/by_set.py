@@ -13,14 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import IDEAL_LINE, PanelGrid, draw_outline, write_beside
 from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
-    BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
     PlotStyle,
-    add_axes,
     confidence_axis_start,
     legend_label,
     new_figure,
@@ -84,8 +83,10 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
     # All panels share their bins, so that histograms of different sets can be compared.
     edges = np.linspace(floor, 1, _BINS + 1)
     with style_context():
-        figure, panels = _make_panels(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
-        for title, axes in panels.items():
+        grid = PanelGrid(len(sets), 1, _LEFT, _BOTTOM, _WIDTH, _HEIGHT, row_gap=_TITLE)
+        figure = new_figure(COLUMN_WIDTH, grid.top + (_KEY_LINE * (len(names) + 1) + 0.04))
+        for i, title in enumerate(sets):
+            axes = grid.add_axes(figure, i)
             for name, style in styles_by_name(names).items():
                 _draw_histogram(
                     axes,
@@ -94,14 +95,7 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
                     edges,
                     style,
                 )
-            axes.axvline(
-                prior,
-                color=BLACK,
-                linewidth=0.7,
-                linestyle=(0, (1, 1.5)),
-                gid="prior",
-                label=f"prior {prior:.3f}",
-            )
+            axes.axvline(prior, **IDEAL_LINE, gid="prior", label=f"prior {prior:.3f}")
             _format_axes(
                 axes,
                 title,
@@ -111,35 +105,22 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
                     for name, style in styles_by_name(names).items()
                 ],
             )
-        _draw_legend(panels[next(iter(sets))], names)
-        *_, last = panels.values()
-        last.tick_params(labelbottom=True)
-        last.set_xlabel("confidence (largest probability)")
+        figure.axes[0].legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1 + (_TITLE - 0.04) / _HEIGHT),
+            labelspacing=0.25,
+            fontsize=_KEY_SIZE,
+        )
+        figure.axes[-1].tick_params(labelbottom=True)
+        figure.axes[-1].set_xlabel("confidence (largest probability)")
     return figure
-
-
-def _make_panels(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
-    figure = new_figure(COLUMN_WIDTH, _BOTTOM + len(titles) * (_HEIGHT + _TITLE) + key)
-    bottoms = [_BOTTOM + (len(titles) - 1 - i) * (_HEIGHT + _TITLE) for i in range(len(titles))]
-    return figure, {
-        t: add_axes(figure, _LEFT, bottom, _WIDTH, _HEIGHT)
-        for t, bottom in zip(titles, bottoms, strict=True)
-    }
 
 
 def _draw_histogram(
     axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, style: PlotStyle
 ) -> None:
-    """Draw the histogram of one model and a vertical line at its mean.
-
-    The parent's histogram is a filled shape in the background, methods are outlines.
-    """
     fractions = np.histogram(confidence, edges)[0] / len(confidence)
-    if not style.filled:
-        axes.stairs(fractions, edges, fill=True, color="#d9d9d9", gid="parent rows")
-    axes.stairs(
-        fractions, edges, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label
-    )
+    draw_outline(axes, fractions, edges, style, label)
     axes.axvline(
         float(confidence.mean()),
         color=style.color,
@@ -161,16 +142,7 @@ def _format_axes(
     texts = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
     # The texts are right-aligned, so the last one is drawn first.
     for i, (text, color) in enumerate(reversed(texts)):
-        axes.annotate(
-            text,
-            (1, 1),
-            (-_MEAN * i, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            fontsize=NOTE_SIZE,
-            color=color,
-        )
+        write_beside(axes, text, (1, 1), (-_MEAN * i, 3), ha="right", color=color)
     note_above(
         axes,
         shorten_text(
@@ -180,18 +152,6 @@ def _format_axes(
         "left",
         3,
     )
-
-
-def _draw_legend(axes: Axes, names: list[str]) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    order = [*range(len(names)), len(names)]
-    placement = {
-        "loc": "lower left",
-        "bbox_to_anchor": (0, 1 + (_TITLE - 0.04) / _HEIGHT),
-        "labelspacing": 0.25,
-        "fontsize": _KEY_SIZE,
-    }
-    axes.legend([handles[i] for i in order], [labels[i] for i in order], **placement)
 
 
 def _check_sets(sets: Mapping[str, _ConfidenceByName]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import IDEAL_LINE, draw_band
 from kdgraph.figures.run_figures import (
     CONFIDENCE_BAND,
     RunFigureData,
@@ -103,20 +104,14 @@ def plot_confidence_against_radius(
         # The names are outside of the axes, so the margin is measured before the axes are made.
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
-        axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
+        axes.axhline(prior, **IDEAL_LINE, gid="prior")
         for name, style in styles_by_name(list(curves)).items():
             # More than 20 markers would merge into one thick line.
-            line = {"markevery": max(1, -(-len(radii) // 20)), "clip_on": False, "zorder": 3}
-            axes.plot(radii, curves[name], label=name, **style.line() | line)
+            every = max(1, -(-len(radii) // 20))
+            line = style.line(markevery=every, clip_on=False, zorder=3)
+            axes.plot(radii, curves[name], label=name, **line)
             if bands and name in bands:
-                axes.fill_between(
-                    radii,
-                    *bands[name],
-                    color=style.color,
-                    alpha=0.2,
-                    linewidth=0,
-                    gid=f"band {name}",
-                )
+                draw_band(axes, radii, bands[name], style, name)
         _format_axes(
             axes,
             radii,

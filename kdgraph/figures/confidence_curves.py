@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import PanelGrid, write_note, write_text
 from kdgraph.figures.reliability import FADED, MIN_JOINED_ROWS, wilson_interval
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
@@ -28,7 +29,6 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     PARENT_STYLE,
     VERMILLION,
-    add_axes,
     draw_legend_above,
     legend_height,
     legend_label,
@@ -53,6 +53,19 @@ _COLORS = [style.color for style in METHOD_STYLES if style.color != VERMILLION]
 _DASHES = ("-", (0, (4, 1, 1, 1)), (0, (1, 0.8)))
 _SETS = ((BLACK, "-", (0, (2.5, 1.2))), (VERMILLION, (0, (3.2, 1.4)), (0, (1, 1))))
 """Colour and dashes of a set's steps, and the dashes of steps that reach below the first score."""
+_IDENTITY_LINE: dict[str, Any] = {
+    "color": GREY,
+    "linewidth": 0.9,
+    "linestyle": PARENT_STYLE.linestyle,
+}
+_DOTS: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "o",
+    "markersize": _DOT,
+    "markeredgewidth": 0,
+    "alpha": 0.6,
+    "zorder": 3,
+}
 _NO_BINS: Mapping[str, ReliabilityBins] = {}
 
 
@@ -147,54 +160,37 @@ def plot_confidence_curves(
     ['class 1', 'class 2']
     """
     _check_panels(panels)
-    grid = _Grid.for_panels(len(panels), columns)
+    # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
+    width = COLUMN_WIDTH if len(panels) <= 2 and columns is None else FULL_WIDTH
+    columns = columns or -(-len(panels) // -(-len(panels) // 5))
+    panel_width = (width - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
+    height = float(np.clip(0.75 * panel_width, _LOWEST, _HIGHEST))
+    foot = _BOTTOM + (0.12 if note else 0)
+    grid = PanelGrid(len(panels), columns, _LEFT, foot, panel_width, height, _GAP, _TITLE)
     lowest = _lowest_score(panels.values()) if low is None else low
     with style_context():
         handles = list(_legend_entries(panels.values(), identity))
-        head, foot = legend_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
-        figure = new_figure(grid.width, foot + grid.rows * (grid.height + _TITLE) + head)
-        for index, (title, panel) in enumerate(panels.items()):
-            axes = grid.axes(figure, index, foot)
+        figure = new_figure(width, grid.top + legend_height(handles, width))
+        for i, (title, panel) in enumerate(panels.items()):
+            axes = grid.add_axes(figure, i)
             _draw_panel(axes, panel, _assign_styles(panels.values()), identity is not None, lowest)
-            axes.set_title(
-                shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3
-            )
+            shown_title = shorten_text(figure, title, NOTE_SIZE, panel_width)
+            axes.set_title(shown_title, fontsize=NOTE_SIZE, pad=3)
             axes.tick_params(
                 labelsize=_TICK_SIZE,
-                labelbottom=index + grid.columns >= len(panels),
-                labelleft=index % grid.columns == 0,
+                labelbottom=grid.is_lowest(i),
+                labelleft=grid.is_leftmost(i),
             )
-        _label_axes(figure, grid, foot, score_label, note)
+        center: dict[str, Any] = {"ha": "center", "va": "bottom"}
+        middle = (_LEFT + width - _RIGHT) / 2
+        write_text(figure, middle, foot - _BOTTOM + 0.05, score_label, **center)
+        middle = (foot + grid.top) / 2
+        write_text(figure, 0.04, middle, "confidence", rotation=90, ha="left", va="center")
+        if note:
+            text = shorten_text(figure, note, NOTE_SIZE, width - 0.1)
+            write_note(figure, 0.5 * width, 0.03, text, **center)
         draw_legend_above(figure, handles)
     return figure
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Layout of the panels, in inches."""
-
-    rows: int
-    columns: int
-    width: float
-    panel: float
-    height: float
-
-    @classmethod
-    def for_panels(cls, n: int, columns: int | None) -> _Grid:
-        width = COLUMN_WIDTH if n <= 2 and columns is None else FULL_WIDTH
-        # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
-        columns = columns or -(-n // -(-n // 5))
-        panel = (width - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
-        return cls(
-            -(-n // columns), columns, width, panel, float(np.clip(0.75 * panel, _LOWEST, _HIGHEST))
-        )
-
-    def axes(self, figure: Figure, index: int, foot: float) -> Axes:
-        row, column = divmod(index, self.columns)
-        bottom = foot + (self.rows - 1 - row) * (self.height + _TITLE)
-        return add_axes(
-            figure, _LEFT + column * (self.panel + _GAP), bottom, self.panel, self.height
-        )
 
 
 def _assign_styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -221,51 +217,19 @@ def _draw_panel(
 ) -> None:
     curve_styles, set_styles = styles
     if with_identity:
-        axes.plot(
-            [low, 1],
-            [low, 1],
-            color=GREY,
-            linewidth=0.9,
-            linestyle=PARENT_STYLE.linestyle,
-            zorder=1,
-            gid="identity",
-        )
+        axes.plot([low, 1], [low, 1], **_IDENTITY_LINE, zorder=1, gid="identity")
     for i, (name, bins) in enumerate(panel.histograms.items()):
-        _draw_steps(
-            axes,
-            name,
-            bins,
-            set_styles[name],
-            low,
-            (0.5 if len(set_styles) == 1 else (0.4, 0.6)[i]),
-        )
+        at = 0.5 if len(set_styles) == 1 else (0.4, 0.6)[i]
+        _draw_steps(axes, name, bins, set_styles[name], low, at)
     for name, (score, confidence) in panel.curves.items():
         color, dashes = curve_styles[name]
         is_shown = np.asarray(score) >= low
-        if _is_line(score):
-            axes.plot(
-                score[is_shown],
-                confidence[is_shown],
-                color=color,
-                linestyle=dashes,
-                linewidth=1.2,
-                zorder=4,
-                gid=f"curve {name}",
-            )
-            continue
-        axes.plot(
-            score[is_shown],
-            confidence[is_shown],
-            linestyle="",
-            marker="o",
-            markersize=_DOT,
-            markeredgewidth=0,
-            color=color,
-            alpha=0.6,
-            zorder=3,
-            gid=f"cloud {name}",
-            rasterized=int(is_shown.sum()) > 500,
+        style: dict[str, Any] = (
+            {"linestyle": dashes, "linewidth": 1.2, "zorder": 4, "gid": f"curve {name}"}
+            if _is_line(score)
+            else _DOTS | {"gid": f"cloud {name}", "rasterized": int(is_shown.sum()) > 500}
         )
+        axes.plot(score[is_shown], confidence[is_shown], color=color, **style)
     axes.set(xlim=(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low)), ylim=(-0.03, 1.03))
     axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
@@ -321,10 +285,7 @@ def _draw_steps(
 def _step_corners(
     left: np.ndarray, right: np.ndarray, accuracy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of a step function over bins.
-
-    The line is interrupted between bins that do not touch.
-    """
+    """Return the corners of steps over bins, interrupted between bins that do not touch."""
     x, y = np.stack([left, right], axis=1).ravel(), np.repeat(accuracy, 2)
     # A NaN interrupts the line. Each bin has two corners, so a gap after bin i is inserted before
     # index 2i + 2.
@@ -335,53 +296,18 @@ def _step_corners(
 def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
     curve_styles, set_styles = _assign_styles(panels)
     if identity is not None:
-        dashed: dict[str, Any] = {"linestyle": PARENT_STYLE.linestyle}
-        yield Line2D([], [], color=GREY, linewidth=0.9, label=legend_label(identity), **dashed)
+        yield Line2D([], [], label=legend_label(identity), **_IDENTITY_LINE)
     for name, (color, dashes) in curve_styles.items():
         lines = {_is_line(panel.curves[name][0]) for panel in panels if name in panel.curves}
-        dots: dict[str, Any] = {
-            "linestyle": "",
-            "marker": "o",
-            "markersize": 3,
-            "markeredgewidth": 0,
-        }
-        yield Line2D(
-            [],
-            [],
-            color=color,
-            label=legend_label(name),
-            **({"linestyle": dashes, "linewidth": 1.2} if True in lines else dots),
+        style: dict[str, Any] = (
+            {"linestyle": dashes, "linewidth": 1.2}
+            if True in lines
+            else {"linestyle": "", "marker": "o", "markersize": 3, "markeredgewidth": 0}
         )
+        yield Line2D([], [], color=color, label=legend_label(name), **style)
     for name, (color, dashes, _) in set_styles.items():
-        yield Line2D(
-            [],
-            [],
-            color=color,
-            linewidth=0.9,
-            linestyle=dashes,
-            label=f"accuracy and 95 % interval, {name}",
-        )
-
-
-def _label_axes(
-    figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None
-) -> None:
-    width, height = figure.get_size_inches()
-    line: dict[str, Any] = {"ha": "center", "va": "bottom"}
-    figure.text(
-        (_LEFT + width - _RIGHT) / 2 / width, (foot - _BOTTOM + 0.05) / height, score_label, **line
-    )
-    figure.text(
-        0.04 / width,
-        (foot + grid.rows * (grid.height + _TITLE) / 2) / height,
-        "confidence",
-        rotation=90,
-        ha="left",
-        va="center",
-    )
-    if note:
-        text = shorten_text(figure, note, NOTE_SIZE, width - 0.1)
-        figure.text(0.5, 0.03 / height, text, fontsize=NOTE_SIZE, color=GREY, **line)
+        label = f"accuracy and 95 % interval, {name}"
+        yield Line2D([], [], color=color, linewidth=0.9, linestyle=dashes, label=label)
 
 
 def _is_line(score: np.ndarray) -> bool:
@@ -441,19 +367,12 @@ def plot_confidence_by_class_from_run(
 
     If the confidence of the method is a function of the score, its curve covers the scores of all
     rows. Otherwise, each test row is a dot. Steps show the accuracy among calibration rows and
-    among test rows.
-
-    Parameters
-    ----------
-    bins, strategy
-        Bins of the accuracy, as in :func:`kdgraph.metrics.reliability_bins`.
-    at_most : int, default=10
-        Largest number of panels.
-    low : float, default=None
-        Lowest score that is drawn, by default the lowest of all rows.
+    among test rows. At most ``at_most`` classes are drawn, from the score ``low`` on, by default
+    the lowest of all rows.
     """
     tops = run.top_labels(run.test)
-    if tops is None or len(run.splits.train.classes) < 2:
+    classes = run.splits.train.classes
+    if tops is None or len(classes) < 2:
         return None
     sets = (
         {"test rows": run.test}
@@ -461,9 +380,7 @@ def plot_confidence_by_class_from_run(
         else {"calibration rows": run.calibration, "test rows": run.test}
     )
     parent_tops = {name: _parent_top_label(run, predictions) for name, predictions in sets.items()}
-    class_counts = np.bincount(
-        tops[run.names[0]].predicted, minlength=len(run.splits.train.classes)
-    )
+    class_counts = np.bincount(tops[run.names[0]].predicted, minlength=len(classes))
     shown = sorted(np.argsort(-class_counts, kind="stable")[:at_most].tolist())
     panels = {}
     for k in (k for k in shown if class_counts[k]):
@@ -471,20 +388,20 @@ def plot_confidence_by_class_from_run(
         curve = _method_curve(run, k, parent_tops) or _confidence_cloud(
             k, tops[run.names[0]], tops[run.names[1]]
         )
-        histograms = {
-            name: _class_reliability_bins(k, top_label, np.asarray(sets[name].y), bins, strategy)
-            for name, top_label in parent_tops.items()
-        }
-        histograms = {
-            name: class_bins for name, class_bins in histograms.items() if class_bins is not None
-        }
-        panels[f"{run.splits.train.classes[k]}: {class_counts[k]:,} test rows"] = ClassPanel(
-            {run.names[1]: curve}, histograms
-        )
-    n_classes = len(run.splits.train.classes)
+        histograms = {}
+        for name, top_label in parent_tops.items():
+            if (is_predicted := top_label.predicted == k).any():
+                histograms[name] = reliability_bins(
+                    top_label.confidence[is_predicted],
+                    (np.asarray(sets[name].y) == k)[is_predicted],
+                    bins=bins,
+                    strategy=strategy,
+                )
+        title = f"{classes[k]}: {class_counts[k]:,} test rows"
+        panels[title] = ClassPanel({run.names[1]: curve}, histograms)
     notes = []
-    if len(panels) < n_classes:
-        notes.append(f"the {len(panels)} of {n_classes} classes that are predicted most often")
+    if len(panels) < len(classes):
+        notes.append(f"the {len(panels)} of {len(classes)} classes that are predicted most often")
     counts = [bins.count for panel in panels.values() for bins in panel.histograms.values()]
     if any(((count > 0) & (count < MIN_JOINED_ROWS)).any() for count in counts):
         notes.append(f"faded: fewer than {MIN_JOINED_ROWS} rows")
@@ -502,10 +419,9 @@ def _parent_top_label(run: RunFigureData, predictions: Predictions) -> TopLabel:
 def _method_curve(
     run: RunFigureData, k: int, parent_tops: Mapping[str, TopLabel]
 ) -> _ScoreCurve | None:
-    """Return the confidence of the method as a function of the score, or None.
+    """Return the confidence of the method over the scores of the rows predicted as class ``k``.
 
-    It is None if the method has no such function, or if several components were fitted after the
-    parent. The curve covers the scores of all rows that are predicted as class ``k``.
+    It is None if the method has no such function, or several components follow the parent.
     """
     post_hoc = list(run.models[1].post_hoc.values())
     if len(post_hoc) != 1 or not hasattr(post_hoc[0], "confidence_at"):
@@ -520,16 +436,3 @@ def _method_curve(
 def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve:
     is_predicted = parent.predicted == k
     return parent.confidence[is_predicted], method.confidence[is_predicted]
-
-
-def _class_reliability_bins(
-    k: int, top_label: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
-) -> ReliabilityBins | None:
-    is_predicted = top_label.predicted == k
-    return (
-        reliability_bins(
-            top_label.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
-        )
-        if is_predicted.any()
-        else None
-    )

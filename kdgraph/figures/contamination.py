@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
+from kdgraph.figures.drawing import PanelGrid, write_text
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
-    add_axes,
     draw_legend_above,
     legend_handles,
     legend_height,
@@ -81,44 +81,24 @@ def plot_power_against_contamination(
     _check_panels(panels)
     names = list(next(iter(panels.values())))
     columns = min(_COLUMNS, len(panels))
-    lines = -(-len(panels) // columns)
     panel = (COLUMN_WIDTH - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
+    grid = PanelGrid(len(panels), columns, _LEFT, _BOTTOM, panel, _HEIGHT, _GAP, _TITLE)
     with style_context():
         handles = legend_handles(names)
-        height = _BOTTOM + lines * (_HEIGHT + _TITLE) + legend_height(handles, COLUMN_WIDTH)
-        figure = new_figure(COLUMN_WIDTH, height)
+        figure = new_figure(COLUMN_WIDTH, grid.top + legend_height(handles, COLUMN_WIDTH))
         draw_legend_above(figure, handles)
-        for index, (title, curves) in enumerate(panels.items()):
-            row, column = divmod(index, columns)
-            axes = add_axes(
-                figure,
-                _LEFT + column * (panel + _GAP),
-                _BOTTOM + (lines - 1 - row) * (_HEIGHT + _TITLE),
-                panel,
-                _HEIGHT,
-            )
+        for i, (title, curves) in enumerate(panels.items()):
+            axes = grid.add_axes(figure, i)
             _draw_curves(axes, curves, false_alarm)
             axes.set_title(shorten_text(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
-            axes.tick_params(labelbottom=index + columns >= len(panels), labelleft=column == 0)
-        middle = (_BOTTOM + lines * (_HEIGHT + _TITLE) / 2) / height
-        figure.text(
-            0.03,
-            middle,
-            "power (fraction of sets detected)",
-            rotation=90,
-            ha="center",
-            va="center",
-            color=BLACK,
-        )
+            axes.tick_params(labelbottom=grid.is_lowest(i), labelleft=grid.is_leftmost(i))
+        text: dict[str, Any] = {"ha": "center", "color": BLACK}
+        power = "power (fraction of sets detected)"
+        middle = (_BOTTOM + grid.top) / 2
+        write_text(figure, 0.03 * COLUMN_WIDTH, middle, power, rotation=90, va="center", **text)
         set_note = "" if set_size is None else f" in sets of {set_size}"
-        figure.text(
-            0.5,
-            0.04 / height,
-            f"fraction of OOD rows{set_note} (square-root scale)",
-            ha="center",
-            va="bottom",
-            color=BLACK,
-        )
+        label = f"fraction of OOD rows{set_note} (square-root scale)"
+        write_text(figure, 0.5 * COLUMN_WIDTH, 0.04, label, va="bottom", **text)
     return figure
 
 
@@ -128,16 +108,9 @@ def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: floa
             false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm"
         )
     for name, plot_style in styles_by_name(list(curves)).items():
-        fraction, power = curves[name]
-        style: dict[str, Any] = plot_style.line() | {"markersize": 3.0, "linewidth": 1.2}
-        axes.plot(
-            fraction,
-            power,
-            label=name,
-            clip_on=False,
-            zorder=2 if name == next(iter(curves)) else 3,
-            **style,
-        )
+        zorder = 2 if name == next(iter(curves)) else 3
+        line = plot_style.line(markersize=3.0, linewidth=1.2, clip_on=False, zorder=zorder)
+        axes.plot(*curves[name], label=name, **line)
     # Matplotlib evaluates the scale beyond the limits too; clipping avoids roots of negative
     # numbers.
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.clip(x, 0, None)), np.square))
@@ -183,14 +156,7 @@ def plot_power_against_contamination_from_run(
 ) -> Any:
     """Plot power against the fraction of OOD rows, at the largest set size.
 
-    Parameters
-    ----------
-    table : str, default="contamination"
-        Key of the table in ``metrics``.
-    false_alarm : float, default=0.05
-        Nominal rate of false alarms of the table.
-    at_most : int, default=6
-        Largest number of OOD sets; the first ones are drawn.
+    ``false_alarm`` is the nominal rate of the table. The first ``at_most`` OOD sets are drawn.
     """
     names = dict(zip(("parent", "calibrated"), run.names, strict=True))
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "ood"]
@@ -218,10 +184,9 @@ def plot_power_against_contamination_from_run(
 
 
 def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the title of the OOD set of each row of the table.
+    """Return the name of the OOD set of each row of the table, with its parameters.
 
-    The title is the name of the set and its parameters: the only one, or of several those that
-    differ within the family.
+    Of several parameters it has those that differ within the family.
     """
     # All other columns are parameters of the OOD set, and their names depend on the set.
     params = [

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from kdgraph.figures.drawing import IDEAL_LINE, draw_band, write_beside
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     LABEL_SIZE,
     METHOD_STYLES,
     NOTE_SIZE,
-    PlotStyle,
     add_axes,
     new_figure,
     note_above,
@@ -91,24 +91,20 @@ def plot_convergence(
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - right, _HEIGHT)
         medians = [np.median(draws, axis=0) for draws in errors.values()]
         for name, median, style in zip(errors, medians, METHOD_STYLES, strict=False):
-            _draw_curve(axes, name, style, n, median, np.quantile(errors[name], _BAND, axis=0))
+            line = style.line(markersize=3.0, zorder=3, clip_on=False)
+            axes.plot(n, median, label=name, **line)
+            draw_band(axes, n, np.quantile(errors[name], _BAND, axis=0), style, name, alpha=0.18)
         # The line is scaled by the largest ratio of a curve to the power law, so it is above all
         # curves at every sample size.
         power = (n / n[0]) ** slope
         rate = power * _RATE_OFFSET * max(float((median / power).max()) for median in medians)
-        axes.plot(
-            n,
-            rate,
-            color=BLACK,
-            linewidth=0.8,
-            linestyle=(0, (1, 1.5)),
-            zorder=1,
-            gid="rate",
-            label=f"slope {slope:g}",
-        )
+        line = IDEAL_LINE | {"linewidth": 0.8, "zorder": 1, "gid": "rate"}
+        axes.plot(n, rate, label=f"slope {slope:g}", **line)
         _format_axes(axes, n, ylabel)
         _label_curves(axes, labels, [float(median[-1]) for median in medians])
-        _label_rate(axes, n, rate, slope)
+        middle = len(n) // 2
+        text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
+        write_beside(axes, text, (n[middle], rate[middle]), (3, 3), "data", color=BLACK)
         note = shorten_text(
             figure,
             f"lines: medians, bands: 5 to 95 % of {draws_of}",
@@ -117,19 +113,6 @@ def plot_convergence(
         )
         note_above(axes, note, n[0], "left", 4)
     return figure
-
-
-def _draw_curve(
-    axes: Axes,
-    name: str,
-    plot_style: PlotStyle,
-    n: np.ndarray,
-    median: np.ndarray,
-    band: np.ndarray,
-) -> None:
-    style: dict[str, Any] = {**plot_style.line(), "markersize": 3.0}
-    axes.plot(n, median, label=name, zorder=3, clip_on=False, **style)
-    axes.fill_between(n, *band, color=plot_style.color, alpha=0.18, linewidth=0, gid=f"band {name}")
 
 
 def _format_axes(axes: Axes, n: np.ndarray, ylabel: str) -> None:
@@ -153,30 +136,8 @@ def _label_curves(axes: Axes, labels: list[str], ends: list[float]) -> None:
     for label, position, style in zip(
         labels, spread_positions(positions, gap, gap / 2, 1 - gap / 2), METHOD_STYLES, strict=False
     ):
-        axes.annotate(
-            label,
-            (1, position),
-            (6, 0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            color=style.color,
-            va="center",
-            fontsize=LABEL_SIZE,
-            annotation_clip=False,
-        )
-
-
-def _label_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
-    middle = len(n) // 2
-    text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
-    axes.annotate(
-        text,
-        (n[middle], rate[middle]),
-        (3, 3),
-        textcoords="offset points",
-        fontsize=NOTE_SIZE,
-        color=BLACK,
-    )
+        at_end: dict[str, Any] = {"color": style.color, "va": "center", "fontsize": LABEL_SIZE}
+        write_beside(axes, label, (1, position), (6, 0), **at_end)
 
 
 def _check_errors(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:

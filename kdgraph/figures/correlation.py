@@ -9,13 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import PanelGrid, write_beside, write_note
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     FULL_WIDTH,
-    GREY,
     LABEL_SIZE,
-    NOTE_SIZE,
-    add_axes,
     draw_legend_above,
     legend_handles,
     legend_height,
@@ -39,17 +37,8 @@ def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float
 
     The correlation within methods is that of the differences from the mean of each method. The
     first correlation is large if methods differ. The second is large if, of two runs of one method,
-    the run with the larger ``x`` has the larger ``y``.
-
-    Parameters
-    ----------
-    x, y : mapping of str to Float[s]
-        Numbers of the same runs of the same methods.
-
-    Returns
-    -------
-    overall, within : float
-        Correlations; NaN if the variation is below a millionth of the largest number.
+    the run with the larger ``x`` has the larger ``y``. Both, Float[s] by method, are numbers of the
+    same runs. A correlation is NaN if the variation is below a millionth of the largest number.
 
     Examples
     --------
@@ -137,26 +126,20 @@ def plot_metric_against_metrics(
     names = list(y)
     width = COLUMN_WIDTH if len(panels) == 1 else FULL_WIDTH
     columns = min(_PER_ROW, len(panels))
-    rows = -(-len(panels) // columns)
     panel = (width - _LEFT - _RIGHT - (columns - 1) * _BETWEEN) / columns
-    row = _TOP + _HEIGHT + _BOTTOM
+    row_gap = _TOP + _BOTTOM
+    grid = PanelGrid(len(panels), columns, _LEFT, _BOTTOM, panel, _HEIGHT, _BETWEEN, row_gap)
     with style_context():
         handles = legend_handles(names)
         for handle in handles:
             handle.set(linestyle="")
         top = legend_height(handles, width) + _NOTE
-        figure = new_figure(width, rows * row + top)
+        figure = new_figure(width, grid.top - _BOTTOM + top)
         draw_legend_above(figure, handles)
         note = f"small: one of {runs_of}; large: their mean"
-        figure.text(
-            _LEFT / width, 1 - top / figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY
-        )
+        write_note(figure, _LEFT, figure.get_figheight() - top, note)
         for i, (metric, x) in enumerate(panels.items()):
-            left, bottom = (
-                _LEFT + i % columns * (panel + _BETWEEN),
-                (rows - 1 - i // columns) * row + _BOTTOM,
-            )
-            axes = add_axes(figure, left, bottom, panel, _HEIGHT)
+            axes = grid.add_axes(figure, i)
             _draw_dots(axes, x, y)
             axes.set_xlabel(metric)
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
@@ -168,17 +151,9 @@ def plot_metric_against_metrics(
                 LABEL_SIZE,
                 panel,
             )
-            axes.annotate(
-                note,
-                (0, 1),
-                (0, 3),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                fontsize=LABEL_SIZE,
-            )
-            if i % columns:
-                axes.tick_params(labelleft=False)
-            else:
+            write_beside(axes, note, (0, 1), (0, 3), fontsize=LABEL_SIZE)
+            axes.tick_params(labelleft=grid.is_leftmost(i))
+            if grid.is_leftmost(i):
                 axes.set_ylabel(ylabel)
     return figure
 
@@ -186,32 +161,14 @@ def plot_metric_against_metrics(
 def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
     styles = styles_by_name(list(y))
     for name, style in styles.items():
-        face = (
-            {"markeredgewidth": 0.0}
-            if style.filled
-            else {"markeredgewidth": 0.5, "markerfacecolor": "none"}
-        )
-        runs_style = {
-            "linestyle": "",
-            "marker": style.marker,
-            "color": style.color,
-            "markersize": _DOT,
-            **face,
-        }
-        axes.plot(x[name], y[name], alpha=0.4, gid=f"runs {name}", **runs_style)
+        face, edge = (style.color, 0.0) if style.filled else ("none", 0.5)
+        dots = style.line(linestyle="", markersize=_DOT, markerfacecolor=face, markeredgewidth=edge)
+        axes.plot(x[name], y[name], alpha=0.4, gid=f"runs {name}", **dots)
     for name, style in styles.items():
-        mean_style = {"linestyle": "", "markersize": _MEAN, "markeredgewidth": 0.6}
-        mean_style |= (
-            {"markeredgecolor": "white"} if style.filled else {"markeredgecolor": style.color}
-        )
-        axes.plot(
-            np.mean(x[name]),
-            np.mean(y[name]),
-            label=name,
-            zorder=4,
-            gid=f"mean {name}",
-            **style.line() | mean_style,
-        )
+        edge = "white" if style.filled else style.color
+        dot = style.line(linestyle="", markersize=_MEAN, markeredgewidth=0.6, markeredgecolor=edge)
+        mean_x, mean_y = np.mean(x[name]), np.mean(y[name])
+        axes.plot(mean_x, mean_y, label=name, zorder=4, gid=f"mean {name}", **dot)
 
 
 def _two_digits(r: float) -> str:

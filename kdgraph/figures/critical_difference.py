@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import write_note
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -120,15 +121,7 @@ def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figur
             "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
             " significantly worse than the best"
         )
-        figure.text(
-            0.5,
-            0.5 * _KEY / figure.get_figheight(),
-            key,
-            fontsize=NOTE_SIZE,
-            color=GREY,
-            ha="center",
-            va="center",
-        )
+        write_note(figure, 0.5 * FULL_WIDTH, 0.5 * _KEY, key, ha="center", va="center")
     return figure
 
 
@@ -181,10 +174,7 @@ def _draw_scale(axes: Axes, k: int, place: _RankPosition) -> None:
 
 
 def _draw_critical_difference(axes: Axes, difference: float, k: int, place: _RankPosition) -> None:
-    """Draw the critical difference as a length above the best end of the scale.
-
-    If the scale is shorter than the critical difference, only its value is written.
-    """
+    """Draw the critical difference as a length, or write its value if the scale is shorter."""
     y, text = _HEAD - 0.27, f"critical difference {difference:.2f}"
     if difference > k - 1:
         axes.text(
@@ -208,6 +198,7 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
     bold = _bold_names(summary)
     for side, column in zip(("left", "right"), _name_columns(summary), strict=True):
         sign, edge = (1, _EDGE) if side == "left" else (-1, FULL_WIDTH - _EDGE)
+        alignment = "right" if side == "left" else "left"  # the text touches its line
         top = below
         for name in column:
             lines = _name_lines(name, bold=name in bold)
@@ -226,7 +217,7 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
                 y,
                 f"{summary.ranks[name]:.2f}",
                 fontsize=NOTE_SIZE,
-                ha=_text_alignment(side),
+                ha=alignment,
                 va="center",
                 color=GREY,
             )
@@ -236,7 +227,7 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
                 "\n".join(lines),
                 fontsize=_SIZE,
                 linespacing=1.0,
-                ha=_text_alignment(side),
+                ha=alignment,
                 va="center",
                 color=GREY if is_parent else BLACK,
                 weight="bold" if name in bold else "normal",
@@ -276,10 +267,6 @@ def _name_lines(name: str, *, bold: bool) -> list[str]:
 
 def _name_height(lines: Sequence[str]) -> float:
     return _LINE + _SECOND_LINE * (len(lines) - 1)
-
-
-def _text_alignment(side: str) -> str:
-    return "right" if side == "left" else "left"
 
 
 def _group_spans(summary: RankSummary) -> list[tuple[float, float]]:

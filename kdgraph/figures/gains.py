@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import IDEAL_LINE
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -126,9 +127,9 @@ def plot_mean_confidence(
         handles = legend_handles(models)
         figure, axes = _named_lines(list(means), key=legend_height(handles, _WIDE))
         for model, style in styles_by_name(models).items():
-            line = style.line() | {"linestyle": "", "markersize": 5, "clip_on": False}
+            line = style.line(linestyle="", markersize=5, clip_on=False)
             axes.plot([of_set[model] for of_set in means.values()], range(len(means)), **line)
-        axes.axvline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=0.5)
+        axes.axvline(prior, **IDEAL_LINE, zorder=0.5)
         axes.set_xlim(confidence_axis_start([*values, prior]), 1.0)
         axes.set_xlabel("mean confidence (largest probability)")
         note_above(axes, f"dotted: {best} {prior:.3f}", axes.get_xlim()[0], "left", 3)

@@ -16,6 +16,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from kdgraph.figures.drawing import write_beside, write_note
 from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
@@ -150,13 +151,7 @@ def plot_group_tables(
             _draw_head(axes, table.title, groups, rows, notes or {}, layout, first=index == 0)
             if index == 0:
                 axes.set_yticks(range(len(layout.methods)), layout.methods, fontsize=LABEL_SIZE)
-        layout.figure.text(
-            _EDGE / layout.figure.get_figwidth(),
-            0.05 / layout.figure.get_figheight(),
-            note,
-            fontsize=NOTE_SIZE,
-            color=GREY,
-        )
+        write_note(layout.figure, _EDGE, 0.05, note)
     return layout.figure
 
 
@@ -179,28 +174,14 @@ def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], runs_of: str 
 
 @dataclass(frozen=True)
 class _TableLayout:
-    """Layout of the tables.
-
-    Attributes
-    ----------
-    figure : Figure
-        The empty figure.
-    methods : list of str
-        Shortened names of the methods.
-    lefts : list of float
-        Left edges of the tables in inches.
-    cell, row : float
-        Width and height of a cell in inches.
-    name_lines : int
-        Lines of the longest name of a group.
-    """
+    """Layout of the tables on an empty figure, in inches."""
 
     figure: Figure
-    methods: list[str]
-    lefts: list[float]
-    cell: float
-    row: float
-    name_lines: int
+    methods: list[str]  # shortened names
+    lefts: list[float]  # edges of the tables
+    cell: float  # width
+    row: float  # height
+    name_lines: int  # of the longest name of a group
 
     @classmethod
     def for_tables(
@@ -210,38 +191,25 @@ class _TableLayout:
         methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
         # A cell is as wide as the longest word of a group's name, as far as the page allows.
-        word_width = (
-            max(
-                text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")
-            )
-            + 0.05
-        )
-        cell = min(
-            max(_WIDEST, word_width),
-            (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups),
-        )
+        words = [word for name in groups for word in name.split(" ")]
+        word_width = max(text_size(blank, word, LABEL_SIZE)[0] for word in words) + 0.05
+        between = (len(tables) - 1) * _BETWEEN
+        widest = (FULL_WIDTH - left - _EDGE - between) / len(tables) / len(groups)
+        cell = min(max(_WIDEST, word_width), widest)
         table_width = cell * len(groups)
-        width = (
-            max(
-                left + len(tables) * table_width + (len(tables) - 1) * _BETWEEN,
-                _EDGE + text_size(blank, note, NOTE_SIZE)[0],
-            )
-            + _EDGE
-        )
+        note_width = text_size(blank, note, NOTE_SIZE)[0]
+        width = max(left + len(tables) * table_width + between, _EDGE + note_width) + _EDGE
         lefts = [left + i * (table_width + _BETWEEN) for i in range(len(tables))]
         lines = max(
             len(split_in_two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups
         )
         above = (3 + _LINE * (notes + lines)) / 72 + _TITLE
-        row = _ROW + (
-            _EXTRA_ROW_HEIGHT
-            if any(
-                table.n_rows and len(values) > 1
-                for table in tables
-                for values in _values_by_run(table.values)
-            )
-            else 0.0
+        has_both = any(
+            table.n_rows and len(values) > 1
+            for table in tables
+            for values in _values_by_run(table.values)
         )
+        row = _ROW + (_EXTRA_ROW_HEIGHT if has_both else 0.0)
         return cls(
             new_figure(width, _FOOT + row * len(names) + above), methods, lefts, cell, row, lines
         )
@@ -283,15 +251,8 @@ def _draw_cells(axes: Axes, table: GroupTable, layout: _TableLayout) -> None:
         )
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
-            axes.add_patch(
-                Rectangle(
-                    (float(np.nanargmax(row)) - 0.47, i - 0.46),
-                    0.94,
-                    0.92,
-                    **_WORST_FRAME,
-                    gid="worst",
-                )
-            )
+            corner = float(np.nanargmax(row)) - 0.47, i - 0.46
+            axes.add_patch(Rectangle(corner, 0.94, 0.92, **_WORST_FRAME, gid="worst"))
     axes.tick_params(length=0, pad=3)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
@@ -324,18 +285,13 @@ def _group_medians(values: np.ndarray) -> np.ndarray:
 
 def _cell_colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
     largest = max(float(np.nanmax(np.abs(mean))), 1e-9)
-    return (
-        (posterior_colormap(), Normalize(-largest, largest))
-        if scale == "signed"
-        else (_SHADES, Normalize(0, largest))
-    )
+    if scale == "signed":
+        return posterior_colormap(), Normalize(-largest, largest)
+    return _SHADES, Normalize(0, largest)
 
 
 def _text_color_on(*color: float) -> str:
-    """Return white or black, the colour with the larger contrast to the background.
-
-    The contrast is that of WCAG 2; it is at least 4.5 on any colour.
-    """
+    """Return white or black by the larger contrast of WCAG 2, at least 4.5 on any colour."""
     r, g, b = (u / 12.92 if u <= 0.04045 else ((u + 0.055) / 1.055) ** 2.4 for u in color)
     return "white" if 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179 else "black"
 
@@ -360,26 +316,14 @@ def _draw_head(
         if first:
             _text_above(axes, -0.5, 2 + _LINE * line, label, _SMALL, GREY, "right")
         for j, text in enumerate(texts):
-            _text_above(
-                axes,
-                j,
-                2 + _LINE * line,
-                shorten_text(layout.figure, text, _SMALL, layout.cell - 0.02),
-                _SMALL,
-                GREY,
-            )
+            short = shorten_text(layout.figure, text, _SMALL, layout.cell - 0.02)
+            _text_above(axes, j, 2 + _LINE * line, short, _SMALL, GREY)
     height = 3 + _LINE * len(notes_by_label)
     for j, name in enumerate(groups):
         _text_above(axes, j, height, _wrap_group_name(layout, name), LABEL_SIZE, BLACK)
     height += _LINE * layout.name_lines + 4
-    _text_above(
-        axes,
-        (len(groups) - 1) / 2,
-        height,
-        shorten_text(layout.figure, title, 8, layout.cell * len(groups)),
-        8,
-        BLACK,
-    )
+    short = shorten_text(layout.figure, title, 8, layout.cell * len(groups))
+    _text_above(axes, (len(groups) - 1) / 2, height, short, 8, BLACK)
 
 
 def _wrap_group_name(layout: _TableLayout, name: str) -> str:
@@ -394,22 +338,9 @@ def _text_above(
     axes: Axes, x: float, points: float, text: str, size: float, color: str, ha: str = "center"
 ) -> None:
     """Write text above the table; right-aligned text ends to the left of ``x``."""
-    placement: dict[str, Any] = {
-        "xycoords": axes.get_xaxis_transform(),
-        "textcoords": "offset points",
-        "annotation_clip": False,
-    }
-    axes.annotate(
-        text,
-        (x, 1),
-        (-3 if ha == "right" else 0, points + 1.5),
-        ha=ha,
-        va="baseline",
-        fontsize=size,
-        color=color,
-        linespacing=1.0,
-        **placement,
-    )
+    shift = -3 if ha == "right" else 0
+    style: dict[str, Any] = {"ha": ha, "fontsize": size, "color": color, "linespacing": 1.0}
+    write_beside(axes, text, (x, 1), (shift, points + 1.5), axes.get_xaxis_transform(), **style)
 
 
 def _check_tables(
@@ -460,11 +391,6 @@ def plot_group_tables_from_run(run: RunFigureData, table: str = "by_group") -> A
 
     The figure is omitted if the table was not computed, or if no bin of any group has ``min_count``
     rows.
-
-    Parameters
-    ----------
-    table : str, default="by_group"
-        Key of the table in ``metrics``.
     """
     columns_by_name = columns_by_model(run, table)
     if columns_by_name is None:

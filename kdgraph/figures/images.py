@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import shorten_lines, write_text
 from kdgraph.figures.run_figures import (
     RunFigureData,
     ood_set_title,
@@ -94,18 +95,11 @@ def plot_image_row(
         draw_legend_above(figure, handles)
         for i, (image, title) in enumerate(zip(images, titles, strict=True)):
             left = _EDGE + i * (side + _GAP)
-            for row, (style, texts) in enumerate(
-                zip(styles_by_name(list(lines)).values(), lines.values(), strict=True)
-            ):
-                figure.text(
-                    (left + side / 2) / width,
-                    (below - _LINE * (row + 0.55)) / figure.get_figheight(),
-                    shorten_text(figure, texts[i], _TITLE_SIZE, side),
-                    ha="center",
-                    va="center",
-                    fontsize=_TITLE_SIZE,
-                    color=style.color,
-                )
+            for row, (name, style) in enumerate(styles_by_name(list(lines)).items()):
+                text = shorten_text(figure, lines[name][i], _TITLE_SIZE, side)
+                place = left + side / 2, below - _LINE * (row + 0.55)
+                centered: dict[str, Any] = {"ha": "center", "va": "center", "color": style.color}
+                write_text(figure, *place, text, fontsize=_TITLE_SIZE, **centered)
             axes = add_axes(figure, left, below, side, height)
             pixels = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
             axes.imshow(
@@ -118,13 +112,8 @@ def plot_image_row(
             )
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
-            axes.set_title(
-                "\n".join(
-                    shorten_text(figure, line, _TITLE_SIZE, side) for line in title.split("\n")
-                ),
-                fontsize=_TITLE_SIZE,
-                linespacing=1.1,
-            )
+            short = shorten_lines(figure, title, _TITLE_SIZE, side)
+            axes.set_title(short, fontsize=_TITLE_SIZE, linespacing=1.1)
     return figure
 
 

@@ -8,7 +8,7 @@ et al.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,11 +17,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
+from kdgraph.figures.drawing import write_beside, write_note, write_text
 from kdgraph.figures.panels import (
     CurvesByGroup,
     CurvesByQuantity,
     RepeatedCurves,
     check_repeated_curves,
+    curve_names,
 )
 from kdgraph.figures.style import (
     BLACK,
@@ -44,22 +46,8 @@ from kdgraph.figures.style import (
 _LOWEST_RATIO = -0.999
 """Lowest position on the scale, at 1,000 times the parent's error."""
 _TICK_CANDIDATES = (
-    0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -4.0,
-    -0.5,
-    0.2,
-    -0.2,
-    0.1,
-    -0.1,
-    0.05,
-    -0.05,
-    0.02,
-    -0.02,
-    0.01,
-    -0.01,
+    *(0.0, 1.0, -1.0, 0.5, -4.0, -0.5),
+    *(0.2, -0.2, 0.1, -0.1, 0.05, -0.05, 0.02, -0.02, 0.01, -0.01),
 )
 """Ticks in order of priority; a tick is omitted if it is too close to an earlier one."""
 _MIN_TICK_DISTANCE = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
@@ -68,65 +56,33 @@ _MIN_TICK_DISTANCE = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inche
 def to_ratio(values: ArrayLike) -> np.ndarray:
     """Return positions of improvements on the ratio scale, elementwise.
 
-    A value v ≥ 0 stays the same. A value v < 0 becomes v/(1 - v), which is minus the improvement
-    with parent and method exchanged.
-
-    Parameters
-    ----------
-    values : Float[…]
-        Improvements, at most 1.
-
-    Returns
-    -------
-    Float[…]
-        Positions in (-1, 1], with the shape of ``values``.
+    Improvements are at most 1, and positions in (-1, 1]. A value v ≥ 0 stays the same. A value
+    v < 0 becomes v/(1 - v), which is minus the improvement with parent and method exchanged.
     """
     v = np.asarray(values, dtype=np.float64)
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
 
 
 def from_ratio(positions: ArrayLike) -> np.ndarray:
-    """Return the inverse of :func:`to_ratio`, elementwise.
-
-    Positions below -0.999 are treated as -0.999.
-
-    Parameters
-    ----------
-    positions : Float[…]
-        Positions on the ratio scale.
-
-    Returns
-    -------
-    Float[…]
-        Improvements, with the shape of ``positions``.
-    """
+    """Return the inverse of :func:`to_ratio`, elementwise; -0.999 is the lowest position."""
     u = np.asarray(positions, dtype=np.float64)
     return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)
 
 
 def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
-    """Give one axis the ratio scale, with space at both ends and separate ticks.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes with the axis.
-    which : {"x", "y"}
-        The axis.
-    low, high : float
-        Range of improvements.
-    """
+    """Give one axis the ratio scale of improvements, with space at both ends and separate ticks."""
     bottom, top = to_ratio(np.array([low, high]))
     margin = 0.04 * max(top - bottom, 0.02)
     ends = from_ratio(np.array([bottom - margin, top + margin]))
+    box, dpi = axes.get_window_extent(), axes.figure.dpi
     if which == "x":
         axes.set_xscale("function", functions=(to_ratio, from_ratio))
         axes.set_xlim(*ends)
+        axis, inches = axes.xaxis, box.width / dpi
     else:
         axes.set_yscale("function", functions=(to_ratio, from_ratio))
         axes.set_ylim(*ends)
-    box, dpi = axes.get_window_extent(), axes.figure.dpi
-    axis, inches = (axes.xaxis, box.width / dpi) if which == "x" else (axes.yaxis, box.height / dpi)
+        axis, inches = axes.yaxis, box.height / dpi
     axis.set_major_locator(
         FixedLocator(_choose_ticks(*ends, apart=_MIN_TICK_DISTANCE[which] / inches))
     )
@@ -136,12 +92,7 @@ def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: floa
 def format_signed(value: float, digits: int | None = None) -> str:
     """Return an improvement with a true sign, such as +.5, 0 or −1.
 
-    Parameters
-    ----------
-    value : float
-        Improvement.
-    digits : int, default=None
-        Digits after the point; by default three significant digits.
+    It has ``digits`` digits after the point, by default three significant digits.
     """
     size = f"{abs(value):.3g}" if digits is None else f"{abs(value):.{digits}f}"
     if float(size) == 0:
@@ -216,24 +167,12 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     """
     _check_panels(panels)
     with style_context():
-        names = list(
-            dict.fromkeys(
-                name
-                for quantities in panels.values()
-                for curves in quantities.values()
-                for name in curves.curves
-            )
-        )
-        side = min(
-            max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST
-        )
+        names = curve_names([panels])
+        blank = new_figure(1, 1)
+        side = min(max(text_size(blank, name, LABEL_SIZE)[0] for name in names), _LONGEST)
         heights = [_row_height(quantities) for quantities in panels.values()]
-        figure = new_figure(
-            FULL_WIDTH,
-            _NOTE
-            + sum(_GROUP + _TITLE + _NOTE + row_height + _BOTTOM for row_height in heights)
-            + _ROW_GAP * (len(heights) - 1),
-        )
+        rows = sum(_GROUP + _TITLE + _NOTE + row_height + _BOTTOM for row_height in heights)
+        figure = new_figure(FULL_WIDTH, _NOTE + rows + _ROW_GAP * (len(heights) - 1))
         top = figure.get_figheight() - _NOTE
         limits = {
             quantity: _value_limits(panels, quantity)
@@ -248,8 +187,8 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
             f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice"
             " the parent's are equally far from 0"
         )
-        position = 1 - _EDGE / FULL_WIDTH, 1 - 0.08 / figure.get_figheight()
-        figure.text(*position, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+        corner = FULL_WIDTH - _EDGE, figure.get_figheight() - 0.08
+        write_note(figure, *corner, note, ha="right", va="center")
     return figure
 
 
@@ -273,27 +212,16 @@ def _draw_row(
         labels = [shorten_text(figure, name, LABEL_SIZE, side) for name in names]
         colors = [style.color for style in styles_by_name(names).values()]
         if is_strip[i] and not any(is_strip[:i]):
-            _label_lanes(axes, labels[1:], colors[1:])
+            for lane, (label, color) in enumerate(zip(labels[1:], colors[1:], strict=True)):
+                _annotate_lane(axes, label, 0, lane, color)
         if not is_strip[i] and i == 0:
             axes.set_ylabel("improvement")
         if not is_strip[i] and i == len(is_strip) - 1:
-            _label_lines(
-                axes,
-                labels,
-                [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()],
-                colors,
-            )
-    y = (bottom + height + _NOTE + _TITLE + _GROUP) / figure.get_figheight()
-    figure.text(
-        _EDGE / FULL_WIDTH,
-        y,
-        group,
-        ha="left",
-        va="top",
-        fontsize=8,
-        color=BLACK,
-        fontweight="bold",
-    )
+            ends = [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()]
+            _label_lines(axes, labels, ends, colors)
+    top = bottom + height + _NOTE + _TITLE + _GROUP
+    heading: dict[str, Any] = {"fontsize": 8, "color": BLACK, "fontweight": "bold"}
+    write_text(figure, _EDGE, top, group, ha="left", va="top", **heading)
 
 
 def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
@@ -306,8 +234,8 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
     bar_positions = _spaced_positions(axes, measured.x)
     for i, (name, plot_style) in enumerate(styles_by_name(names).items()):
         lower, middle, upper = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
-        line = plot_style.line() | {"marker": "", "linewidth": 1.2 + 0.15 * i}
-        axes.plot(measured.x, middle, label=name, zorder=3 - 0.01 * i, **line)
+        line = plot_style.line(marker="", linewidth=1.2 + 0.15 * i, zorder=3 - 0.01 * i)
+        axes.plot(measured.x, middle, label=name, **line)
         if i == 0:
             continue
         # The bars of methods are shifted by points instead of data units, so that they have the
@@ -321,15 +249,9 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
             "zorder": 4 - 0.01 * i,
             "clip_on": False,
         }
-        axes.vlines(
-            measured.x[bar_positions],
-            lower[bar_positions],
-            upper[bar_positions],
-            linewidth=0.8,
-            alpha=0.7,
-            gid=f"band {name}",
-            **points,
-        )
+        x, bar_low, bar_high = (each[bar_positions] for each in (measured.x, lower, upper))
+        bar: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.7, "gid": f"band {name}"}
+        axes.vlines(x, bar_low, bar_high, **points | bar)
         style = {
             "linestyle": "",
             "marker": plot_style.marker,
@@ -337,7 +259,7 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
             "markeredgewidth": 0,
             "gid": f"medians {name}",
         }
-        axes.plot(measured.x[bar_positions], middle[bar_positions], **points | style)
+        axes.plot(x, middle[bar_positions], **points | style)
 
 
 def _padded_limits(axes: Axes, measured: RepeatedCurves, points: float) -> tuple[float, float]:
@@ -388,24 +310,11 @@ def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.n
     axes.plot(
         values, lane + 0.34 * _spread_dots(to_ratio(values)), label=name, gid=f"dots {name}", **dots
     )
-    axes.plot(
-        [lower, upper],
-        [lane, lane],
-        color=style.color,
-        linewidth=1.3,
-        solid_capstyle="butt",
-        zorder=4,
-        gid=f"band {name}",
-    )
-    axes.plot(
-        [middle] * 2,
-        [lane - 0.36, lane + 0.36],
-        color=BLACK,
-        linewidth=1.3,
-        solid_capstyle="butt",
-        zorder=5,
-        gid=f"median {name}",
-    )
+    bar: dict[str, Any] = {"linewidth": 1.3, "solid_capstyle": "butt"}
+    band = bar | {"color": style.color, "zorder": 4, "gid": f"band {name}"}
+    axes.plot([lower, upper], [lane, lane], **band)
+    median = bar | {"color": BLACK, "zorder": 5, "gid": f"median {name}"}
+    axes.plot([middle] * 2, [lane - 0.36, lane + 0.36], **median)
     _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, style.color)
 
 
@@ -426,25 +335,13 @@ def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
     return result
 
 
-def _label_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
-    for lane, (name, color) in enumerate(zip(names, colors, strict=True)):
-        _annotate_lane(axes, name, 0, lane, color)
-
-
 def _annotate_lane(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     """Write small text to the left (0) or the right (1) of a lane."""
-    axes.annotate(
-        text,
-        (end, lane),
-        (6 * end - 4, 0),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        ha="left" if end else "right",
-        va="center",
-        fontsize=NOTE_SIZE if end else LABEL_SIZE,
-        color=color,
-        annotation_clip=False,
+    style: dict[str, Any] = (
+        {"ha": "left", "fontsize": NOTE_SIZE} if end else {"ha": "right", "fontsize": LABEL_SIZE}
     )
+    style |= {"va": "center", "color": color}
+    write_beside(axes, text, (end, lane), (6 * end - 4, 0), axes.get_yaxis_transform(), **style)
 
 
 def _label_lines(
@@ -462,11 +359,7 @@ def _label_lines(
 
 
 def _dataset_counts(measured: RepeatedCurves) -> str:
-    """Return the number of data sets as text.
-
-    The text has the numbers at both ends of the parameter if they differ, and a range if methods
-    differ.
-    """
+    """Return the number of data sets, at both ends of the parameter and a range if they differ."""
     counts_by_method = [
         (~np.isnan(values)).sum(axis=0) for values in list(measured.curves.values())[1:]
     ]
@@ -480,28 +373,21 @@ def _dataset_counts(measured: RepeatedCurves) -> str:
 
 
 def _value_limits(panels: CurvesByGroup, quantity: str) -> tuple[float, float]:
-    """Return the lowest and the highest number drawn of a quantity in any group.
-
-    These are the extremes of the dots of strips, and of the ends of bars.
-    """
+    """Return the extremes of the dots of strips, and of the ends of bars, in any group."""
     extremes = [0.0]
     for measured in (
         quantities[quantity] for quantities in panels.values() if quantity in quantities
     ):
+        drawn = [0, 1] if len(measured.x) == 1 else [0.25, 0.75]
         for values in list(measured.curves.values())[1:]:
-            extremes += (
-                np.nanquantile(values, [0, 1] if len(measured.x) == 1 else [0.25, 0.75], axis=0)
-                .ravel()
-                .tolist()
-            )
+            extremes += np.nanquantile(values, drawn, axis=0).ravel().tolist()
     return min(extremes), max(extremes)
 
 
 def _row_height(quantities: CurvesByQuantity) -> float:
     lanes = _LANE * max(len(curves.curves) - 1 for curves in quantities.values())
-    return (
-        max(_HEIGHT, lanes) if any(len(curves.x) > 1 for curves in quantities.values()) else lanes
-    )
+    has_lines = any(len(curves.x) > 1 for curves in quantities.values())
+    return max(_HEIGHT, lanes) if has_lines else lanes
 
 
 def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float], float]:

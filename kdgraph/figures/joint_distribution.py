@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import write_note, write_text
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLUE,
     FULL_WIDTH,
-    GREY,
     NOTE_SIZE,
     add_axes,
     new_figure,
@@ -103,41 +102,19 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
             f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal:"
             " precision (Conf1)"
         )
-        layout.figure.text(
-            0.5,
-            0.05 / layout.figure.get_figheight(),
-            note,
-            fontsize=NOTE_SIZE,
-            color=GREY,
-            ha="center",
-            va="bottom",
-        )
+        write_note(layout.figure, 0.5 * FULL_WIDTH, 0.05, note, ha="center", va="bottom")
     return layout.figure
 
 
 @dataclass(frozen=True)
 class _MatrixLayout:
-    """Layout of the three matrices.
-
-    Attributes
-    ----------
-    figure : Figure
-        The empty figure.
-    names : list of str
-        Shortened names of the classes.
-    boxes : list of tuple
-        Left, bottom, width and height of the matrices in inches.
-    name_space : tuple of two float
-        Space for names to the left of and above a matrix, in inches.
-    upright : bool
-        Whether the names above a matrix are vertical.
-    """
+    """Layout of the three matrices on an empty figure, in inches."""
 
     figure: Figure
-    names: list[str]
-    boxes: list[tuple[float, float, float, float]]
-    name_space: tuple[float, float]
-    upright: bool
+    names: list[str]  # shortened
+    boxes: list[tuple[float, float, float, float]]  # left, bottom, width and height
+    name_space: tuple[float, float]  # to the left of and above a matrix
+    upright: bool  # names above a matrix are vertical
 
     @classmethod
     def for_classes(cls, classes: Sequence[str]) -> _MatrixLayout:
@@ -153,37 +130,18 @@ class _MatrixLayout:
         count_width = min(n * _CELL, FULL_WIDTH - 2 * _EDGE - left)  # counts have more digits
         upright = left_space > width / n
         top_space = left_space if upright else float(sizes[:, 1].max()) + _PAD
-        above = top_space + _AXIS + _TITLE
-        if columns == 3:
-            boxes = [(_EDGE + i * column_width + left, _FOOT, width, height) for i in range(3)]
-            return cls(
-                new_figure(FULL_WIDTH, _FOOT + height + above),
-                names,
-                boxes,
-                (left_space, top_space),
-                upright,
-            )
-        boxes = [
-            (
-                (FULL_WIDTH - left - count_width) / 2 + left,
-                _FOOT + height + above,
-                count_width,
-                height,
-            )
-        ]
-        boxes += [(_EDGE + i * column_width + left, _FOOT, width, height) for i in range(2)]
-        return cls(
-            new_figure(FULL_WIDTH, _FOOT + 2 * (height + above)),
-            names,
-            boxes,
-            (left_space, top_space),
-            upright,
-        )
+        row = height + top_space + _AXIS + _TITLE
+        boxes = [(_EDGE + i * column_width + left, _FOOT, width, height) for i in range(columns)]
+        if columns == 2:
+            middle = (FULL_WIDTH - left - count_width) / 2 + left
+            boxes.insert(0, (middle, _FOOT + row, count_width, height))
+        figure = new_figure(FULL_WIDTH, _FOOT + (4 - columns) * row)
+        return cls(figure, names, boxes, (left_space, top_space), upright)
 
 
 def _draw_matrix(layout: _MatrixLayout, index: int, shade: np.ndarray, texts: np.ndarray) -> None:
-    n, (left, bottom, width, height) = len(layout.names), layout.boxes[index]
-    axes = add_axes(layout.figure, left, bottom, width, height, label=_TITLES[index])
+    n = len(layout.names)
+    axes = add_axes(layout.figure, *layout.boxes[index], label=_TITLES[index])
     shades = _SHADES.with_extremes(bad=_EMPTY_COLOR)
     axes.imshow(
         np.ma.masked_invalid(shade),
@@ -196,40 +154,26 @@ def _draw_matrix(layout: _MatrixLayout, index: int, shade: np.ndarray, texts: np
     )
     for i, j in np.ndindex(n, n):
         if texts[i, j]:
-            axes.text(
-                j,
-                i,
-                str(texts[i, j]),
-                ha="center",
-                va="center",
-                fontsize=_SIZE,
-                color="white" if shade[i, j] > 0.6 else "black",
-            )
+            color = "white" if shade[i, j] > 0.6 else "black"
+            text = str(texts[i, j])
+            axes.text(j, i, text, ha="center", va="center", fontsize=_SIZE, color=color)
     axes.tick_params(length=0, pad=2, labelsize=_SIZE, labeltop=True, labelbottom=False)
     axes.set_xticks(range(n), layout.names, rotation=90 if layout.upright else 0)
     axes.set_yticks(range(n), layout.names)
     axes.spines[["top", "right"]].set_visible(True)
-    _label_matrix(layout, index, axes)
+    _label_matrix(layout, index)
 
 
-def _label_matrix(layout: _MatrixLayout, index: int, axes: Axes) -> None:
+def _label_matrix(layout: _MatrixLayout, index: int) -> None:
     left, bottom, width, height = layout.boxes[index]
-    figure_width, figure_height = layout.figure.get_size_inches()
     left_space, top_space = layout.name_space
-    middle, top = (left + width / 2) / figure_width, bottom + height + top_space
-    axes.figure.text(
-        middle, top / figure_height, "predicted", fontsize=NOTE_SIZE, ha="center", va="bottom"
-    )
-    position = ((left - left_space) / figure_width, (bottom + height / 2) / figure_height)
-    axes.figure.text(*position, "true", fontsize=NOTE_SIZE, rotation=90, ha="right", va="center")
-    axes.figure.text(
-        middle,
-        (top + _AXIS) / figure_height,
-        _TITLES[index],
-        fontsize=7.5,
-        ha="center",
-        va="bottom",
-    )
+    middle, top = left + width / 2, bottom + height + top_space
+    above: dict[str, Any] = {"ha": "center", "va": "bottom"}
+    write_text(layout.figure, middle, top, "predicted", fontsize=NOTE_SIZE, **above)
+    beside: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center"}
+    side = left - left_space, bottom + height / 2
+    write_text(layout.figure, *side, "true", fontsize=NOTE_SIZE, **beside)
+    write_text(layout.figure, middle, top + _AXIS, _TITLES[index], fontsize=7.5, **above)
 
 
 def _normalize_counts(counts: np.ndarray, axis: int) -> np.ndarray:
@@ -241,15 +185,8 @@ def _normalize_counts(counts: np.ndarray, axis: int) -> np.ndarray:
 def _format_hundredths(fractions: np.ndarray) -> np.ndarray:
     """Return texts such as .07 and 1; empty for 0 and NaN."""
     rounded = np.floor(100 * np.nan_to_num(fractions) + 0.5).astype(int)
-    return np.array(
-        [
-            [
-                "" if cell == 0 else f"{cell / 100:.2f}".lstrip("0").replace("1.00", "1")
-                for cell in row
-            ]
-            for row in rounded
-        ]
-    )
+    texts = [f"{cell / 100:.2f}".lstrip("0").replace("1.00", "1") for cell in rounded.flat]
+    return np.where(rounded == 0, "", np.reshape(texts, rounded.shape))
 
 
 def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:

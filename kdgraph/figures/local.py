@@ -22,6 +22,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
+from kdgraph.figures.drawing import write_beside, write_text
 from kdgraph.figures.posterior import PlotExtent
 from kdgraph.figures.run_figures import (
     RunFigureData,
@@ -124,12 +125,9 @@ def plot_lce_landscape(
     """
     _check_landscape(points, slce, n_eff)
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(slce) - 1) * _GAP) / len(slce))
-    width, height = (
-        _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT,
-        _BOTTOM + panel + _TOP,
-    )
+    width = _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT
     with style_context():
-        figure = new_figure(width, height)
+        figure = new_figure(width, _BOTTOM + panel + _TOP)
         scale, extend = _error_scale(np.concatenate(list(slce.values())))
         for i, (name, errors) in enumerate(slce.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
@@ -137,16 +135,10 @@ def plot_lce_landscape(
             _format_map(axes, points, id_box, axis_names, first=i == 0)
             axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
-                note_above(
-                    axes,
-                    shorten_text(figure, _bandwidth_note(bandwidth), NOTE_SIZE, width - _LEFT),
-                    axes.get_xlim()[0],
-                    "left",
-                    17,
-                )
-        _draw_error_colorbar(
-            add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend
-        )
+                note = shorten_text(figure, _bandwidth_note(bandwidth), NOTE_SIZE, width - _LEFT)
+                note_above(axes, note, axes.get_xlim()[0], "left", 17)
+        bar = add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel)
+        _draw_error_colorbar(bar, scale, extend)
     return figure
 
 
@@ -155,15 +147,12 @@ def _bandwidth_note(bandwidth: float) -> str:
 
 
 def _error_scale(errors: np.ndarray) -> tuple[Normalize, _ColorbarExtend]:
-    """Return a symmetric colour scale and whether errors exceed it.
-
-    Its limit is the 98th percentile of the absolute errors, Float[n], rounded up to a multiple of
-    0.05.
-    """
+    """Return a symmetric colour scale and whether errors, Float[n], exceed it."""
+    # The limit is a high quantile of the absolute errors, rounded up to a multiple of 0.05.
     sizes = np.abs(errors[np.isfinite(errors)])
-    limit = (
-        max(float(np.ceil(20 * np.quantile(sizes, _SHOWN) - 1e-9)), 1.0) / 20 if len(sizes) else 1.0
-    )
+    limit = 1.0
+    if len(sizes):
+        limit = max(float(np.ceil(20 * np.quantile(sizes, _SHOWN) - 1e-9)), 1.0) / 20
     return Normalize(-limit, limit), "both" if (sizes > limit).any() else "neither"
 
 
@@ -195,10 +184,6 @@ def _format_map(
     *,
     first: bool,
 ) -> None:
-    """Set limits, shade the box and label the axes of a map.
-
-    Only the first map of a row has the name of the second feature.
-    """
     x0, x1, y0, y1 = id_box or (np.inf, -np.inf, np.inf, -np.inf)
     low, high = np.minimum(points.min(axis=0), (x0, y0)), np.maximum(points.max(axis=0), (x1, y1))
     margin = _MARGIN * (high - low) + 1e-9
@@ -208,25 +193,14 @@ def _format_map(
         xlabel=axis_names[0],
     )
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
-    if id_box is not None:
-        axes.add_patch(
-            Rectangle(
-                (x0, y0), x1 - x0, y1 - y0, facecolor=ID_SHADE, linewidth=0, zorder=0, gid="id_box"
-            )
-        )
+    axes.tick_params(labelleft=first)
     if first:
         axes.set_ylabel(axis_names[1])
-        if id_box is not None:
-            axes.annotate(
-                "ID",
-                (x0, y1),
-                (2.5, -2.5),
-                textcoords="offset points",
-                va="top",
-                fontsize=NOTE_SIZE,
-            )
-    else:
-        axes.tick_params(labelleft=False)
+    if id_box is not None:
+        shade: dict[str, Any] = {"facecolor": ID_SHADE, "linewidth": 0, "zorder": 0}
+        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, **shade, gid="id_box"))
+        if first:
+            write_beside(axes, "ID", (x0, y1), (2.5, -2.5), "data", va="top")
 
 
 def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) -> None:
@@ -239,12 +213,7 @@ def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) 
         ("overconfident", 1 + tip, 3, "bottom"),
         ("underconfident", -tip, -3, "top"),
     ):
-        placement: dict[str, Any] = {
-            "xycoords": "axes fraction",
-            "textcoords": "offset points",
-            "va": va,
-        }
-        axes.annotate(text, (0, y), (0, points), **placement, fontsize=NOTE_SIZE)
+        write_beside(axes, text, (0, y), (0, points), va=va)
 
 
 def _check_landscape(
@@ -380,19 +349,14 @@ def plot_lce_of_bins(
     with style_context():
         row = _CAPTION + _HEIGHT + _BINS_BOTTOM
         figure = new_figure(FULL_WIDTH, _NOTE + len(bins) * row)
-        scale, extend = _error_scale(
-            np.concatenate([confidence_bin.slce for confidence_bin in bins])
-        )
+        scale, extend = _error_scale(np.concatenate([each.slce for each in bins]))
         # One axis for all bins: it covers nearly all errors and every average error.
         highest = max(
-            max(
-                np.nanquantile(np.abs(confidence_bin.slce), _CDF_QUANTILE),
-                1.2 * abs(confidence_bin.error),
-            )
-            for confidence_bin in bins
+            max(np.nanquantile(np.abs(each.slce), _CDF_QUANTILE), 1.2 * abs(each.error))
+            for each in bins
         )
         # All maps have the frame of all points, so that positions can be compared between bins.
-        all_points = np.concatenate([confidence_bin.points for confidence_bin in bins])
+        all_points = np.concatenate([each.points for each in bins])
         cdf = FULL_WIDTH - _BINS_LEFT - _MAP - _BAR_SPACE - _BINS_RIGHT
         for index, confidence_bin in enumerate(bins):
             bottom = (len(bins) - 1 - index) * row + _BINS_BOTTOM
@@ -401,43 +365,29 @@ def plot_lce_of_bins(
                 axes, confidence_bin.points, confidence_bin.slce, confidence_bin.n_eff, scale
             )
             _format_map(axes, all_points, None, axis_names, first=True)
-            _draw_error_colorbar(
-                add_axes(figure, _BINS_LEFT + _MAP + 0.1, bottom, _BAR, _HEIGHT),
-                scale,
-                extend,
-            )
-            _draw_error_cdf(
-                add_axes(figure, FULL_WIDTH - _BINS_RIGHT - cdf, bottom, cdf, _HEIGHT),
-                confidence_bin,
-                max(1.04 * highest, _SHORTEST),
-            )
+            bar = add_axes(figure, _BINS_LEFT + _MAP + 0.1, bottom, _BAR, _HEIGHT)
+            _draw_error_colorbar(bar, scale, extend)
+            right = add_axes(figure, FULL_WIDTH - _BINS_RIGHT - cdf, bottom, cdf, _HEIGHT)
+            _draw_error_cdf(right, confidence_bin, max(1.04 * highest, _SHORTEST))
             caption = shorten_text(
                 figure, _bin_caption(confidence_bin), _CAPTION_SIZE, FULL_WIDTH - _BINS_LEFT
             )
-            y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
-            figure.text(_BINS_LEFT / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
+            y = bottom + _HEIGHT + _CAPTION - 0.02
+            write_text(figure, _BINS_LEFT, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if index == 0:
                 note = _bandwidth_note(bandwidth)
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
-        _draw_bins_legend(figure)
+        # One legend is above all curves, which may cover every position in a panel.
+        figure.legend(
+            handles=[Line2D([], [], **line) for line in (_CDF_LINE, _MEAN_LINE, _BIN_ERROR_LINE)],
+            ncols=3,
+            loc="upper right",
+            columnspacing=1.2,
+            handlelength=1.9,
+            borderaxespad=0.2,
+            fontsize=NOTE_SIZE,
+        )
     return figure
-
-
-def _draw_bins_legend(figure: Figure) -> None:
-    """Draw one legend above all curves.
-
-    Every position in a panel may be covered by a curve.
-    """
-    handles = [
-        Line2D([], [], **line_style) for line_style in (_CDF_LINE, _MEAN_LINE, _BIN_ERROR_LINE)
-    ]
-    spaces: dict[str, Any] = {
-        "columnspacing": 1.2,
-        "handlelength": 1.9,
-        "borderaxespad": 0.2,
-        "fontsize": NOTE_SIZE,
-    }
-    figure.legend(handles=handles, ncols=3, loc="upper right", **spaces)
 
 
 def _bin_caption(confidence_bin: ConfidenceBin) -> str:
@@ -483,12 +433,7 @@ def _check_bins(bins: Sequence[ConfidenceBin]) -> None:
 def plot_lce_landscape_from_run(run: RunFigureData, table: str = "lce_map") -> Any:
     """Plot the local calibration error of every test row over the plane.
 
-    The figure is omitted unless the table was computed in a space of two dimensions.
-
-    Parameters
-    ----------
-    table : str, default="lce_map"
-        Key of the table in ``metrics``; tables may refer to different spaces.
+    The figure is omitted unless the table was computed, in a space of two dimensions.
     """
     maps = columns_by_model(run, table)
     if maps is None:
@@ -505,10 +450,7 @@ def plot_lce_landscape_from_run(run: RunFigureData, table: str = "lce_map") -> A
 
 
 def _training_extent(run: RunFigureData, points: np.ndarray) -> PlotExtent | None:
-    """Return the extent of the training rows, or None.
-
-    It is None if the points are not the features of the test rows but positions in another space.
-    """
+    """Return the extent of the training rows; None if the points are not features of test rows."""
     if not np.array_equal(points, run.splits.test.X):
         return None
     X = run.splits.learning.X
@@ -525,21 +467,9 @@ def plot_lce_of_bins_from_run(
 ) -> Any:
     """Plot the bins of confidence with the smallest and the largest average error.
 
-    Parameters
-    ----------
-    table : str, default="lce_map"
-        Key of the table in ``metrics``.
-    bins : int, default=15
-        Number of bins that the table was computed with.
-    min_count : int, default=25
-        Bins with fewer rows are ignored. The figure is omitted if no bin has so many.
-    model : {"parent", "calibrated"}, default="parent"
-        Model whose confidence is binned.
-
-    Raises
-    ------
-    ConfigError
-        If ``bins`` is not the number of the table.
+    ``bins`` is the number of bins that the table was computed with, else a ConfigError is raised.
+    Bins with fewer than ``min_count`` rows are ignored; the figure is omitted if no bin has so
+    many. ``model`` is the one whose confidence is binned.
     """
     maps = columns_by_model(run, table)
     if maps is None:

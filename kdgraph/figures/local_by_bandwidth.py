@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
+from kdgraph.figures.drawing import draw_band
 from kdgraph.figures.local import MIN_EFFECTIVE_ROWS
 from kdgraph.figures.run_figures import (
     RunFigureData,
@@ -165,12 +166,8 @@ def plot_lce_against_bandwidth(
                 # The panel of effective rows is logarithmic, and its lines have the same colours.
                 if labels and column == len(spaces) - 1 and values is not n_eff:
                     ends = [float(mean_and_sd_over_runs(values[name])[0][-1]) for name in names]
-                    label_line_ends(
-                        axes,
-                        labels,
-                        ends,
-                        [style.color for style in styles_by_name(names).values()],
-                    )
+                    colors = [style.color for style in styles_by_name(names).values()]
+                    label_line_ends(axes, labels, ends, colors)
         _share_limits(list(panels.values()), log=log)
         _draw_note(figure, panels, band_of)
     return figure
@@ -187,10 +184,7 @@ def _panel_contents(curves: LceCurves) -> list[tuple[str, LceValues, LceValues]]
 def _make_panels(
     titles: list[str], names: list[str], *, banded: bool, log: bool
 ) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
-    """Return a figure with three panels for each title, and labels of the line ends.
-
-    There are no labels if the figure has a legend.
-    """
+    """Return a figure with three panels for each title, and labels unless it has a legend."""
     # The height of the figure depends on the legend, and the width of its panels on the longest
     # label. Both are therefore measured on a blank figure first.
     blank, total_width = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
@@ -205,16 +199,8 @@ def _make_panels(
     heights = [_HEIGHT if labels and not banded else _HIGHER] * 2 + [_HEIGHT]  # from top to bottom
     title = _TITLE if len(titles) > 1 else 0.0
     note = _NOTE if banded and not title else 0.0  # two lines
-    figure = new_figure(
-        total_width,
-        _BOTTOM
-        + sum(heights)
-        + 2 * _GAP
-        + title
-        + note
-        + _TOP
-        + legend_height(handles, total_width),
-    )
+    head = title + note + _TOP + legend_height(handles, total_width)
+    figure = new_figure(total_width, _BOTTOM + sum(heights) + 2 * _GAP + head)
     draw_legend_above(figure, handles)
     bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
     panels = {}
@@ -245,28 +231,21 @@ def _draw_curve(
     The line is the mean over runs, or the median if ``y`` is a number of rows. Markers are small
     where there are few effective rows.
     """
-    line: dict[str, Any] = {**plot_style.line(), "zorder": 3, "clip_on": False, "marker": ""}
+    line = plot_style.line(zorder=3, clip_on=False, marker="")
     median_n_eff = np.nanmedian(n_eff, axis=0)
     center, sd = mean_and_sd_over_runs(y)
     if counts:
         center = median_n_eff
     elif len(y) > 1:
-        low, high = np.clip([center - sd, center + sd], 0, 1)
-        axes.fill_between(
-            x, low, high, color=plot_style.color, alpha=alpha, linewidth=0, gid=f"band {name}"
-        )
+        draw_band(axes, x, np.clip([center - sd, center + sd], 0, 1), plot_style, name, alpha)
     axes.plot(x, center, label=name, **line)
     for size, has_size in (
         (_MARKER, median_n_eff >= MIN_EFFECTIVE_ROWS),
         (_FEW_MARKER, median_n_eff < MIN_EFFECTIVE_ROWS),
     ):
-        marks: dict[str, Any] = {
-            **line,
-            "linestyle": "",
-            "marker": plot_style.marker,
-            "markersize": size,
-            "markeredgewidth": 0.8,
-        }
+        marks = plot_style.line(
+            linestyle="", markersize=size, markeredgewidth=0.8, zorder=3, clip_on=False
+        )
         axes.plot(x[has_size], center[has_size], **marks)
 
 
@@ -305,21 +284,15 @@ def _format_axes(
 
 
 def _share_limits(columns: list[list[Axes]], *, log: bool) -> None:
-    """Give all panels of a row the same limits.
-
-    Only the first panel of a row has tick labels. On logarithmic axes, bands that reach 0 are cut.
-    """
+    """Give the panels of a row the same limits; on logarithmic axes, bands that reach 0 are cut."""
     for index, row in enumerate(zip(*columns, strict=True)):
         highest = max(axes.get_ylim()[1] for axes in row)
         for axes in row:
             axes.set_ylim(top=highest)
         if log and index < 2:
+            lines = [line for axes in row for line in axes.lines]
             line_values = np.concatenate(
-                [
-                    np.asarray(line.get_ydata(), dtype=np.float64)
-                    for axes in row
-                    for line in axes.lines
-                ]
+                [np.asarray(line.get_ydata(), dtype=np.float64) for line in lines]
             )
             for axes in row:
                 # Zeros have no position on a logarithmic axis, so the limit depends on positive
@@ -387,28 +360,19 @@ def plot_lce_against_bandwidth_from_run(
 ) -> Any:
     """Plot MLCE and mean LCE against the bandwidth, a column for each table.
 
-    Tables that were not computed at two or more bandwidths are omitted.
-
-    Parameters
-    ----------
-    tables : sequence of str, default=("lce_by_bandwidth",)
-        Keys of tables in ``metrics``; tables may refer to different spaces.
+    Tables, which may refer to different spaces, are omitted if they were not computed at two or
+    more bandwidths.
     """
     spaces = {
-        _space_title(key): curves for key in tables if (curves := _lce_curves(run, key)) is not None
+        key.removeprefix("lce_by_bandwidth").strip("_") or "features": curves
+        for key in tables
+        if (curves := _lce_curves(run, key)) is not None
     }
     return plot_lce_against_bandwidth(spaces) if spaces else None
 
 
-def _space_title(key: str) -> str:
-    return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
-
-
 def _lce_curves(run: RunFigureData, key: str) -> LceCurves | None:
-    """Return the curves of a table in the order of the bandwidth.
-
-    The result is None if the table was not computed, or contains no errors.
-    """
+    """Return the curves of a table, or None if it was not computed or contains no errors."""
     curves = columns_by_model(run, key)
     if curves is None:
         return None

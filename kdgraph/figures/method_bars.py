@@ -93,10 +93,8 @@ def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -
     _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))
     with style_context():
-        legend_lines, names = (
-            _legend_lines(_legend_entries(methods, sets)),
-            _wrap_class_names(classes),
-        )
+        legend_lines = _legend_lines(_legend_entries(methods, sets))
+        names = _wrap_class_names(classes)
         bottom = 0.07 + _NAME * (1 + max(name.count("\n") for name in names))
         figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(legend_lines) + 0.08)
         axes = add_axes(figure, _LEFT, bottom, FULL_WIDTH - _LEFT - _RIGHT, _HEIGHT)
@@ -106,15 +104,9 @@ def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -
                 left = _GROUP_GAP / 2 + i * (len(sets) + _METHOD_GAP) + j
                 heights = [values[method][name][j] for name in classes]
                 positions = left + 0.5 + group * np.arange(len(classes))
-                bars = axes.bar(
-                    positions,
-                    heights,
-                    width=1,
-                    label=f"{method}, {sets[j]}",
-                    **_patch_style(style, j, len(sets)),
-                )
-                for bar in bars:
-                    bar.set_gid(f"{method}, {sets[j]}")
+                label, patch = f"{method}, {sets[j]}", _patch_style(style, j, len(sets))
+                for bar in axes.bar(positions, heights, width=1, label=label, **patch):
+                    bar.set_gid(label)
         _format_axes(axes, names, group, ylabel)
         _draw_legend(figure, legend_lines)
     return figure
@@ -134,10 +126,7 @@ def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _patch_style(style: Mapping[str, Any], set_index: int, n_sets: int) -> dict[str, Any]:
-    """Return keyword arguments of the patch of set ``set_index`` out of ``n_sets`` sets.
-
-    Sets further to the left are lighter; edges have the full colour.
-    """
+    """Return the style of a patch; sets further to the left are lighter within their edges."""
     # The colour is mixed with white: the strength is the fraction of colour.
     strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * set_index / (n_sets - 1)
     face = tuple(1 - strength * (1 - np.array(to_rgb(style["color"]))))
@@ -201,10 +190,7 @@ def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
 
 
 def _draw_legend(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
-    """Draw each line of the legend as a separate legend.
-
-    A single legend with several lines would be filled column by column.
-    """
+    # Each line is a legend: a single one with several lines would be filled column by column.
     size = NOTE_SIZE / 72
     spaces = {
         "handlelength": 0.12 / size,

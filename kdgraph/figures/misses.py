@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import write_beside, write_note
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
-    GREY,
-    NOTE_SIZE,
     VERMILLION,
     add_axes,
     new_figure,
@@ -101,23 +100,11 @@ def plot_interval_misses(
             axes.set_title(
                 shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12
             )
-            rate_note = (
-                f"{100 * np.mean(signs != 0):.1f} % missed, {100 * (1 - level):.3g} % expected"
-            )
-            axes.annotate(
-                rate_note,
-                (0.5, 1),
-                (0, 3),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                ha="center",
-                fontsize=NOTE_SIZE,
-            )
-        height = figure.get_size_inches()[1]
+            missed_rate, rate = 100 * np.mean(signs != 0), 100 * (1 - level)
+            note = f"{missed_rate:.1f} % missed, {rate:.3g} % expected"
+            write_beside(axes, note, (0.5, 1), (0, 3), ha="center")
         note = "▲ outcome above the interval   ▼ below   · inside"
-        figure.text(
-            0.5, 0.06 / height, note, ha="center", va="bottom", fontsize=NOTE_SIZE, color=GREY
-        )
+        write_note(figure, 0.5 * width, 0.06, note, ha="center", va="bottom")
     return figure
 
 
@@ -153,11 +140,6 @@ def plot_interval_misses_from_run(run: RunFigureData, level: OpenFraction = 0.95
     """Plot the test rows outside of the central interval.
 
     The figure is omitted unless there are two features.
-
-    Parameters
-    ----------
-    level : float in (0, 1), default=0.95
-        Level of the interval.
     """
     distributions, X = run.outputs_by_model("distribution", run.test), run.splits.test.X
     if distributions is None or X.ndim != 2 or X.shape[1] != 2:

@@ -59,22 +59,13 @@ _KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def paper_name(name: str, parents: Collection[str] = ()) -> str:
-    """Return the name of a component of a model, or of a method, as a paper writes it.
+    """Return the name of a component in a config, or of a method in a table, as a paper writes it.
 
-    Parameters
-    ----------
-    name : str
-        Name of a component in a config, or of a method in a table. Words after the first space,
-        such as the settings that distinguish two runs of one method, are kept. A name that is not
-        made of small letters, digits and single underscores is a name that the user chose; it is
-        returned unchanged.
-    parents : collection of str, default=()
-        Names of parents. A method ``<parent>-<calibrator>`` of one of them is written with a plus.
-
-    Returns
-    -------
-    str
-        Words instead of underscores, acronyms in capitals, a capital at the beginning.
+    It has words instead of underscores, acronyms in capitals, and a capital at the beginning. Words
+    after the first space, such as the settings that distinguish two runs of one method, are kept. A
+    method ``<parent>-<calibrator>`` of one of the parents is written with a plus. A name that is
+    not made of small letters, digits and single underscores is a name that the user chose; it is
+    returned unchanged.
 
     Examples
     --------
@@ -95,19 +86,7 @@ def paper_name(name: str, parents: Collection[str] = ()) -> str:
 
 
 def paper_names(names: Iterable[str], parents: Collection[str] = ()) -> dict[str, str]:
-    """Return the name of each method in a figure, different ones for different methods.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names of methods in tables.
-    parents : collection of str, default=()
-        Names of parents, as in :func:`paper_name`.
-
-    Returns
-    -------
-    dict of str to str
-        Names of :func:`paper_name`, or the names as they are where two would be the same.
+    """Return the :func:`paper_name` of each method, or all as they are if two would be the same.
 
     Examples
     --------
@@ -122,14 +101,9 @@ def paper_names(names: Iterable[str], parents: Collection[str] = ()) -> dict[str
 
 
 def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of parent and calibrated model in figures; two different names.
+    """Return two different names in figures, of the parent and of the calibrated model.
 
-    Parameters
-    ----------
-    parent : mapping
-        Node of the parent.
-    after : mapping
-        Group → node of each component after it.
+    Arguments are the config nodes of the parent and, by group, of each component after it.
     """
     parent_name = paper_name(str(parent["name"]))
     # A gate has the name of the quantity that it thresholds, so the word "gate" follows it.

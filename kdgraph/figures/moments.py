@@ -12,21 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import draw_legend_line
 from kdgraph.figures.run_figures import RunFigureData, register_figure
-from kdgraph.figures.style import (
-    BLACK,
-    add_axes,
-    legend_label,
-    new_figure,
-    shorten_text,
-    style_context,
-    styles_by_name,
-)
+from kdgraph.figures.style import BLACK, add_axes, new_figure, style_context, styles_by_name
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches
 _PANEL = 2.45
-_KEY_SIZE = 7.0
 # Points² of a dot, and the number of rows up to which dots have that size.
 _DOT, _MANY = 4.0, 1500
 
@@ -121,21 +113,7 @@ def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> 
             Line2D([], [], color=style.color, linestyle="", marker=style.marker, markersize=3.5)
             for style in styles_by_name(list(estimates)).values()
         ]
-        placement = {
-            "loc": "upper left",
-            "bbox_to_anchor": (_LEFT / width, 1),
-            "borderaxespad": 0.3,
-            "fontsize": _KEY_SIZE,
-        }
-        figure.legend(
-            handles,
-            [
-                legend_label(shorten_text(figure, name, _KEY_SIZE, width_of_name))
-                for name in estimates
-            ],
-            ncols=len(estimates),
-            **placement,
-        )
+        draw_legend_line(figure, handles, list(estimates), _LEFT, width_of_name)
     return figure
 
 
@@ -167,12 +145,8 @@ def _draw_panel(axes: Axes, true: np.ndarray, estimates: Mapping[str, np.ndarray
 def plot_mean_and_sd_from_run(run: RunFigureData, at_most: Count = 2000) -> Any:
     """Plot estimated against true moments of the test rows.
 
-    The figure is omitted if the true distributions are unknown.
-
-    Parameters
-    ----------
-    at_most : int, default=2000
-        Largest number of rows; the first ones are drawn.
+    The figure is omitted if the true distributions are unknown. The first ``at_most`` rows are
+    drawn.
     """
     distributions, truth = run.outputs_by_model("distribution", run.test), run.test.truth
     if distributions is None or truth is None:

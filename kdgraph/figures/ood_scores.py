@@ -16,14 +16,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
+from kdgraph.figures.drawing import IDEAL_LINE, PanelGrid, write_beside, write_note, write_text
 from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
-    GREY,
     NOTE_SIZE,
     PlotStyle,
-    add_axes,
     new_figure,
     shorten_text,
     split_in_two_lines,
@@ -103,74 +102,47 @@ def plot_ood_scores(
     _check_scores(test, sets)
     styles = styles_by_name(list(test))
     width = (COLUMN_WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(test) - 1)) / len(test)
+    has_infinite = False
     with style_context():
         notes = [*_two_lines(_NOTE), *([] if note is None else _two_lines(note))]
         foot = _BOTTOM + _NOTE_LINE * len(notes)
-        figure, has_infinite = (
-            new_figure(COLUMN_WIDTH, foot + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY),
-            False,
-        )
+        n_panels, columns = len(test) * len(sets), len(test)
+        grid = PanelGrid(n_panels, columns, _LEFT, foot, width, _HEIGHT, _BETWEEN, _TITLE)
+        figure = new_figure(COLUMN_WIDTH, grid.top + _NAMES + _KEY)
         for column, (name, style) in enumerate(styles.items()):
             everything = np.concatenate([test[name], *(scores[name] for scores in sets.values())])
             has_infinite |= bool(np.isinf(everything).any())
             scale = _ScoreScale.of_test_rows(test[name], everything)
             edges = scale.bin_edges(everything)
             for row, (title, scores) in enumerate(sets.items()):
-                bottom = foot + (len(sets) - 1 - row) * (_HEIGHT + _TITLE)
-                axes = add_axes(figure, _LEFT + column * (width + _BETWEEN), bottom, width, _HEIGHT)
+                axes = grid.add_axes(figure, row * columns + column)
                 axes.set_xscale("function", functions=(scale.position, scale.score))
                 _draw_histograms(axes, test[name], scores[name], edges, style)
                 if name in thresholds and edges[0] < 0 < edges[-1]:
-                    axes.axvline(
-                        0, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="threshold"
-                    )
+                    axes.axvline(0, **IDEAL_LINE, gid="threshold")
                 _format_axes(axes, is_left=column == 0, is_last=row == len(sets) - 1)
                 axes.xaxis.set_major_locator(FixedLocator(scale.ticks(edges)))
                 axes.xaxis.set_major_formatter(_tick_label)
                 axes.xaxis.set_minor_locator(NullLocator())
-                _text_above(
-                    axes,
-                    shorten_text(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "",
-                    "left",
-                    13,
-                    BLACK,
-                )
+                if column == 0:
+                    short = shorten_text(figure, title, NOTE_SIZE, 2 * width)
+                    write_beside(axes, short, (0, 1), (0, 13), ha="left", color=BLACK)
                 error = delong_stderr(scores[name], test[name])
                 plus_minus = "" if error is None else f" ± {error:.3f}"
-                area = auroc(scores[name], test[name])
-                _text_above(axes, f"AUROC {area:.3f}{plus_minus}", "right", 3, style.color)
+                area = f"AUROC {auroc(scores[name], test[name]):.3f}{plus_minus}"
+                write_beside(axes, area, (1, 1), (0, 3), ha="right", color=style.color)
                 if row == 0:
-                    _text_above(
-                        axes,
-                        # A name may reach into the space between the columns.
-                        shorten_text(
-                            figure,
-                            name,
-                            _KEY_SIZE,
-                            width + (_RIGHT - 0.02 if column == len(test) - 1 else _BETWEEN - 0.1),
-                        ),
-                        "left",
-                        _TITLE * 72 + 2,
-                        style.color,
-                        _KEY_SIZE,
-                    )
-        infinite = " (last bin: infinite)" if has_infinite else ""
-        center, height = _panels_center(width, len(test)), figure.get_figheight()
-        figure.text(
-            center,
-            (foot - _BOTTOM + 0.06) / height,
-            f"out-of-distribution score{infinite}",
-            ha="center",
-            fontsize=7.5,
-        )
+                    # A name may reach into the space between the columns.
+                    beyond = _RIGHT - 0.02 if column == columns - 1 else _BETWEEN - 0.1
+                    short = shorten_text(figure, name, _KEY_SIZE, width + beyond)
+                    key: dict[str, Any] = {"color": style.color, "fontsize": _KEY_SIZE}
+                    write_beside(axes, short, (0, 1), (0, _TITLE * 72 + 2), ha="left", **key)
+        label = f"out-of-distribution score{' (last bin: infinite)' if has_infinite else ''}"
+        center = _LEFT + (columns * width + (columns - 1) * _BETWEEN) / 2
+        write_text(figure, center, foot - _BOTTOM + 0.06, label, ha="center", fontsize=7.5)
         for line, text in enumerate(reversed(notes)):
-            figure.text(
-                _NOTE_LEFT / COLUMN_WIDTH,
-                (0.05 + _NOTE_LINE * line) / height,
-                shorten_text(figure, text, NOTE_SIZE, COLUMN_WIDTH - _NOTE_LEFT - 0.05),
-                fontsize=NOTE_SIZE,
-                color=GREY,
-            )
+            short = shorten_text(figure, text, NOTE_SIZE, COLUMN_WIDTH - _NOTE_LEFT - 0.05)
+            write_note(figure, _NOTE_LEFT, 0.05 + _NOTE_LINE * line, short)
         _draw_legend(figure, marked=bool(thresholds))
     return figure
 
@@ -192,16 +164,10 @@ def _tick_label(score: float, _: float | None = None) -> str:
 
 @dataclass(frozen=True)
 class _ScoreScale:
-    """Scale of an axis of scores: arsinh((score - center) / unit).
+    """Scale of an axis of scores: arsinh((score - center) / unit)."""
 
-    Attributes
-    ----------
-    center, unit : float
-        Median and interquartile range of the test rows.
-    """
-
-    center: float
-    unit: float
+    center: float  # median of the test rows
+    unit: float  # their interquartile range
 
     @classmethod
     def of_test_rows(cls, test: np.ndarray, everything: np.ndarray) -> _ScoreScale:
@@ -256,14 +222,9 @@ def _draw_histograms(
     axes: Axes, test: np.ndarray, ood: np.ndarray, edges: np.ndarray, style: PlotStyle
 ) -> None:
     axes.stairs(_bin_fractions(test, edges), edges, fill=True, color=_FILL, gid="test rows")
-    axes.stairs(
-        # The outline is not dashed, since dashes would hide narrow bins.
-        _bin_fractions(ood, edges),
-        edges,
-        color=style.color,
-        linewidth=1.0,
-        gid="out of distribution",
-    )
+    # The outline is not dashed, since dashes would hide narrow bins.
+    outline: dict[str, Any] = {"color": style.color, "linewidth": 1.0, "gid": "out of distribution"}
+    axes.stairs(_bin_fractions(ood, edges), edges, **outline)
     axes.set_xlim(edges[0], edges[-1] + 0.02 * (edges[-1] - edges[0]))
 
 
@@ -281,36 +242,12 @@ def _format_axes(axes: Axes, *, is_left: bool, is_last: bool) -> None:
         axes.set_ylabel("rows (%)")
 
 
-def _text_above(
-    axes: Axes, text: str, side: str, points: float, color: str, size: float = NOTE_SIZE
-) -> None:
-    axes.annotate(
-        text,
-        (0 if side == "left" else 1, 1),
-        (0, points),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha=side,
-        color=color,
-        fontsize=size,
-        annotation_clip=False,
-    )
-
-
-def _panels_center(width: float, columns: int) -> float:
-    return (_LEFT + (columns * width + (columns - 1) * _BETWEEN) / 2) / COLUMN_WIDTH
-
-
 def _draw_legend(figure: Figure, *, marked: bool) -> None:
     entries = [
         Patch(color=_FILL, label="test rows"),
         Line2D([], [], color=BLACK, linewidth=1.1, label="out of distribution"),
     ]
-    entries += (
-        [Line2D([], [], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), label="threshold")]
-        if marked
-        else []
-    )
+    entries += [Line2D([], [], **IDEAL_LINE, label="threshold")] if marked else []
     figure.legend(
         handles=entries,
         loc="upper left",
@@ -349,12 +286,8 @@ def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 8) -> Any:
     """Plot histograms of the OOD score on test rows and on OOD sets.
 
     A family of sets is represented by the sphere of radius 2, or by the set in the middle, and its
-    title has the number of its sets.
-
-    Parameters
-    ----------
-    at_most : int, default=8
-        Largest number of panels of a model. A note names the sets that are not drawn.
+    title has the number of its sets. A model has ``at_most`` panels; a note names the sets that are
+    not drawn.
     """
     titles = {_family_title(family): _representative_set(family) for family in run.families()}
     scores = {
@@ -383,38 +316,24 @@ def _family_title(family: list[Predictions]) -> str:
 
 
 def _score_columns(run: RunFigureData, predictions: Predictions) -> dict[str, np.ndarray]:
-    """Return the scores of both models on a set, Float[n], by name.
+    """Return the scores of both models on a set, Float[n], by name; none unless both have some.
 
-    The result is empty unless both models output a score. The name of a model that scores sets
-    contains the size of the sets.
-    """
-    outputs = run.outputs_by_model("ood_score", predictions) or {}
-    return {_score_label(name, scores): np.asarray(scores) for name, scores in outputs.items()}
-
-
-def _score_label(name: str, scores: Any) -> str:
-    """Return the name of a score.
-
-    For scores of sets it contains the size that was drawn; a test set with fewer rows is one set.
+    The name of a model that scores sets contains their size; a set of fewer rows is one set.
     """
     from kdgraph.base import SetScores  # imports scikit-learn
 
-    return (
-        f"{name}, {'rows in ' if scores.unit == 'instance' else ''}sets of {scores.set_size}"
-        if isinstance(scores, SetScores)
-        else name
-    )
+    columns = {}
+    for name, scores in (run.outputs_by_model("ood_score", predictions) or {}).items():
+        if isinstance(scores, SetScores):
+            rows_in = "rows in " if scores.unit == "instance" else ""
+            columns[f"{name}, {rows_in}sets of {scores.set_size}"] = np.asarray(scores)
+        else:
+            columns[name] = np.asarray(scores)
+    return columns
 
 
 def _representative_set(family: list[Predictions]) -> Predictions:
     """Return the sphere of radius 2 of a family, or the OOD set in its middle."""
-    outside = [predictions for predictions in family if not predictions.in_distribution] or family
-    middle = outside[(len(outside) - 1) // 2]
-    return next(
-        (
-            predictions
-            for predictions in outside
-            if predictions.params.get("radius") == _PREFERRED_RADIUS
-        ),
-        middle,
-    )
+    outside = [ood_set for ood_set in family if not ood_set.in_distribution] or family
+    preferred = (s for s in outside if s.params.get("radius") == _PREFERRED_RADIUS)
+    return next(preferred, outside[(len(outside) - 1) // 2])

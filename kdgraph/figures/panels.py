@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from kdgraph.figures.drawing import IDEAL_LINE, draw_band, shorten_lines, write_note, write_text
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
@@ -30,7 +31,6 @@ from kdgraph.figures.style import (
     legend_label,
     new_figure,
     set_log_scale,
-    shorten_text,
     style_context,
     styles_by_name,
     text_size,
@@ -117,14 +117,7 @@ def panel_positions(
 ) -> tuple[dict[PanelColumn, float], float]:
     """Return left edges of the columns and the width of a panel, in inches.
 
-    Parameters
-    ----------
-    columns : sequence of (group, quantity)
-        Columns from left to right.
-    left : float
-        Left edge of the first column.
-    ticks : float
-        Space for tick labels before each column.
+    ``left`` is the edge of the first column, ``ticks`` the space for tick labels before each.
     """
     groups = list(dict.fromkeys(group for group, _ in columns))
     available = FULL_WIDTH - left - RIGHT - len(columns) * ticks - len(groups) * BETWEEN_GROUPS
@@ -150,14 +143,8 @@ def _draw_repeated(
             measured.x[0], measured.id_until, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region"
         )
     if measured.prior is not None:
-        axes.axhline(
-            measured.prior,
-            color=BLACK,
-            linewidth=0.6,
-            linestyle=(0, (1, 1.5)),
-            zorder=1,
-            gid="prior",
-        )
+        line = IDEAL_LINE | {"linewidth": 0.6, "zorder": 1, "gid": "prior"}
+        axes.axhline(measured.prior, **line)
     axes.tick_params(labelsize=SMALL, length=2, pad=1.2)
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     if len(measured.x) == 1:
@@ -172,14 +159,10 @@ def _draw_repeated(
     else:
         axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
     axes.set_xlim(measured.x[0], measured.x[-1])
+    axes.tick_params(labelbottom=labelled)
     if labelled:
-        axes.set_xlabel(
-            f"{measured.x_label} (log)" if measured.log else measured.x_label,
-            fontsize=NOTE_SIZE,
-            labelpad=1.5,
-        )
-    else:
-        axes.tick_params(labelbottom=False)
+        label = f"{measured.x_label} (log)" if measured.log else measured.x_label
+        axes.set_xlabel(label, fontsize=NOTE_SIZE, labelpad=1.5)
 
 
 def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
@@ -188,49 +171,24 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
     for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
         n_above = i if layered else 0
-        style: dict[str, Any] = {
-            "linewidth": 0.9 + 0.25 * n_above,
-            "markersize": (MARKER + 0.25 * n_above) * has_markers,
-            "markeredgewidth": 0.5,
-        }
-        axes.plot(
-            measured.x,
-            middle,
-            label=name,
+        line = plot_style.line(
+            linewidth=0.9 + 0.25 * n_above,
+            markersize=(MARKER + 0.25 * n_above) * has_markers,
+            markeredgewidth=0.5,
             clip_on=False,
             zorder=3 - 0.01 * n_above,
-            **plot_style.line() | style,
         )
-        axes.fill_between(
-            measured.x,
-            low,
-            high,
-            color=plot_style.color,
-            alpha=0.22,
-            linewidth=0,
-            gid=f"band {name}",
-        )
+        axes.plot(measured.x, middle, label=name, **line)
+        draw_band(axes, measured.x, (low, high), plot_style, name, alpha=0.22)
 
 
 def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
     for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name][:, 0], [0.25, 0.5, 0.75])
-        axes.plot(
-            [i, i],
-            [low, high],
-            color=plot_style.color,
-            alpha=0.4,
-            linewidth=2.2,
-            solid_capstyle="butt",
-            gid=f"band {name}",
-        )
-        axes.plot(
-            i,
-            middle,
-            label=name,
-            zorder=3,
-            **plot_style.line() | {"linestyle": "", "markersize": 3.2, "markeredgewidth": 0.7},
-        )
+        bar: dict[str, Any] = {"alpha": 0.4, "linewidth": 2.2, "solid_capstyle": "butt"}
+        axes.plot([i, i], [low, high], color=plot_style.color, gid=f"band {name}", **bar)
+        dot = plot_style.line(linestyle="", markersize=3.2, markeredgewidth=0.7, zorder=3)
+        axes.plot(i, middle, label=name, **dot)
     axes.set(xticks=[], xlim=(-0.6, len(measured.curves) - 0.4))
 
 
@@ -254,68 +212,36 @@ def _draw_head(
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
     for line, plot_style in zip(lines, styles_by_name(names).values(), strict=True):
-        line.set(**plot_style.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
+        line.set(**plot_style.line(markersize=3.0, markeredgewidth=0.7))
     # With five names, the note fits next to the legend only if the spacing is small.
     spacing = 1.4 if len(names) <= 4 else 0.8
     placement = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
     figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **placement)
     if band_of is not None:
         note = f"lines: medians, bands: 25 to 75 % of {band_of}"
-        figure.text(
-            1 - RIGHT / total,
-            1 - 0.1 / height,
-            note,
-            ha="right",
-            va="center",
-            fontsize=NOTE_SIZE,
-            color=GREY,
-        )
+        write_note(figure, total - RIGHT, height - 0.1, note, ha="right", va="center")
+    above: dict[str, Any] = {"ha": "center", "va": "bottom"}
     for group in dict.fromkeys(group for group, _ in lefts):
         group_lefts = [left for column, left in lefts.items() if column[0] == group]
-        ends, y = (
-            (min(group_lefts) / total, (max(group_lefts) + width) / total),
-            (height - HEAD + 1.2 * LINE) / height,
-        )
-        figure.add_artist(Line2D(ends, (y, y), color=GREY, linewidth=0.5, gid="group"))
-        figure.text(sum(ends) / 2, y + 0.03 / height, group, ha="center", va="bottom", fontsize=7.5)
+        ends, y = (min(group_lefts), max(group_lefts) + width), height - HEAD + 1.2 * LINE
+        relative = [end / total for end in ends], [y / height] * 2
+        figure.add_artist(Line2D(*relative, color=GREY, linewidth=0.5, gid="group"))
+        write_text(figure, sum(ends) / 2, y + 0.03, group, fontsize=7.5, **above)
     for (_, quantity), left in lefts.items():
-        figure.text(
-            (left + width / 2) / total,
-            (height - HEAD + 0.05) / height,
-            quantity,
-            ha="center",
-            va="bottom",
-            fontsize=NOTE_SIZE,
-        )
+        place = left + width / 2, height - HEAD + 0.05
+        write_text(figure, *place, quantity, fontsize=NOTE_SIZE, **above)
 
 
 def check_repeated_curves(which: str, measured: RepeatedCurves, *, at_least: int = 2) -> None:
-    """Check that curves fit their parameter and have a number at each value.
+    """Raise ValueError unless curves fit their parameter and have a number at each value.
 
-    Parameters
-    ----------
-    which : str
-        Name of the curves in the error message.
-    measured : RepeatedCurves
-        Curves to be checked.
-    at_least : int, default=2
-        Least number of values of the parameter.
-
-    Raises
-    ------
-    ValueError
-        If the parameter has too few values or does not increase, or if a curve has another shape or
-        no number at some value.
+    The parameter increases and has ``at_least`` one or two values. The message calls the curves
+    ``which``.
     """
-    if (
-        np.ndim(measured.x) != 1
-        or len(measured.x) < at_least
-        or not (np.diff(measured.x) > 0).all()
-    ):
-        required = (
-            "two or more increasing values" if at_least > 1 else "one or more increasing values"
-        )
-        raise ValueError(f"{which} needs {required} of {measured.x_label}")
+    x = measured.x
+    if np.ndim(x) != 1 or len(x) < at_least or not (np.diff(x) > 0).all():
+        number = "two" if at_least > 1 else "one"
+        raise ValueError(f"{which} needs {number} or more increasing values of {measured.x_label}")
     for name, values in measured.curves.items():
         if (
             np.ndim(values) != 2
@@ -436,22 +362,13 @@ def _parameter_range(measured: list[RepeatedCurves]) -> tuple[float, float]:
 
 
 def _draw_row_name(figure: Figure, row: str, bottom: float) -> None:
-    total, height = figure.get_size_inches()
     available = HEIGHT + GAP - 0.04
     lines = [row] if text_size(figure, row, _PAGE_FONT_SIZE)[0] <= available else _split_name(row)
-    text = "\n".join(shorten_text(figure, line, _PAGE_FONT_SIZE, available) for line in lines)
-    position = 0.5 * _PAGE_NAME / total, (bottom + HEIGHT / 2) / height
-    figure.text(
-        *position,
-        text,
-        rotation=90,
-        ha="center",
-        va="center",
-        ma="center",
-        fontsize=_PAGE_FONT_SIZE,
-        linespacing=1.05,
-        color=BLACK,
-    )
+    text = shorten_lines(figure, "\n".join(lines), _PAGE_FONT_SIZE, available)
+    centered: dict[str, Any] = {"ha": "center", "va": "center", "ma": "center"}
+    style: dict[str, Any] = {"fontsize": _PAGE_FONT_SIZE, "linespacing": 1.05, "color": BLACK}
+    place = 0.5 * _PAGE_NAME, bottom + HEIGHT / 2
+    write_text(figure, *place, text, rotation=90, **centered, **style)
 
 
 def _split_name(name: str) -> list[str]:

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import (
+    PanelGrid,
+    draw_legend_line,
+    line_handle,
+    write_beside,
+    write_note,
+)
 from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
@@ -129,26 +135,21 @@ def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
         )
         for name, style in _step_styles(list(counts)).items():
             label = legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0))
-            axes.stairs(
-                counts[name] * bins / n,
-                edges,
-                color=style.color,
-                linestyle=style.linestyle,
-                linewidth=1.2,
-                label=label,
-                baseline=None,
-            )
+            _draw_density(axes, counts[name] * bins / n, edges, style, label, 1.2)
         axes.axhline(1, color=BLACK, linewidth=0.7, zorder=1.5, gid="uniform")
         axes.set(xlim=(0, 1), xlabel="PIT value F(y | x)", ylabel="density")
-        axes.set_ylim(
-            bottom=0,
-            top=1.06
-            * max(float(high[0]), *(float(bin_counts.max()) / n for bin_counts in counts.values()))
-            * bins,
-        )
+        fractions = (float(bin_counts.max()) / n for bin_counts in counts.values())
+        axes.set_ylim(bottom=0, top=1.06 * max(float(high[0]), *fractions) * bins)
         axes.yaxis.set_major_locator(MaxNLocator(5))
         _draw_legend(axes, band)
     return figure
+
+
+def _draw_density(
+    axes: Axes, density: np.ndarray, edges: np.ndarray, style: PlotStyle, label: str, width: float
+) -> None:
+    line = {"color": style.color, "linestyle": style.linestyle, "linewidth": width}
+    axes.stairs(density, edges, label=label, baseline=None, **line)
 
 
 def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figure:
@@ -188,22 +189,16 @@ def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> 
     grid = np.linspace(0, 1, 201)[1:-1]
     low, high = binomial_interval(n, grid)
     with style_context():
-        figure = new_figure(
-            COLUMN_WIDTH,
-            _BOTTOM + _DIFFERENCE + _GAP + _HEIGHT + _KEY_LINE * (len(curves) + 1) + _TOP,
-        )
+        key = _KEY_LINE * (len(curves) + 1)
+        figure = new_figure(COLUMN_WIDTH, _BOTTOM + _DIFFERENCE + _GAP + _HEIGHT + key + _TOP)
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _DIFFERENCE)
         above = add_axes(figure, _LEFT, _BOTTOM + _DIFFERENCE + _GAP, _WIDTH, _HEIGHT, sharex=below)
         band = _draw_band(above, grid, low, high, f"calibrated, {n:,} rows")
         _draw_band(below, grid, low - grid, high - grid, "")
         for name, style in styles_by_name(list(curves)).items():
-            _draw_coverage(
-                above,
-                below,
-                legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0)),
-                curves[name],
-                style,
-            )
+            curve, short = curves[name], shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0)
+            above.plot(curve.level, curve.coverage, label=legend_label(short), **style.line())
+            below.plot(curve.level, curve.coverage - curve.level, **style.line())
         above.plot([0, 1], [0, 1], color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
         below.axhline(0, color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
         above.set(ylim=(0, 1.02), ylabel="coverage")
@@ -215,20 +210,7 @@ def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> 
 
 
 def binomial_interval(n: int, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the central 95 % of Binomial(n, p) / n.
-
-    Parameters
-    ----------
-    n : int
-        Number of trials.
-    probability : Float[k]
-        Probabilities p.
-
-    Returns
-    -------
-    low, high : Float[k]
-        Ends of the intervals.
-    """
+    """Return the ends of the central 95 % of Binomial(n, p) / n for probabilities Float[k]."""
     from scipy.stats import binom
 
     return tuple(
@@ -253,33 +235,20 @@ def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, lab
     )
 
 
-def _draw_coverage(
-    above: Axes, below: Axes, label: str, curve: CoverageCurve, style: PlotStyle
-) -> None:
-    above.plot(curve.level, curve.coverage, label=label, **style.line())
-    below.plot(curve.level, curve.coverage - curve.level, **style.line())
-
-
 def _draw_legend(axes: Axes, band) -> None:
     handles, labels = axes.get_legend_handles_labels()
     # The sort is stable, so curves keep their order and the band is last.
     order = sorted(range(len(handles)), key=lambda i: handles[i] is band)
-    placement = {
-        "loc": "lower left",
-        "bbox_to_anchor": (0, 1.01),
-        "labelspacing": 0.25,
-        "fontsize": _KEY_SIZE,
-    }
-    axes.legend([handles[i] for i in order], [labels[i] for i in order], **placement)
-    note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
-    axes.annotate(
-        f"band: {100 * _BAND_PROBABILITY:g} %",
-        (1, 1.01),
-        (0, 5),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        **note,
+    axes.legend(
+        [handles[i] for i in order],
+        [labels[i] for i in order],
+        loc="lower left",
+        bbox_to_anchor=(0, 1.01),
+        labelspacing=0.25,
+        fontsize=_KEY_SIZE,
     )
+    note = f"band: {100 * _BAND_PROBABILITY:g} %"
+    write_beside(axes, note, (1, 1.01), (0, 5), ha="right", color=GREY)
 
 
 _CELL_LEFT, _CELL_RIGHT, _CELL_BOTTOM, _HEAD = 0.48, 0.1, 0.38, 0.26  # inches
@@ -325,38 +294,25 @@ def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> 
     2
     """
     names, bins = _check_cells(cells)
-    rows = -(-len(cells) // _COLUMNS)
-    columns = -(-len(cells) // rows)
+    columns = -(-len(cells) // -(-len(cells) // _COLUMNS))
     width = (FULL_WIDTH - _CELL_LEFT - _CELL_RIGHT - (columns - 1) * _CELL_GAP) / columns
-    height = _CELL_BOTTOM + rows * _CELL_HEIGHT + (rows - 1) * _ROW_GAP + 0.2 + _HEAD
+    corner, gaps = (_CELL_LEFT, _CELL_BOTTOM), (_CELL_GAP, _ROW_GAP)
+    grid = PanelGrid(len(cells), columns, *corner, width, _CELL_HEIGHT, *gaps)
     top = 1.06 * max(_highest_density(counts_by_name, bins) for counts_by_name in cells.values())
     with style_context():
-        figure = new_figure(FULL_WIDTH, height)
+        figure = new_figure(FULL_WIDTH, grid.top - _ROW_GAP + 0.2 + _HEAD)
         for i, (cell, counts_by_name) in enumerate(cells.items()):
-            row, column = divmod(i, columns)
-            bottom = _CELL_BOTTOM + (rows - 1 - row) * (_CELL_HEIGHT + _ROW_GAP)
-            axes = add_axes(
-                figure,
-                _CELL_LEFT + column * (width + _CELL_GAP),
-                bottom,
-                width,
-                _CELL_HEIGHT,
-            )
+            axes = grid.add_axes(figure, i)
             _draw_cell(axes, counts_by_name, bins)
             axes.set(xlim=(0, 1), ylim=(0, top), xticks=[0, 0.5, 1], xticklabels=["0", "½", "1"])
             axes.yaxis.set_major_locator(MaxNLocator(3))
-            is_last = i + columns >= len(cells)
-            axes.tick_params(labelleft=column == 0, labelbottom=is_last)
-            axes.set_xlabel("F(y | x)" if is_last else "")
-            axes.set_ylabel("density" if column == 0 else "")
+            axes.tick_params(labelleft=grid.is_leftmost(i), labelbottom=grid.is_lowest(i))
+            axes.set_xlabel("F(y | x)" if grid.is_lowest(i) else "")
+            axes.set_ylabel("density" if grid.is_leftmost(i) else "")
             n = f" · {int(next(iter(counts_by_name.values())).sum()):,} rows"
             available = width - text_size(figure, n, NOTE_SIZE)[0] - 0.05
-            axes.set_title(
-                shorten_text(figure, cell, NOTE_SIZE, available) + n,
-                fontsize=NOTE_SIZE,
-                loc="left",
-                pad=2.5,
-            )
+            title = shorten_text(figure, cell, NOTE_SIZE, available) + n
+            axes.set_title(title, fontsize=NOTE_SIZE, loc="left", pad=2.5)
         _draw_cells_head(figure, names)
     return figure
 
@@ -368,62 +324,25 @@ def _draw_cell(axes: Axes, counts_by_name: Mapping[str, np.ndarray], bins: int) 
         [0, 1], low[0] * bins, high[0] * bins, color=ID_SHADE, linewidth=0, zorder=0.5, gid="band"
     )
     axes.axhline(1, color=BLACK, linewidth=0.6, zorder=1.5, gid="uniform")
+    edges = np.arange(bins + 1) / bins
     for name, style in _step_styles(list(counts_by_name)).items():
-        edges = np.arange(bins + 1) / bins
-        axes.stairs(
-            counts_by_name[name] * bins / n,
-            edges,
-            color=style.color,
-            linestyle=style.linestyle,
-            linewidth=1.0,
-            baseline=None,
-            label=name,
-        )
+        _draw_density(axes, counts_by_name[name] * bins / n, edges, style, name, 1.0)
 
 
 def _draw_cells_head(figure: Figure, names: list[str]) -> None:
     width, height = figure.get_size_inches()
     note = "band: 95 % of calibrated cells, bin by bin"
-    available = (width - text_size(figure, note, NOTE_SIZE)[0] - _CELL_LEFT - 0.3) / len(
-        names
-    ) - 0.45
-    lines = [Line2D([], [], linewidth=1.2) for _ in names]
-    for line, style in zip(lines, (_step_styles(names)[name] for name in names), strict=True):
-        line.set(color=style.color, linestyle=style.linestyle)
-    labels = [shorten_text(figure, name, _KEY_SIZE, available) for name in names]
-    placement = {
-        "loc": "upper left",
-        "bbox_to_anchor": (_CELL_LEFT / width, 1),
-        "borderaxespad": 0.3,
-        "columnspacing": 1.2,
-    }
-    figure.legend(
-        lines,
-        [legend_label(label) for label in labels],
-        ncols=len(names),
-        fontsize=_KEY_SIZE,
-        **placement,
-    )
-    figure.text(
-        1 - _CELL_RIGHT / width,
-        1 - 0.11 / height,
-        note,
-        ha="right",
-        va="center",
-        fontsize=NOTE_SIZE,
-        color=GREY,
-    )
+    space = width - text_size(figure, note, NOTE_SIZE)[0] - _CELL_LEFT - 0.3
+    lines = [line_handle(_step_styles(names)[name]) for name in names]
+    available = space / len(names) - 0.45
+    draw_legend_line(figure, lines, names, _CELL_LEFT, available, columnspacing=1.2)
+    write_note(figure, width - _CELL_RIGHT, height - 0.11, note, ha="right", va="center")
 
 
 def _highest_density(counts_by_name: Mapping[str, np.ndarray], bins: int) -> float:
     n = int(next(iter(counts_by_name.values())).sum())
-    return (
-        max(
-            float(binomial_interval(n, np.array([1 / bins]))[1][0]),
-            *(float(counts.max()) / n for counts in counts_by_name.values()),
-        )
-        * bins
-    )
+    band = float(binomial_interval(n, np.array([1 / bins]))[1][0])
+    return max(band, *(float(counts.max()) / n for counts in counts_by_name.values())) * bins
 
 
 def _check_cells(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
@@ -443,13 +362,7 @@ def _check_cells(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[st
 
 @register_figure("pit_histogram")
 def plot_pit_histogram_from_run(run: RunFigureData, *, bins: Count = 20) -> Any:
-    """Plot the PIT values of the test rows before and after recalibration.
-
-    Parameters
-    ----------
-    bins : int, default=20
-        Number of bins, as in :func:`kdgraph.metrics.pit_histogram`.
-    """
+    """Plot the PIT values of the test rows before and after recalibration."""
     distributions = run.outputs_by_model("distribution", run.test)
     if distributions is None:
         return None
@@ -478,13 +391,7 @@ def plot_coverage_against_level_from_run(run: RunFigureData) -> Any:
 
 @register_figure("local_pit_histograms")
 def plot_local_pit_histograms_from_run(run: RunFigureData, table: str = "local_pit") -> Any:
-    """Plot the PIT values of the test rows by cell.
-
-    Parameters
-    ----------
-    table : str, default="local_pit"
-        Key in ``metrics`` of the table of ``metrics=regression_local``.
-    """
+    """Plot the PIT values of the test rows by cell, with ``metrics=regression_local``."""
     columns_by_name = columns_by_model(run, table)
     if columns_by_name is None:
         return None

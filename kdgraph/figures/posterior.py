@@ -13,6 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from kdgraph.figures.drawing import write_beside
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
@@ -94,22 +95,14 @@ def plot_posterior_maps(
         for i, (title, values) in enumerate(maps.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
             axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
-            _format_axes(
-                axes, shorten_text(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0
-            )
+            short = shorten_text(figure, title, _TITLE_SIZE, panel)
+            _format_axes(axes, short, axis_names, first=i == 0)
             outline_training_box(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
-                axes.plot(
-                    *np.asarray(points).T,
-                    ".",
-                    color="black",
-                    markersize=1.2,
-                    markeredgewidth=0,
-                    gid="points",
-                )
-        draw_colorbar(
-            scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label
-        )
+                dots: dict[str, Any] = {"color": "black", "markersize": 1.2, "markeredgewidth": 0}
+                axes.plot(*np.asarray(points).T, ".", **dots, gid="points")
+        bar = add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect)
+        draw_colorbar(scale, bar, class_label)
     return figure
 
 
@@ -119,10 +112,8 @@ def _format_axes(axes: Axes, title: str, axis_names: tuple[str, str], *, first: 
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
     axes.set_autoscale_on(False)
     axes.spines[:].set_visible(False)
-    if first:
-        axes.set_ylabel(axis_names[1])
-    else:
-        axes.tick_params(labelleft=False)
+    axes.set_ylabel(axis_names[1] if first else "")
+    axes.tick_params(labelleft=first)
 
 
 def draw_colorbar(scale: Normalize, axes: Axes, label: str) -> None:
@@ -138,38 +129,16 @@ def outline_training_box(
 ) -> None:
     """Outline the region of the training data.
 
-    The outline is black dashes on white, which are visible on every colour.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes with the map.
-    id_box : tuple of four float or None
-        Region of the training data; None draws nothing.
-    extent : tuple of four float
-        Outer edges of the map.
-    labelled : bool
-        Whether the regions are labelled "ID" and "OOD".
-    size : float, default=6.5
-        Font size of the labels in points.
+    The outline is black dashes on white, which are visible on every colour. If it is labelled, "ID"
+    is at its corner and "OOD" at that of the map with this ``extent``.
     """
     if id_box is None:
         return
     x0, x1, y0, y1 = id_box
     # A white line below the dashes makes them visible on dark colours.
     for color, width, dashes in (("white", 1.6, "-"), ("black", 0.9, (0, (4, 2.5)))):
-        axes.add_patch(
-            Rectangle(
-                (x0, y0),
-                x1 - x0,
-                y1 - y0,
-                fill=False,
-                edgecolor=color,
-                linewidth=width,
-                linestyle=dashes,
-                gid="id_box",
-            )
-        )
+        edge: dict[str, Any] = {"edgecolor": color, "linewidth": width, "linestyle": dashes}
+        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, gid="id_box", **edge))
     if labelled:
         background = {
             "boxstyle": "square,pad=0.18",
@@ -177,40 +146,25 @@ def outline_training_box(
             "edgecolor": "none",
             "alpha": 0.85,
         }
-        box_corner, map_corner = (x0, y1), (extent[0], extent[3])
-        axes.annotate(
-            "ID",
-            box_corner,
-            (2.5, -2.5),
-            textcoords="offset points",
-            va="top",
-            bbox=background,
-            fontsize=size,
-        )
-        axes.annotate(
-            "OOD",
-            map_corner,
-            (2.5, -2.5),
-            textcoords="offset points",
-            va="top",
-            bbox=background,
-            fontsize=size,
-        )
+        label: dict[str, Any] = {"va": "top", "bbox": background, "fontsize": size}
+        for text, corner in (("ID", (x0, y1)), ("OOD", (extent[0], extent[3]))):
+            write_beside(axes, text, corner, (2.5, -2.5), "data", **label)
 
 
 def _check_maps(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
     if not maps:
         raise ValueError("posterior_maps needs at least one map")
     for title, values in maps.items():
-        if np.ndim(values) != 2:
-            raise ValueError(
-                f"the map {title!r} must be two-dimensional, got shape {np.shape(values)}"
-            )
-        low, high = np.min(values), np.max(values)
-        if not (low >= limits[0] - 1e-6 and high <= limits[1] + 1e-6):  # NaN fails this too
-            raise ValueError(
-                f"the map {title!r} must lie in {list(limits)}, got {low:g} to {high:g}"
-            )
+        check_map(f"the map {title!r}", values, limits)
+
+
+def check_map(which: str, values: np.ndarray, limits: tuple[float, float]) -> None:
+    """Raise ValueError unless values are Float[g, h] within limits."""
+    if np.ndim(values) != 2:
+        raise ValueError(f"{which} must be two-dimensional, got shape {np.shape(values)}")
+    low, high = np.min(values), np.max(values)
+    if not (low >= limits[0] - 1e-6 and high <= limits[1] + 1e-6):  # NaN fails this too
+        raise ValueError(f"{which} must lie in {list(limits)}, got {low:g} to {high:g}")
 
 
 @register_figure("posterior_maps")
@@ -219,12 +173,7 @@ def plot_posterior_maps_from_run(
 ) -> Any:
     """Plot the probability of the first class, with the truth if it is known.
 
-    Parameters
-    ----------
-    grid : int, default=150
-        Points along each side.
-    reach : float, default=2.0
-        Size of the map relative to the range of the training data.
+    The map has ``grid`` points along each side, and ``reach`` times the range of the training data.
     """
     X = run.splits.learning.X
     if X.shape[1:] != (2,) or not all(model.supports("proba") for model in run.models):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from kdgraph.figures.posterior import PlotExtent, draw_colorbar, outline_training_box
+from kdgraph.figures.drawing import shorten_lines, write_text
+from kdgraph.figures.posterior import PlotExtent, check_map, draw_colorbar, outline_training_box
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
@@ -18,7 +20,6 @@ from kdgraph.figures.style import (
     draw_class_points,
     new_figure,
     posterior_colormap,
-    shorten_text,
     style_context,
 )
 
@@ -80,16 +81,13 @@ def plot_posterior_grid(
     _check_rows(data, maps)
     titles = list(dict.fromkeys(title for row_maps in maps.values() for title in row_maps))
     columns = ["data", *titles]
-    panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(
-        columns
-    )
-    panel = min(panel, 1.6)
+    gaps = (len(columns) - 1) * _GAP
+    panel = min((FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - gaps) / len(columns), 1.6)
     top = 0.05 + _LINE * max(title.count("\n") + 1 for title in columns)
     height = _BOTTOM + len(data) * panel + (len(data) - 1) * _GAP + top
     with style_context():
-        figure = new_figure(
-            _LEFT + len(columns) * (panel + _GAP) - _GAP + _BEFORE_BAR + _BAR + _RIGHT, height
-        )
+        maps_width = len(columns) * (panel + _GAP) - _GAP
+        figure = new_figure(_LEFT + maps_width + _BEFORE_BAR + _BAR + _RIGHT, height)
         for i, row in enumerate(data):
             bottom = _BOTTOM + (len(data) - 1 - i) * (panel + _GAP)
             for j, title in enumerate(columns):
@@ -103,20 +101,12 @@ def plot_posterior_grid(
                     axes.set_ylabel(row, fontsize=_TITLE, color=BLACK, labelpad=1)
             if i == 0:
                 for j, title in enumerate(columns):
-                    _draw_title(
-                        figure,
-                        title,
-                        _LEFT + j * (panel + _GAP) + panel / 2,
-                        bottom + panel + 0.04,
-                        panel + _GAP,
-                    )
-        bar = add_axes(
-            figure,
-            figure.get_figwidth() - _RIGHT - _BAR,
-            _BOTTOM,
-            _BAR,
-            len(data) * (panel + _GAP) - _GAP,
-        )
+                    text = shorten_lines(figure, title, _TITLE, panel + _GAP)
+                    place = _LEFT + j * (panel + _GAP) + panel / 2, bottom + panel + 0.04
+                    above: dict[str, Any] = {"ha": "center", "va": "bottom", "linespacing": 1.1}
+                    write_text(figure, *place, text, fontsize=_TITLE, **above)
+        left, bar_height = figure.get_figwidth() - _RIGHT - _BAR, len(data) * (panel + _GAP) - _GAP
+        bar = add_axes(figure, left, _BOTTOM, _BAR, bar_height)
         draw_colorbar(Normalize(0, 1), bar, class_label)
     return figure
 
@@ -133,34 +123,15 @@ def _draw_content(
 
 
 def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> None:
-    """Set limits and ticks of a panel.
-
-    Only the outer panels have three ticks each. The ticks are away from the ends, since labels of
-    neighbouring panels would overlap there.
-    """
+    # The outer panels have ticks, away from the ends, where labels of neighbours would overlap.
     x, y = (
         [low + fraction * (high - low) for fraction in (0.25, 0.5, 0.75)]
         for low, high in (extent[:2], extent[2:])
     )
     axes.set(xlim=extent[:2], ylim=extent[2:], xticks=x, yticks=y)
-    axes.tick_params(
-        labelsize=_SMALL,
-        length=1.5,
-        pad=1,
-        left=first,
-        labelleft=first,
-        bottom=last,
-        labelbottom=last,
-    )
+    axes.tick_params(labelsize=_SMALL, length=1.5, pad=1)
+    axes.tick_params(left=first, labelleft=first, bottom=last, labelbottom=last)
     axes.spines[:].set_visible(False)
-
-
-def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) -> None:
-    total, height = figure.get_size_inches()
-    text = "\n".join(shorten_text(figure, line, _TITLE, width) for line in title.split("\n"))
-    figure.text(
-        x / total, y / height, text, ha="center", va="bottom", fontsize=_TITLE, linespacing=1.1
-    )
 
 
 def _check_rows(
@@ -175,13 +146,4 @@ def _check_rows(
         check_class_points(row, *points)
     for row, row_maps in maps.items():
         for title, values in row_maps.items():
-            if np.ndim(values) != 2:
-                raise ValueError(
-                    f"the map {title!r} of {row!r} must be two-dimensional, got shape"
-                    f" {np.shape(values)}"
-                )
-            low, high = np.min(values), np.max(values)
-            if not (low >= -1e-6 and high <= 1 + 1e-6):  # NaN fails this too
-                raise ValueError(
-                    f"the map {title!r} of {row!r} must lie in [0, 1], got {low:g} to {high:g}"
-                )
+            check_map(f"the map {title!r} of {row!r}", values, (0, 1))

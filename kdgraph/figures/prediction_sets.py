@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import write_note
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
@@ -78,15 +79,9 @@ class SetCoverage:
     def lowest(self, at_most: int) -> SetCoverage:
         """Return the ``at_most`` parts with the lowest coverage, in their order."""
         chosen = np.sort(np.argsort(self.coverage, kind="stable")[:at_most])
-        return SetCoverage(
-            self.kind,
-            [str(self.names[i]) for i in chosen.tolist()],
-            self.rows[chosen],
-            self.coverage[chosen],
-            self.low[chosen],
-            self.high[chosen],
-            self.size[chosen],
-        )
+        names = [str(self.names[i]) for i in chosen.tolist()]
+        columns = self.rows, self.coverage, self.low, self.high, self.size
+        return SetCoverage(self.kind, names, *(column[chosen] for column in columns))
 
 
 def plot_coverage_of_sets(
@@ -137,17 +132,12 @@ def plot_coverage_of_sets(
     with style_context():
         blank = new_figure(1, 1)
         labels = [
-            [
-                shorten_text(blank, f"{part.kind} {name}".strip(), LABEL_SIZE, _LONGEST)
-                for name in part.names
-            ]
+            shorten_text(blank, f"{part.kind} {name}".strip(), LABEL_SIZE, _LONGEST)
             for part in shown
+            for name in part.names
         ]
-        left = _EDGE * 2 + max(
-            text_size(blank, text, LABEL_SIZE)[0] for texts in labels for text in texts
-        )
-        n_rows = sum(map(len, labels))
-        height = n_rows * _ROW + (len(shown) - 1) * _PART
+        left = _EDGE * 2 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
+        height = len(labels) * _ROW + (len(shown) - 1) * _PART
         figure = new_figure(left + _COVERAGE + _GAP + _SIZE + _EDGE, _BOTTOM + height + _TOP)
         panels = (
             add_axes(figure, left, _BOTTOM, _COVERAGE, height),
@@ -165,11 +155,7 @@ def plot_coverage_of_sets(
             axes.set_yticks([])
             for part_end in ends[:-1]:
                 axes.axhline(part_end - _PART / 2, color=GREY, linewidth=0.4)
-        panels[0].set_yticks(
-            np.concatenate(places),
-            [text for texts in labels for text in texts],
-            fontsize=LABEL_SIZE,
-        )
+        panels[0].set_yticks(np.concatenate(places), labels, fontsize=LABEL_SIZE)
         panels[0].tick_params(axis="y", length=0)
         left_out = [
             f"{part.kind}: the {at_most} of {len(part.names)} with the lowest coverage"
@@ -177,13 +163,8 @@ def plot_coverage_of_sets(
             if len(part.names) > at_most
         ]
         note = "; ".join(["bars: Wilson intervals of 95 %; n: rows", *left_out])
-        figure.text(
-            _EDGE / figure.get_figwidth(),
-            1 - 0.16 / figure.get_figheight(),
-            shorten_text(figure, note, NOTE_SIZE, figure.get_figwidth() - 2 * _EDGE),
-            fontsize=NOTE_SIZE,
-            color=GREY,
-        )
+        note = shorten_text(figure, note, NOTE_SIZE, figure.get_figwidth() - 2 * _EDGE)
+        write_note(figure, _EDGE, figure.get_figheight() - 0.16, note)
     return figure
 
 
@@ -191,16 +172,9 @@ def _draw_coverage(
     axes: Axes, parts: Sequence[SetCoverage], places: Sequence[np.ndarray], target: float | None
 ) -> None:
     for part, place in zip(parts, places, strict=True):
-        axes.errorbar(
-            part.coverage,
-            place,
-            xerr=[part.coverage - part.low, part.high - part.coverage],
-            fmt="o",
-            markersize=3,
-            linewidth=0.8,
-            color=BLUE,
-            gid="coverage",
-        )
+        ends = [part.coverage - part.low, part.high - part.coverage]
+        style: dict[str, Any] = {"fmt": "o", "markersize": 3, "linewidth": 0.8, "color": BLUE}
+        axes.errorbar(part.coverage, place, xerr=ends, gid="coverage", **style)
     if target is not None:
         axes.axvline(target, color=BLACK, linewidth=0.8, linestyle=(0, (3, 2)), gid="target")
         axes.set_title(f"target {target:g}", fontsize=NOTE_SIZE, loc="right", pad=2)
@@ -215,14 +189,8 @@ def _draw_sizes(axes: Axes, parts: Sequence[SetCoverage], places: Sequence[np.nd
     for part, place in zip(parts, places, strict=True):
         axes.barh(place, part.size, height=_ROW * 0.6, color=BLUE, alpha=0.5, gid="size")
         for y, size, n in zip(place, part.size, part.rows, strict=True):
-            axes.text(
-                size + 0.02 * largest,
-                y,
-                f"{size:.2f}  n {n:,}",
-                va="center",
-                fontsize=NOTE_SIZE,
-                color=BLACK,
-            )
+            left, text = size + 0.02 * largest, f"{size:.2f}  n {n:,}"
+            axes.text(left, y, text, va="center", fontsize=NOTE_SIZE, color=BLACK)
     axes.set_xlim(0, largest * 1.75)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.set_xlabel("mean size of the sets (classes)")
@@ -234,11 +202,6 @@ def plot_coverage_of_sets_from_run(run: RunFigureData, at_most: int = 15) -> Any
 
     The figure is omitted if the run predicts no sets. Parts whose table was not computed are left
     out: ``sets_by_class``, ``sets_by_size`` and ``sets_by_group``.
-
-    Parameters
-    ----------
-    at_most : int, default=15
-        Largest number of classes, sizes or groups; of more, those with the lowest coverage.
     """
     from kdgraph.metrics.prediction_sets import tabulate_sets
 

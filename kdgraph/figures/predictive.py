@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
+from kdgraph.figures.drawing import (
+    IDEAL_LINE,
+    draw_legend_line,
+    line_handle,
+    shorten_lines,
+    write_beside,
+)
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
-    BLACK,
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    legend_label,
     new_figure,
-    shorten_text,
     style_context,
     styles_by_name,
 )
@@ -31,7 +34,6 @@ from kdgraph.parameters import Count
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.3, 0.3, 0.38, 0.44, 0.3  # inches
 _TITLE_LINE = 0.11  # inches
 _WIDEST, _HEIGHT = 2.6, 1.5
-_KEY_SIZE = 7.0
 
 
 @dataclass(frozen=True)
@@ -129,62 +131,22 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
             axes.set_xlabel(outcome)
             if i == 0:
                 axes.set_ylabel("density")
-            lines_of_title = [
-                shorten_text(figure, line, NOTE_SIZE, panel) for line in row.title.split("\n")
-            ]
-            axes.set_title("\n".join(lines_of_title), fontsize=NOTE_SIZE, pad=3, linespacing=1.1)
-        lines = [Line2D([], [], linewidth=1.2) for _ in names]
-        for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
-            line.set(color=style.color, linestyle=style.linestyle)
-        labels = [
-            shorten_text(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
-            for name in names
-        ]
-        placement = {
-            "loc": "upper left",
-            "bbox_to_anchor": (_LEFT / width, 1),
-            "borderaxespad": 0.3,
-            "columnspacing": 1.2,
-        }
-        figure.legend(
-            lines,
-            [legend_label(label) for label in labels],
-            ncols=len(names),
-            fontsize=_KEY_SIZE,
-            **placement,
-        )
+            title = shorten_lines(figure, row.title, NOTE_SIZE, panel)
+            axes.set_title(title, fontsize=NOTE_SIZE, pad=3, linespacing=1.1)
+        lines = [line_handle(styles_by_name(names)[name]) for name in names]
+        available = (width - _LEFT - _RIGHT) / len(names) - 0.5
+        draw_legend_line(figure, lines, names, _LEFT, available, columnspacing=1.2)
     return figure
 
 
 def _draw_row(axes: Axes, row: PredictedRow) -> None:
     for name, style in styles_by_name(list(row.density)).items():
-        axes.plot(
-            row.at,
-            row.density[name],
-            color=style.color,
-            linestyle=style.linestyle,
-            linewidth=1.2,
-            label=name,
-        )
+        line = {"color": style.color, "linestyle": style.linestyle, "linewidth": 1.2}
+        axes.plot(row.at, row.density[name], label=name, **line)
     top_label = 1.08 * max(float(values.max()) for values in row.density.values())
     if row.y is not None:
-        axes.plot(
-            [row.y, row.y],
-            [0, top_label],
-            color=BLACK,
-            linewidth=0.7,
-            linestyle=(0, (1, 1.5)),
-            gid="outcome",
-        )
-        axes.annotate(
-            "y",
-            (row.y, top_label),
-            (2.5, -1),
-            textcoords="offset points",
-            va="top",
-            fontsize=NOTE_SIZE,
-            color=GREY,
-        )
+        axes.plot([row.y, row.y], [0, top_label], **IDEAL_LINE, gid="outcome")
+        write_beside(axes, "y", (row.y, top_label), (2.5, -1), "data", va="top", color=GREY)
     axes.set(xlim=(row.at[0], row.at[-1]), ylim=(0, top_label), yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
 
@@ -206,23 +168,10 @@ def plot_predictive_densities_from_run(
 ) -> Any:
     """Plot predictive densities of single test rows, with their outcomes.
 
-    The true density is drawn too if it is known.
+    The true density is drawn too if it is known. ``rows`` are positions of up to five test rows, by
+    default ``n_rows`` rows, evenly spaced in the order of the parent's means. ConfigError is raised
+    if a row does not exist, or there are more than five.
 
-    Parameters
-    ----------
-    rows : sequence of int, default=()
-        Positions of up to five test rows. By default ``n_rows`` rows, evenly spaced in the order of
-        the parent's means.
-    n_rows : int, default=4
-        Number of rows if ``rows`` is empty, at most five.
-
-    Raises
-    ------
-    ConfigError
-        If a row does not exist, or there are more than five.
-
-    Notes
-    -----
     If a distribution has no density, such as an empirical one after a recalibrator, 400 quantiles
     are smoothed by scipy's ``gaussian_kde``. Its bandwidth rule (Scott's) widens distributions with
     several peaks.
@@ -257,22 +206,10 @@ def plot_predictive_densities_from_run(
     )
 
 
-def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -> Any:
-    """Return the panel of one row, at outcomes where its distributions have mass.
+def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -> PredictedRow:
+    """Return the densities of one row, at outcomes where its distributions have mass.
 
-    Parameters
-    ----------
-    title : str
-        Title of the panel.
-    distributions : mapping of str to distribution
-        Distributions of one row; the first is the parent's.
-    y : float
-        Outcome.
-
-    Returns
-    -------
-    PredictedRow
-        Panel of :func:`kdgraph.figures.plot_predictive_densities`, with densities Float[m].
+    The first distribution is the parent's.
     """
     # The parent may be much wider than the other distributions, so its tails may be cut off.
     outer_masses = [0.25 if i == 0 else _TAIL_MASS for i in range(len(distributions))]

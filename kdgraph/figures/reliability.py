@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import draw_outline
 from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
@@ -108,18 +109,12 @@ def plot_reliability_diagram(
                 # Two methods may have the same curve, such as a calibrator with a gate and without.
                 style = replace(style, linestyle=_DASHED)
             short_name = shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _draw_accuracy(
-                above,
-                f"{legend_label(short_name)}   ECE {ece[name]:.3f}",
-                bins[name],
-                style,
-                interval,
-                fullest,
-            )
-            _draw_counts(below, short_name, bins[name], style)
-        above.plot(
-            [0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated"
-        )
+            label = f"{legend_label(short_name)}   ECE {ece[name]:.3f}"
+            _draw_accuracy(above, label, bins[name], style, interval, fullest)
+            edges = np.append(bins[name].lower, bins[name].upper[-1])
+            draw_outline(below, bins[name].count, edges, style, short_name)
+        ideal: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "zorder": 0.5}
+        above.plot([0, 1], [0, 1], label="perfectly calibrated", **ideal)
         _format_axes(above, below, list(bins.values()), interval)
         above.legend(
             loc="lower left",
@@ -127,26 +122,17 @@ def plot_reliability_diagram(
             labelspacing=0.25,
             fontsize=_KEY_SIZE,
         )
-        note_above(
-            above, _figure_note(list(bins.values()), interval), above.get_xlim()[0], "left", 3
-        )
+        # The note explains faded bins only if there are any.
+        is_sparse = [(b.count > 0) & (b.count < MIN_JOINED_ROWS) for b in bins.values()]
+        faded = f"; faded: fewer than {MIN_JOINED_ROWS} rows" if np.any(is_sparse) else ""
+        exact = "exact " if interval == "clopper_pearson" else ""
+        note = f"bars: {exact}95 % intervals{faded}"
+        note_above(above, note, above.get_xlim()[0], "left", 3)
     return figure
 
 
 def wilson_interval(fraction: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's 95 % interval of a binomial fraction.
-
-    Parameters
-    ----------
-    fraction : Float[b]
-        Observed fractions in [0, 1].
-    count : Int[b]
-        Number of rows, at least 1.
-
-    Returns
-    -------
-    low, high : Float[b]
-        Ends of the intervals.
+    """Return Wilson's 95 % intervals of fractions Float[b] of counts Int[b], at least 1.
 
     References
     ----------
@@ -161,21 +147,9 @@ def wilson_interval(fraction: np.ndarray, count: np.ndarray) -> tuple[np.ndarray
 def clopper_pearson_interval(
     fraction: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact 95 % interval of a binomial fraction.
+    """Return exact 95 % intervals of fractions Float[b] of counts Int[b], at least 1.
 
-    Its coverage is at least 95 % for every true fraction.
-
-    Parameters
-    ----------
-    fraction : Float[b]
-        Observed fractions in [0, 1].
-    count : Int[b]
-        Number of rows, at least 1.
-
-    Returns
-    -------
-    low, high : Float[b]
-        Ends of the intervals.
+    The coverage is at least 95 % for every true fraction.
 
     References
     ----------
@@ -194,16 +168,6 @@ def clopper_pearson_interval(
 
 
 _INTERVAL_FUNCTIONS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
-_INTERVAL_NOTES = {
-    "wilson": "bars: 95 % intervals",
-    "clopper_pearson": "bars: exact 95 % intervals",
-}
-
-
-def _figure_note(all_bins: Sequence[ReliabilityBins], interval: AccuracyIntervalName) -> str:
-    is_sparse = [(bins.count > 0) & (bins.count < MIN_JOINED_ROWS) for bins in all_bins]
-    faded = f"; faded: fewer than {MIN_JOINED_ROWS} rows" if np.any(is_sparse) else ""
-    return f"{_INTERVAL_NOTES[interval]}{faded}"
 
 
 def _draw_accuracy(
@@ -231,16 +195,8 @@ def _draw_accuracy(
             continue
         x, y = bins.confidence[is_shown], bins.accuracy[is_shown]
         low, high = _INTERVAL_FUNCTIONS[interval](y, bins.count[is_shown])
-        axes.vlines(
-            x,
-            low,
-            high,
-            color=style.color,
-            linewidth=0.8,
-            alpha=0.6 * opacity,
-            gid="intervals",
-            **unclipped,
-        )
+        bar = {"color": style.color, "linewidth": 0.8, "alpha": 0.6 * opacity}
+        axes.vlines(x, low, high, gid="intervals", **bar, **unclipped)
         axes.scatter(
             x,
             y,
@@ -256,31 +212,16 @@ def _draw_accuracy(
         )
 
 
-def _draw_counts(axes: Axes, name: str, bins: ReliabilityBins, style: PlotStyle) -> None:
-    edges = np.append(bins.lower, bins.upper[-1])
-    # The parent is a filled shape in the background, methods are outlines.
-    if not style.filled:
-        axes.stairs(bins.count, edges, fill=True, color="#d9d9d9", gid="parent rows")
-    axes.stairs(
-        bins.count, edges, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=name
-    )
-
-
 def _format_axes(
     above: Axes, below: Axes, all_bins: Sequence[ReliabilityBins], interval: AccuracyIntervalName
 ) -> None:
-    """Set limits that leave out empty regions.
-
-    Confidence begins at the lowest populated bin, accuracy at the lowest interval.
-    """
-    # The limits include every interval and every non-empty bin of all models.
-    left = min(bins.lower[bins.count > 0].min() for bins in all_bins)
-    bottom = min(
-        _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[
-            0
-        ].min()
-        for bins in all_bins
-    )
+    """Set limits that include every interval and every non-empty bin of all models."""
+    left = bottom = 1.0
+    for bins in all_bins:
+        has_rows = bins.count > 0
+        left = min(left, bins.lower[has_rows].min())
+        low, _ = _INTERVAL_FUNCTIONS[interval](bins.accuracy[has_rows], bins.count[has_rows])
+        bottom = min(bottom, low.min())
     bottom = np.floor(10 * min(bottom, left)) / 10
     above.set(
         xlim=(left, 1 + 0.02 * (1 - left)),
@@ -301,15 +242,7 @@ def plot_reliability_diagram_from_run(
     strategy: Strategy = "uniform",
     interval: AccuracyIntervalName = "wilson",
 ) -> Any:
-    """Plot accuracy against confidence on the test rows, by bin.
-
-    Parameters
-    ----------
-    bins, strategy
-        Bins of the confidence, as in :func:`kdgraph.metrics.reliability_bins`.
-    interval : {"wilson", "clopper_pearson"}, default="wilson"
-        Interval of the accuracy, as in :func:`kdgraph.figures.plot_reliability_diagram`.
-    """
+    """Plot accuracy against confidence on the test rows, by bin."""
     tops = run.top_labels(run.test)
     if tops is None:
         return None

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
+from kdgraph.figures.drawing import draw_band
 from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
@@ -107,25 +108,15 @@ def plot_reward_against_ratio(
             _format_axes(axes, ratios, label)
         parent = np.atleast_2d(reward[names[0]])
         for name in names:
-            _draw_curve(
-                above,
-                name,
-                names,
-                ratios,
-                np.atleast_2d(reward[name]) - parent,
-                band=np.ndim(reward[name]) == 2,
-            )
+            gain, has_band = np.atleast_2d(reward[name]) - parent, np.ndim(reward[name]) == 2
+            _draw_curve(above, name, names, ratios, gain, band=has_band)
             _draw_curve(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
         above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
         above.tick_params(labelbottom=False)
         below.set(xlabel="cost of an error, w/u (log scale)", ylim=(0, None))
         if band_of is not None:
-            note = shorten_text(
-                figure,
-                f"lines, bands: mean ± 1 sd of {band_of}, against the parent",
-                NOTE_SIZE,
-                width + _RIGHT,
-            )
+            note = f"lines, bands: mean ± 1 sd of {band_of}, against the parent"
+            note = shorten_text(figure, note, NOTE_SIZE, width + _RIGHT)
             note_above(above, note, ratios[0], "left", 3)
     return figure
 
@@ -136,27 +127,15 @@ def _draw_curve(
     plot_style = styles_by_name(names)[name]
     mean, sd = mean_and_sd_over_runs(values)
     # Markers of different curves are shifted along the curve, so that they do not cover each other.
-    step = max(
-        1,
-        int(
-            np.ceil(
-                len(x) * _MIN_MARKER_DISTANCE / (axes.get_window_extent().width / axes.figure.dpi)
-            )
-        ),
+    inches = axes.get_window_extent().width / axes.figure.dpi
+    step = max(1, int(np.ceil(len(x) * _MIN_MARKER_DISTANCE / inches)))
+    line = plot_style.line(
+        markersize=3.0, linewidth=1.2, markevery=(names.index(name) % step, step)
     )
-    style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % step, step)}
-    axes.plot(x, mean, label=name, zorder=2 if name == names[0] else 3, **plot_style.line() | style)
+    axes.plot(x, mean, label=name, zorder=2 if name == names[0] else 3, **line)
     # The difference of the parent from itself has no band.
     if band and name != names[0]:
-        axes.fill_between(
-            x,
-            mean - sd,
-            mean + sd,
-            color=plot_style.color,
-            alpha=0.13,
-            linewidth=0,
-            gid=f"band {name}",
-        )
+        draw_band(axes, x, (mean - sd, mean + sd), plot_style, name, alpha=0.13)
 
 
 def _format_axes(axes: Axes, ratios: np.ndarray, label: str) -> None:
@@ -202,11 +181,6 @@ def plot_reward_against_ratio_from_run(run: RunFigureData, table: str = "reward_
     """Plot the reward gained over the parent against the cost of a mistake.
 
     The figure is omitted if the table has fewer than two ratios.
-
-    Parameters
-    ----------
-    table : str, default="reward_by_ratio"
-        Key of the table in ``metrics``.
     """
     columns_by_name = columns_by_model(run, table)
     if columns_by_name is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -22,8 +22,6 @@ from kdgraph.data.dataset import Splits
 from kdgraph.metrics import TopLabel
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from kdgraph.base import Evaluation, FittedModel, Predictions
 
 
@@ -33,10 +31,8 @@ _FIGURES: dict[str, Callable[..., Any]] = {}
 def register_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers a figure of a run.
 
-    Parameters
-    ----------
-    name : str
-        Key of the figure in ``figures.draw``, and stem of its file.
+    The name is its key in ``figures.draw``, and the stem of its file. A parameter ``table`` or
+    ``tables`` of the function contains keys in ``metrics``.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,15 +55,7 @@ def registered_figures() -> dict[str, Callable[..., Any]]:
 
 
 def tables_of_figure(name: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the tables that a figure draws, as keys in ``metrics``.
-
-    Parameters
-    ----------
-    name : str
-        Name of a registered figure.
-    options : mapping
-        Its options; those that are missing have their defaults.
-    """
+    """Return the tables that a figure with these options draws, as keys in ``metrics``."""
     parameters = inspect.signature(registered_figures()[name]).parameters
     table, tables = (
         options.get(key, parameters[key].default) if key in parameters else None
@@ -80,16 +68,7 @@ def tables_of_figure(name: str, options: Mapping[str, Any]) -> list[str]:
 class RunFigureData:
     """Data of one run as its figures need them.
 
-    Attributes
-    ----------
-    splits : Splits
-        Training, calibration and test rows.
-    evaluation : Evaluation
-        Predictions and metrics on all sets of rows.
-    models : tuple of two FittedModel
-        The parent, and the parent with all components that were fitted after it.
-    names : tuple of two str
-        Names of the two models.
+    The two models are the parent, and the parent with all components that were fitted after it.
     """
 
     splits: Splits
@@ -100,45 +79,26 @@ class RunFigureData:
     def save(
         self, folder: Path, draw: Mapping[str, Mapping[str, Any]], formats: Sequence[str], dpi: int
     ) -> list[str]:
-        """Draw and save the requested figures that the run has data for.
+        """Draw and save those requested figures, with their options, that the run has data for.
 
-        Parameters
-        ----------
-        folder : Path
-            Folder of the files; it is created if it does not exist.
-        draw : mapping of str to mapping
-            Options of each requested figure, by name.
-        formats : sequence of str
-            File formats.
-        dpi : int
-            Resolution, as in :func:`kdgraph.figures.save_figure`.
-
-        Returns
-        -------
-        list of str
-            Names of the files.
+        The folder is created if it does not exist. Formats and resolution are those of
+        :func:`kdgraph.figures.save_figure`. The names of the files are returned.
         """
         from kdgraph.figures.style import save_figure
 
         folder.mkdir(parents=True, exist_ok=True)
+        functions = registered_figures()
         return [
             path.name
-            for name, figure in self._figures(draw)
+            for name, options in draw.items()
+            if (figure := functions[name](self, **(options or {})))
             for path in save_figure(figure, folder / name, formats, dpi)
         ]
-
-    def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
-        functions = registered_figures()
-        for name, options in draw.items():
-            if figure := functions[name](self, **(options or {})):
-                yield name, figure
 
     @property
     def test(self) -> Predictions:
         """Predictions on the test rows."""
-        return next(
-            predictions for predictions in self.evaluation.predictions if predictions.role == "test"
-        )
+        return self._of_role("test")[0]
 
     @cached_property
     def calibration(self) -> Predictions | None:
@@ -146,17 +106,11 @@ class RunFigureData:
 
         If no metric was computed on these rows, the models predict them now.
         """
-        predictions = next(
-            (
-                predictions
-                for predictions in self.evaluation.predictions
-                if predictions.role == "calibration"
-            ),
-            None,
-        )
         rows = self.splits.calibration
-        if predictions is not None or not len(rows.y):
-            return predictions
+        if predictions := self._of_role("calibration"):
+            return predictions[0]
+        if not len(rows.y):
+            return None
         parent, calibrated = (
             model.predict_outputs(
                 [output for output in ("proba", "top_label") if model.supports(output)], rows.X
@@ -167,25 +121,18 @@ class RunFigureData:
 
         return Predictions("calibration", len(rows.y), parent, calibrated, y=rows.y)
 
+    def _of_role(self, role: str) -> list[Predictions]:
+        return [each for each in self.evaluation.predictions if each.role == role]
+
     @property
     def prior(self) -> float | None:
         """Largest class prior; None in regression."""
         return None if self.splits.prior is None else float(self.splits.prior.max())
 
     def outputs_by_model(self, output: str, predictions: Predictions) -> dict[str, Any] | None:
-        """Return one output of both models on a set of rows.
+        """Return an output, such as "distribution", of both models on a set, by their names.
 
-        Parameters
-        ----------
-        output : str
-            Name of the output, such as "distribution".
-        predictions : Predictions
-            Predictions on the set.
-
-        Returns
-        -------
-        dict or None
-            Output by model name; None if one of the models does not support it.
+        It is None if one of the models does not support it.
         """
         by_model = {
             name: outputs.get(output)
@@ -194,37 +141,24 @@ class RunFigureData:
         return None if any(value is None for value in by_model.values()) else by_model
 
     def top_labels(self, predictions: Predictions) -> dict[str, TopLabel] | None:
-        """Return predicted classes and confidence of both models on a set.
+        """Return predicted classes and confidence of both models on a set, by their names.
 
-        Returns
-        -------
-        dict of str to TopLabel, or None
-            Top labels by model name; None if one of the models is not a classifier.
+        It is None if one of the models is not a classifier.
         """
-        tops = {
-            name: _top_label(outputs)
-            for name, outputs in zip(self.names, predictions.models.values(), strict=True)
-        }
-        return (
-            {name: top_label for name, top_label in tops.items() if top_label is not None}
-            if None not in tops.values()
-            else None
-        )
+        tops = {}
+        for name, outputs in zip(self.names, predictions.models.values(), strict=True):
+            if "top_label" in outputs:
+                tops[name] = outputs["top_label"]
+            elif "proba" in outputs:
+                tops[name] = TopLabel.from_proba(outputs["proba"])
+            else:
+                return None
+        return tops
 
     def confidence(self, predictions: Predictions) -> dict[str, np.ndarray] | None:
-        """Return the confidence of both models in their predicted classes.
-
-        Returns
-        -------
-        dict of str to Float[n], or None
-            Confidence by model name; None if one of the models is not a classifier.
-        """
+        """Return the confidence of :meth:`top_labels`, Float[n]."""
         tops = self.top_labels(predictions)
-        return (
-            None
-            if tops is None
-            else {name: top_label.confidence for name, top_label in tops.items()}
-        )
+        return None if tops is None else {name: top.confidence for name, top in tops.items()}
 
     def families(self) -> list[list[Predictions]]:
         """Return the out-of-distribution sets, grouped by name and parameter.
@@ -236,29 +170,13 @@ class RunFigureData:
         # With a single parameter the key has its name only, so its values are in one family. With
         # several parameters the key has their values too.
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
-        for predictions in self.evaluation.predictions:
-            if predictions.role == "ood":
-                by_name.setdefault(
-                    (
-                        predictions.ood_name,
-                        *(
-                            predictions.params
-                            if len(predictions.params) == 1
-                            else predictions.params.items()
-                        ),
-                    ),
-                    [],
-                ).append(predictions)
+        for ood_set in self._of_role("ood"):
+            params = ood_set.params if len(ood_set.params) == 1 else ood_set.params.items()
+            by_name.setdefault((ood_set.ood_name, *params), []).append(ood_set)
         return [
             sorted(family, key=lambda ood_set: tuple(ood_set.params.values()))
             for family in by_name.values()
         ]
-
-
-def _top_label(outputs: Mapping[str, Any]) -> TopLabel | None:
-    if "top_label" in outputs:
-        return outputs["top_label"]
-    return TopLabel.from_proba(outputs["proba"]) if "proba" in outputs else None
 
 
 def single_parameter(predictions: Predictions) -> tuple[str, float]:
@@ -279,12 +197,9 @@ def ood_set_title(predictions: Predictions) -> str:
 def mean_confidence_by_set(
     run: RunFigureData, sets: list[Predictions]
 ) -> dict[str, np.ndarray] | None:
-    """Return the mean confidence of both models on each of s sets.
+    """Return the mean confidence on each of s sets, Float[s] by the name of the model.
 
-    Returns
-    -------
-    dict of str to Float[s], or None
-        Mean confidence by model name; None if one of the models is not a classifier.
+    It is None if one of the models is not a classifier.
     """
     confidences = [run.confidence(predictions) for predictions in sets]
     if any(by_name is None for by_name in confidences):
@@ -302,20 +217,11 @@ CONFIDENCE_BAND = "95 % intervals of the mean over the rows"
 def mean_confidence_intervals(
     run: RunFigureData, sets: list[Predictions]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return 95 % intervals of the mean confidence of both models on each of s sets.
+    """Return 95 % intervals of the mean confidence on each of s sets, by the name of the model.
 
     They are normal intervals, the mean ± 1.96 standard errors over the rows of a set, cut to
-    [0, 1].
-
-    Returns
-    -------
-    dict of str to (Float[s], Float[s])
-        Lower and upper ends by model name.
-
-    Raises
-    ------
-    ValueError
-        If one of the models is not a classifier.
+    [0, 1]: lower and upper ends, Float[s] both. ValueError is raised unless both models are
+    classifiers.
     """
     intervals = {}
     for name in run.names:
@@ -337,20 +243,9 @@ TableColumns = dict[str, np.ndarray]
 
 
 def columns_by_model(run: RunFigureData, table: str) -> dict[str, TableColumns] | None:
-    """Return the columns of a table on the test set, for each of the two models.
+    """Return the columns of a table on the test set, [n] each, for each of the two models.
 
-    Parameters
-    ----------
-    run : RunFigureData
-        Data of the run.
-    table : str
-        Key of the table in ``metrics``.
-
-    Returns
-    -------
-    dict of str to dict of str to ndarray, or None
-        Columns by model name; every column is [n], a value for each row of the table. None if the
-        table was not computed.
+    It is None if no table with this key in ``metrics`` was computed.
     """
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "test"]
     if not rows:

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.drawing import write_note
 from kdgraph.figures.reliability import wilson_interval
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
     FULL_WIDTH,
     GREEN,
-    GREY,
     NOTE_SIZE,
     ORANGE,
     PURPLE,
@@ -128,15 +128,7 @@ def plot_score_densities(
             )
         if note:
             text = shorten_text(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
-            figure.text(
-                0.5,
-                0.03 / figure.get_figheight(),
-                text,
-                fontsize=NOTE_SIZE,
-                color=GREY,
-                ha="center",
-                va="bottom",
-            )
+            write_note(figure, 0.5 * FULL_WIDTH, 0.03, text, ha="center", va="bottom")
     return figure
 
 
@@ -144,16 +136,8 @@ def _draw_lines(
     axes: Axes, lines: Mapping[str, ScoreCurve], styles: tuple[tuple[str, Any], ...], kind: str
 ) -> None:
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
-        axes.plot(
-            score,
-            value,
-            color=color,
-            linestyle=dashes,
-            linewidth=1.2,
-            label=legend_label(name),
-            zorder=3,
-            gid=f"{kind} {name}",
-        )
+        line = {"color": color, "linestyle": dashes, "linewidth": 1.2, "zorder": 3}
+        axes.plot(score, value, label=legend_label(name), gid=f"{kind} {name}", **line)
 
 
 def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: bool) -> None:
@@ -170,16 +154,8 @@ def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: boo
 def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
     is_filled = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "accuracy, with 95 % intervals"
-    axes.stairs(
-        bins.accuracy,
-        edges,
-        baseline=None,
-        label=label,
-        gid="steps",
-        color=BLACK,
-        linewidth=0.9,
-        zorder=2,
-    )
+    steps: dict[str, Any] = {"baseline": None, "color": BLACK, "linewidth": 0.9, "zorder": 2}
+    axes.stairs(bins.accuracy, edges, label=label, gid="steps", **steps)
     middle = (bins.lower + bins.upper)[is_filled] / 2
     ends = wilson_interval(bins.accuracy[is_filled], bins.count[is_filled])
     axes.vlines(middle, *ends, gid="intervals", color=BLACK, linewidth=0.6, alpha=0.7, zorder=2)

@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from kdgraph.figures.drawing import IDEAL_LINE, draw_legend_line, write_note
 from kdgraph.figures.style import (
-    BLACK,
     FULL_WIDTH,
-    GREY,
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    legend_label,
     new_figure,
     set_log_scale,
-    shorten_text,
     style_context,
     styles_by_name,
     text_size,
@@ -95,14 +93,9 @@ def plot_boxes_by_setting(
             "boxes_by_setting needs at least one panel, and for every setting some values of each"
             " of its methods"
         )
-    names = list(
-        dict.fromkeys(
-            name
-            for settings in panels.values()
-            for by_method in settings.values()
-            for name in by_method
-        )
-    )
+    by_setting = [by_method for settings in panels.values() for by_method in settings.values()]
+    names = list(dict.fromkeys(name for by_method in by_setting for name in by_method))
+    counts = {len(values) for by_method in by_setting for values in by_method.values()}
     width = (FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
     with style_context():
         figure = new_figure(FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
@@ -110,19 +103,12 @@ def plot_boxes_by_setting(
             axes = add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
             _draw_boxes(axes, settings, names)
             if ideal and title in ideal:
-                axes.axhline(
-                    ideal[title],
-                    color=BLACK,
-                    linewidth=0.7,
-                    linestyle=(0, (1, 1.5)),
-                    zorder=1,
-                    gid="ideal",
-                )
+                axes.axhline(ideal[title], **IDEAL_LINE, zorder=1, gid="ideal")
             if title in log:
                 set_log_scale(axes, "y")
             axes.set(xlabel=setting)
             axes.set_title(f"{title} (log scale)" if title in log else title, fontsize=8, pad=3)
-        _draw_legend(figure, names, panels, has_ideal=bool(ideal))
+        _draw_legend(figure, names, counts, has_ideal=bool(ideal))
     return figure
 
 
@@ -154,10 +140,7 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
                 flierprops=flier_style,
                 medianprops={"color": style.color, "linewidth": 1.6},
             )
-            artists["boxes"][0].set_facecolor(
-                (*_to_rgb(style.color), _FILL if style.filled else 0.0)
-            )
-            artists["boxes"][0].set_gid(f"box {name}")
+            artists["boxes"][0].set(facecolor=_face(style), gid=f"box {name}")
             axes.plot([position], [np.median(by_method[name])], **_median_marker(style))
     axes.set(
         xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings)
@@ -165,60 +148,26 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
     axes.tick_params(axis="x", length=0)
 
 
-def _draw_legend(
-    figure: Figure, names: list[str], panels: Mapping[str, ValuesBySetting], *, has_ideal: bool
-) -> None:
+def _draw_legend(figure: Figure, names: list[str], counts: set[int], *, has_ideal: bool) -> None:
     width, height = figure.get_size_inches()
     styles = [styles_by_name(names)[name] for name in names]
-    patches = [
-        Patch(
-            edgecolor=style.color, facecolor=(*_to_rgb(style.color), _FILL if style.filled else 0.0)
+    handles = [
+        (
+            Patch(edgecolor=style.color, facecolor=_face(style)),
+            Line2D([], [], **_median_marker(style)),
         )
         for style in styles
     ]
-    handles: list[Any] = list(
-        zip(patches, (Line2D([], [], **_median_marker(style)) for style in styles), strict=True)
-    )
-    counts = {
-        len(values)
-        for settings in panels.values()
-        for by_method in settings.values()
-        for values in by_method.values()
-    }
     n_repetitions = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     note = f"{n_repetitions} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
     available = (
         width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
     )
     widths = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
-    labels = (
-        list(names)
-        if sum(widths) <= available
-        else [shorten_text(figure, name, _KEY_SIZE, available / len(names)) for name in names]
-    )
-    placement = {
-        "loc": "upper left",
-        "bbox_to_anchor": (_LEFT / width, 1),
-        "borderaxespad": 0.3,
-        "columnspacing": 1.2,
-    }
-    figure.legend(
-        handles,
-        [legend_label(label) for label in labels],
-        ncols=len(names),
-        fontsize=_KEY_SIZE,
-        handler_map={tuple: HandlerTuple(ndivide=1)},
-        **placement,
-    )
-    figure.text(
-        1 - _RIGHT / width,
-        1 - 0.11 / height,
-        note,
-        ha="right",
-        va="center",
-        fontsize=NOTE_SIZE,
-        color=GREY,
-    )
+    longest = np.inf if sum(widths) <= available else available / len(names)
+    more: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(ndivide=1)}, "columnspacing": 1.2}
+    draw_legend_line(figure, handles, names, _LEFT, longest, **more)
+    write_note(figure, width - _RIGHT, height - 0.11, note, ha="right", va="center")
 
 
 def _median_marker(style: PlotStyle) -> dict[str, Any]:
@@ -234,7 +183,5 @@ def _median_marker(style: PlotStyle) -> dict[str, Any]:
     }
 
 
-def _to_rgb(color: str) -> tuple[float, float, float]:
-    from matplotlib.colors import to_rgb
-
-    return to_rgb(color)
+def _face(style: PlotStyle) -> tuple[float, float, float, float]:
+    return to_rgba(style.color, _FILL if style.filled else 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kdgraph.figures.drawing import IDEAL_LINE, PanelGrid, draw_band
 from kdgraph.figures.run_figures import (
     CONFIDENCE_BAND,
     RunFigureData,
@@ -23,7 +24,6 @@ from kdgraph.figures.style import (
     ID_SHADE,
     LABEL_SIZE,
     CurveBands,
-    add_axes,
     confidence_axis_start,
     label_line_ends,
     new_figure,
@@ -112,17 +112,13 @@ def plot_confidence_against_shift(
         )
         for i, (panel, axes) in enumerate(panels.items()):
             _format_axes(axes, panel, values[panel], floor, first=i % _PER_ROW == 0)
-            axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
+            axes.axhline(prior, **IDEAL_LINE, gid="prior")
             _mark_id_values(axes, (id_values or {}).get(panel, ()))
             _draw_curves(axes, curves[panel], values[panel], (bands or {}).get(panel, {}))
             if i % _PER_ROW == _PER_ROW - 1 or i == len(panels) - 1:
                 ends = [prior, *(float(curves[panel][name][-1]) for name in names)]
-                label_line_ends(
-                    axes,
-                    labels,
-                    ends,
-                    [BLACK, *(style.color for style in styles_by_name(names).values())],
-                )
+                colors = [BLACK, *(style.color for style in styles_by_name(names).values())]
+                label_line_ends(axes, labels, ends, colors)
         if band_of:
             axes = panels[next(iter(curves))]
             note_above(axes, f"bands: {band_of}", axes.get_xlim()[0], "left", 3 + 72 * _BAND_LINE)
@@ -137,21 +133,12 @@ def _make_panels(
     margin = 0.12 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
     # Panels have the same width in all rows, even if there are fewer than three.
     panel = (FULL_WIDTH - _LEFT - margin - (_PER_ROW - 1) * _GAP) / _PER_ROW
-    columns, rows = min(len(titles), _PER_ROW), -(-len(titles) // _PER_ROW)
-    row = _BOTTOM + _HEIGHT + _TOP
-    figure = new_figure(_LEFT + columns * panel + (columns - 1) * _GAP + margin, rows * row + above)
-    corners = [
-        (_LEFT + i % _PER_ROW * (panel + _GAP), (rows - 1 - i // _PER_ROW) * row + _BOTTOM)
-        for i in range(len(titles))
-    ]
-    return (
-        figure,
-        {
-            t: add_axes(figure, *corner, panel, _HEIGHT)
-            for t, corner in zip(titles, corners, strict=True)
-        },
-        labels,
-    )
+    gaps = _GAP, _TOP + _BOTTOM
+    grid = PanelGrid(len(titles), _PER_ROW, _LEFT, _BOTTOM, panel, _HEIGHT, *gaps)
+    columns = min(len(titles), _PER_ROW)
+    width = _LEFT + columns * panel + (columns - 1) * _GAP + margin
+    figure = new_figure(width, grid.top - _BOTTOM + above)
+    return figure, {title: grid.add_axes(figure, i) for i, title in enumerate(titles)}, labels
 
 
 def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
@@ -163,40 +150,23 @@ def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, fi
     )
     axes.locator_params(axis="x", nbins=5)
     axes.locator_params(axis="y", nbins=6)
-    if first:
-        axes.set_ylabel("mean max confidence")
-    else:
-        axes.tick_params(labelleft=False)
+    axes.set_ylabel("mean max confidence" if first else "")
+    axes.tick_params(labelleft=first)
 
 
 def _mark_id_values(axes: Axes, id_values: Sequence[float]) -> None:
     for value in id_values:
-        axes.axvline(
-            value,
-            color=ID_SHADE,
-            linewidth=_ID_WIDTH,
-            zorder=0,
-            solid_capstyle="butt",
-            gid="id_value",
-        )
+        shade = {"color": ID_SHADE, "linewidth": _ID_WIDTH, "solid_capstyle": "butt"}
+        axes.axvline(value, zorder=0, gid="id_value", **shade)
         note_above(axes, "ID", value, "center", 3)
 
 
 def _draw_curves(axes: Axes, curves: ShiftCurves, values: np.ndarray, bands: CurveBands) -> None:
     for name, style in styles_by_name(list(curves)).items():
-        axes.plot(
-            values,
-            curves[name],
-            label=name,
-            clip_on=False,
-            zorder=3,
-            markersize=_MARKER_SIZE,
-            **style.line(),
-        )
+        line = style.line(clip_on=False, zorder=3, markersize=_MARKER_SIZE)
+        axes.plot(values, curves[name], label=name, **line)
         if name in bands:
-            axes.fill_between(
-                values, *bands[name], color=style.color, alpha=0.2, linewidth=0, gid=f"band {name}"
-            )
+            draw_band(axes, values, bands[name], style, name)
 
 
 def _check_curves(

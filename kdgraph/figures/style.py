@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,16 +49,8 @@ class PlotStyle:
 
     Marker and dashes identify the curve where colours cannot be seen.
 
-    Attributes
-    ----------
-    color : str
-        Colour of line and marker.
-    linestyle : str or tuple, default="-"
-        Dashes, as matplotlib defines them.
-    marker : str, default="o"
-        Marker of the points.
-    filled : bool, default=True
-        Whether markers are filled; otherwise they are white inside.
+    ``linestyle`` contains dashes as matplotlib defines them. Markers that are not ``filled`` are
+    white inside.
     """
 
     color: str
@@ -65,8 +58,8 @@ class PlotStyle:
     marker: str = "o"
     filled: bool = True
 
-    def line(self) -> dict[str, Any]:
-        """Return keyword arguments for ``Axes.plot``."""
+    def line(self, **more: Any) -> dict[str, Any]:
+        """Return keyword arguments for ``Axes.plot``; ``more`` add to them or replace them."""
         face = self.color if self.filled else "white"
         return {
             "color": self.color,
@@ -74,6 +67,7 @@ class PlotStyle:
             "marker": self.marker,
             "markerfacecolor": face,
             "markeredgewidth": 0.9,
+            **more,
         }
 
 
@@ -98,28 +92,12 @@ def styles_by_name(names: Sequence[str]) -> dict[str, PlotStyle]:
     The first name is the parent, the others are methods. The name "truth" has its own style at any
     position. Methods 7 to 12 have the colours of methods 1 to 6 again, with dotted lines and hollow
     markers. From the 13th method on, styles repeat and cannot be distinguished.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the curves, the parent's first.
-
-    Returns
-    -------
-    dict of str to PlotStyle
-        Style of each name.
     """
     model_names = [name for name in names if name != "truth"]
     dotted_styles = tuple(
         replace(style, linestyle=_DOTTED, filled=False) for style in METHOD_STYLES
     )
-    by_position = (
-        PARENT_STYLE,
-        *(
-            (METHOD_STYLES + dotted_styles)[i % (2 * len(METHOD_STYLES))]
-            for i in range(len(model_names))
-        ),
-    )
+    by_position = chain([PARENT_STYLE], cycle(METHOD_STYLES + dotted_styles))
     return dict(zip(model_names, by_position, strict=False)) | (
         {"truth": TRUTH_STYLE} if "truth" in names else {}
     )
@@ -185,13 +163,7 @@ class DisplayedFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure with a canvas that can measure text.
-
-    Parameters
-    ----------
-    width, height : float
-        Size in inches.
-    """
+    """Return an empty figure of a size in inches, with a canvas that can measure text."""
     figure = DisplayedFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
@@ -200,19 +172,7 @@ def new_figure(width: float, height: float) -> Figure:
 def add_axes(
     figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
 ) -> Axes:
-    """Add axes at a position in inches.
-
-    Parameters
-    ----------
-    figure : Figure
-        Figure that gets the axes.
-    left, bottom : float
-        Distance of the axes from the lower left corner of the figure, in inches.
-    width, height : float
-        Size of the axes in inches.
-    **more
-        Passed to ``Figure.add_axes``.
-    """
+    """Add axes at a position and of a size in inches; ``more`` is for ``Figure.add_axes``."""
     total_width, total_height = figure.get_size_inches()
     return figure.add_axes(
         (left / total_width, bottom / total_height, width / total_width, height / total_height),
@@ -344,17 +304,7 @@ def save_figure(
 def figure_bytes(
     figure: Figure, kind: str, dpi: int = 200, *, title: str = "", description: str = ""
 ) -> bytes:
-    """Return the content of a file of a figure; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : Figure
-        Figure to be written.
-    kind : str
-        Format that matplotlib supports, such as "svg".
-    dpi, title, description
-        As for :func:`save_figure`.
-    """
+    """Return the content of a file of format ``kind``, with options of :func:`save_figure`."""
     texts = dict(zip(_METADATA_KEYS.get(kind, ()), (title, description), strict=False))
     metadata = _REPRODUCIBLE_METADATA.get(kind, {}) | {k: text for k, text in texts.items() if text}
     buffer = io.BytesIO()
@@ -436,21 +386,8 @@ def spread_positions(
 ) -> np.ndarray:
     """Return positions close to the targets that are at least ``gap`` apart.
 
-    The positions keep their order and minimise the sum of squared distances to the targets.
-
-    Parameters
-    ----------
-    targets : sequence of float of length m
-        Target positions, in any order.
-    gap : float
-        Least distance of two positions.
-    low, high : float, default=-inf, inf
-        Range of the positions; they are outside of it only if there is not enough space.
-
-    Returns
-    -------
-    Float[m]
-        Positions in the order of ``targets``.
+    The positions, Float[m] in the order of the m targets, minimise the sum of squared distances to
+    the targets. They are outside of ``low`` to ``high`` only if there is not enough space.
     """
     # Pool adjacent violators: neighbours that are too close are merged into a block around their
     # mean, until no two blocks touch. Blocks that leave the range are then pushed back into it.
@@ -486,16 +423,7 @@ def label_line_ends(
 ) -> None:
     """Write the name of every line at its right end without overlaps.
 
-    Parameters
-    ----------
-    axes : Axes
-        Axes with a linear vertical scale.
-    labels : sequence of str
-        Names of the lines.
-    ends : sequence of float
-        Value of each line at its right end.
-    colors : sequence of str
-        Colour of each name.
+    The vertical scale is linear; ``ends`` are the values of the lines at their right ends.
     """
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height / axes.figure.dpi  # inches
@@ -538,12 +466,7 @@ def note_above(
 def confidence_axis_start(lines: Iterable[np.ndarray | float]) -> float:
     """Return the lower limit of an axis of confidence.
 
-    It is a multiple of .05 with some space below the lowest value.
-
-    Parameters
-    ----------
-    lines : iterable of Float[…] or float
-        Values that the axis shows.
+    It is a multiple of .05 with some space below the lowest value of all lines, Float[…].
     """
     return max(0.0, float(np.floor(20 * min(float(np.min(line)) for line in lines) - 0.5) / 20))
 
@@ -612,20 +535,11 @@ def draw_legend_above(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation over the runs that have a number.
+    """Return mean and standard deviation, Float[b], over the runs that have a number.
 
-    The standard deviation is that of a sample, with divisor s - 1.
-
-    Parameters
-    ----------
-    values : Float[s, b] or Float[b]
-        A row for each of s runs, or the values of one run; NaN where a run has no number.
-
-    Returns
-    -------
-    mean, sd : Float[b]
-        The mean is NaN if no run has a number. The standard deviation is NaN if fewer than two runs
-        have one.
+    ``values`` are Float[s, b], a row for each of s runs, or Float[b] of one run; NaN where a run
+    has no number. The mean is NaN if no run has a number, the standard deviation, with divisor
+    s - 1, if fewer than two have one.
 
     Examples
     --------
@@ -647,18 +561,9 @@ _SIZE = 1.1
 
 
 def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
-    """Draw labelled points in the plane, in the order of the rows.
+    """Draw points Float[n, 2] with classes Int[n], in the order of the rows.
 
     Class 0 has the colour of probability 1, the last class that of probability 0.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes that get the points.
-    X : Float[n, 2]
-        Positions.
-    y : Int[n]
-        Classes.
     """
     # The dots are one image in SVG too: as paths, two thousand of them in each of five panels take
     # 1.5 MB.
@@ -674,21 +579,9 @@ def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def check_class_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
-    """Check that the data are two features with a label for each row.
+    """Raise ValueError unless there are rows, Float[n, 2], with a label for each, Int[n].
 
-    Parameters
-    ----------
-    name : str
-        Name of the data in the error message.
-    X : Float[n, 2]
-        Features.
-    y : Int[n]
-        Labels.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ from these, or there is no row.
+    The message calls the data ``name``.
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
         raise ValueError(
