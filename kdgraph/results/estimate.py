@@ -27,27 +27,13 @@ SIMULATIONS = "kdgraph.data.simulations."
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated seconds of a run.
-
-    Attributes
-    ----------
-    seconds : float
-        The estimate.
-    n_runs : int
-        Finished runs that it rests on.
-    rows : int
-        Rows that those runs fit and calibrate.
-    scaled_to : int or None
-        Rows of the estimated run if they are not the same; None if no number was scaled.
-    differs_in : {"", "data set", "method"}
-        What those runs do not share with the estimated one.
-    """
+    """Estimated seconds of a run, and the finished runs that the estimate rests on."""
 
     seconds: float
     n_runs: int
-    rows: int
-    scaled_to: int | None = None
-    differs_in: str = ""
+    rows: int  # that those runs fit and calibrate
+    scaled_to: int | None = None  # rows of the estimated run if they are not the same
+    differs_in: str = ""  # "data set" or "method" if those runs have another
 
 
 @dataclass(frozen=True)
@@ -66,8 +52,7 @@ class _Reference:
     def scaled_seconds(self, sizes: RoleSizes | None) -> float:
         """Return the seconds of a run with other rows, or with the same rows.
 
-        With the same rows, stages that were in the store cost nothing, and will cost the next run
-        nothing. With others they have to be computed.
+        With the same rows, stages that were in the store will cost the next run nothing.
         """
         if sizes is None or sizes == self.sizes:
             own = (s for stage, s in self.seconds.items() if stage not in self.from_store)
@@ -84,13 +69,7 @@ class _Reference:
 
 
 class RunTimes:
-    """Durations of finished runs.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        Records of the runs.
-    """
+    """Durations of finished runs, from their records."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
         self._references: dict[tuple[str | None, str | None], list[_Reference]] = {}
@@ -112,19 +91,10 @@ class RunTimes:
                 self._sizes[_node_key(record["config"]["dataset"])] = sizes
 
     def sizes(self, node: Mapping[str, Any], *, holds_out: bool = True) -> RoleSizes | None:
-        """Return the rows of each role for a data set, without reading its rows.
+        """Return the rows of each role for the node of a data set, without reading its rows.
 
-        Parameters
-        ----------
-        node : mapping
-            Of the config.
-        holds_out : bool, default=True
-            True if calibration rows are held out; otherwise they train.
-
-        Returns
-        -------
-        RoleSizes or None
-            None if the number of rows is not known before they are read.
+        If no calibration rows are held out, they train. The result is None if the number of rows is
+        not known before they are read.
         """
         key = _node_key(node)
         sizes = self._sizes[key] if key in self._sizes else _sizes_by_config(key)
@@ -135,19 +105,9 @@ class RunTimes:
     def estimate(
         self, dataset: str, method: str, sizes: RoleSizes | None = None
     ) -> Estimate | None:
-        """Return the estimated duration of a run.
+        """Return the estimated duration of a run; without its rows, nothing is scaled.
 
-        Parameters
-        ----------
-        dataset, method : str
-            Names of the run.
-        sizes : RoleSizes or None, default=None
-            Its rows; None if they are not known, which scales nothing.
-
-        Returns
-        -------
-        Estimate or None
-            None if no run of the data set or the method is finished.
+        It is None if no run of the data set or the method is finished.
         """
         key = dataset, method, sizes
         if key not in self._estimates:

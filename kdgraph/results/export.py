@@ -55,47 +55,21 @@ NOTE_WIDTH = 120
 
 @dataclass(frozen=True)
 class Section:
-    """A table with words around it.
-
-    Attributes
-    ----------
-    title : str
-        One line.
-    head : sequence of str
-        Names of the columns. The first column contains names, all others numbers. Without columns
-        the section consists of words.
-    rows : sequence of sequence of str
-        Cells; those of the best end in :data:`~kdgraph.results.names.MARK`.
-    notes : sequence of str
-        Lines below the table.
-    """
+    """A table with words around it; without columns it consists of words."""
 
     title: str
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    notes: Sequence[str] = field(default_factory=list)
+    head: Sequence[str] = ()  # the first column contains names, all others numbers
+    rows: Sequence[Sequence[str]] = ()  # cells of the best end in MARK
+    notes: Sequence[str] = field(default_factory=list)  # lines below the table
 
 
 def file_kind(
     path: str | Path, kinds: Sequence[str], flag: str = "--output", *, makes_folder: bool = False
 ) -> str:
-    """Return the ending of a file without its dot.
+    """Return the ending, without its dot, of a file that will be written.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that will be written.
-    kinds : sequence of str
-        Endings that are allowed.
-    flag : str, default="--output"
-        Flag of the command line that the error message names.
-    makes_folder : bool, default=False
-        True if the command makes the folder of the file where there is none.
-
-    Raises
-    ------
-    UsageError
-        Another ending, a folder that does not exist and is not made, or ``path`` is a folder.
+    UsageError, which names the ``flag``, is raised for an ending that is not among the kinds, for a
+    folder, and for a file in a folder that does not exist unless the command makes it.
     """
     check_output_name(Path(path), flag)
     kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
@@ -111,16 +85,10 @@ def file_kind(
 def write_columns(
     columns: Mapping[str, Sequence[Any]], path: str | Path, *, escapes_formulas: bool = False
 ) -> None:
-    """Write a table as .parquet, .csv, .md or .tex.
+    """Write a table as .parquet, .csv, .md or .tex, by the ending of the path.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Values by column; None becomes null, in text an empty cell.
-    path : str or Path
-        The ending chooses the format.
-    escapes_formulas : bool, default=False
-        Put a single quote before text that a spreadsheet would evaluate; for .csv alone.
+    None becomes null, in text an empty cell. ``escapes_formulas``, for .csv alone, puts a single
+    quote before text that a spreadsheet would evaluate.
     """
     kind = file_kind(path, ("parquet", "csv", "md", "tex"))
     if escapes_formulas:
@@ -137,15 +105,9 @@ def write_columns(
 
 
 def sections_to_text(sections: Sequence[Section], width: int | None = None) -> str:
-    """Return sections as text.
+    """Return sections as text, separated by empty lines.
 
-    Parameters
-    ----------
-    sections : sequence of Section
-        Separated by empty lines.
-    width : int or None, default=None
-        Columns of the terminal: a wider table continues below, with its names again. None for any
-        width.
+    A table that is wider than the terminal continues below, with its names again.
     """
     return "\n\n".join("\n".join(_text_lines(section, width)) for section in sections)
 
@@ -189,20 +151,11 @@ def sections_to_latex(sections: Sequence[Section], title: str) -> str:
 
 
 def fold_columns(columns: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
-    """Lay out columns in as many blocks as the width needs.
+    """Return the lines of columns, in as many blocks as the width needs.
 
-    Parameters
-    ----------
-    columns : sequence of sequence of str
-        The first one contains names, which are repeated in every block; the others are numbers.
-    width : int or None
-        Columns of the terminal; None for one block. A block has at least one column of numbers.
-        Names that leave no room for one continue on the next line.
-
-    Returns
-    -------
-    list of list of str
-        Lines of each block.
+    The first column contains names, which are repeated in every block; the others are numbers, at
+    least one column in each block. Names that leave no room for one continue on the next line.
+    Without a width there is one block.
     """
     sizes = [max(map(len, column)) for column in columns]
     names = [[name] for name in columns[0]]
@@ -231,17 +184,10 @@ def fold_columns(columns: Sequence[Sequence[str]], width: int | None) -> list[li
 
 
 def wrap_line(text: str, width: int | None, indent: str = "  ") -> list[str]:
-    """Break a line at spaces.
+    """Break a line at spaces if it is wider than the terminal.
 
-    Parameters
-    ----------
-    text : str
-        One line; spaces at its beginning are kept.
-    width : int or None
-        Columns of the terminal; None for any width. A longer word, such as a path, stays in one
-        piece.
-    indent : str, default="  "
-        Beginning of the lines after the first.
+    Spaces at its beginning are kept, and a longer word, such as a path, stays in one piece. Further
+    lines begin with the indent.
     """
     if width is None or len(text) <= width:
         return [text]
@@ -259,14 +205,8 @@ def markdown_lines(
 ) -> list[str]:
     """Return the lines of a table in Markdown.
 
-    Parameters
-    ----------
-    head : sequence of str
-        Names of the columns.
-    rows : sequence of sequence of str
-        A cell that begins and ends with ``**`` is bold.
-    sides : sequence of {"left", "right"}
-        Alignment of each column.
+    A cell that begins and ends with ``**`` is bold. ``sides`` are "left" or "right", the alignment
+    of each column.
     """
     rule = ["---:" if side == "right" else "---" for side in sides]
     body = [[_styled(cell, _escape_markdown, "**{}**") for cell in row] for row in rows]
@@ -276,10 +216,7 @@ def markdown_lines(
 def latex_lines(
     head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]
 ) -> list[str]:
-    """Return the lines of a ``tabular`` with the rules of booktabs.
-
-    Parameters are those of :func:`markdown_lines`.
-    """
+    """Return the lines of a ``tabular`` of booktabs, as :func:`markdown_lines` does."""
     body = [
         " & ".join(_styled(cell, escape_latex, r"\textbf{{{}}}") for cell in row) + r" \\"
         for row in rows
@@ -377,11 +314,7 @@ def _arrow_file(columns: Mapping[str, Sequence[Any]], kind: str) -> bytes:
 
 
 def _arrow_array(values: Sequence[Any]) -> Any:
-    """Return a column of one type.
-
-    It is text if values are of several kinds, if all are missing, and if no number type represents
-    all of them.
-    """
+    """Return a column; text if no type represents all values, or all are missing."""
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}

@@ -74,75 +74,37 @@ PREFERRED_RADII = (2.0, 1.0, 5.0)
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """Description of a metric in a record, so that readers do not need the metric itself.
+    """Description of a metric in a record, so that readers do not need the metric itself."""
 
-    Attributes
-    ----------
-    label : str
-        Name in tables.
-    better : {"lower", "higher"} or None
-        Direction of better values; None if the number only describes.
-    unit : str or None
-        Unit of the number.
-    detects : bool
-        True if it measures how well OOD rows are distinguished from test rows.
-    metric : str or None
-        Name in the registry if the config calls it differently: ``ece`` for ``ece_10``.
-    """
-
-    label: str
-    better: Better = None
+    label: str  # name in tables
+    better: Better = None  # direction; None if the number only describes
     unit: str | None = None
-    detects: bool = False
-    metric: str | None = None
+    detects: bool = False  # how well OOD rows are distinguished from test rows
+    metric: str | None = None  # name in the registry if another: ece for ece_10
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One column of numbers.
+    """One column of numbers: a metric with its options, and the rows that it was measured on."""
 
-    Attributes
-    ----------
-    metric : str
-        Name in the config and in files.
-    info : MetricInfo
-        Description of the metric.
-    on : {"test", "calibration", "grid", "ood"}
-        Rows.
-    ood : str or None
-        Name of the OOD set.
-    params : tuple
-        Parameters of the set within its family.
-    options : tuple
-        Options of the metric.
-    drawn : tuple
-        How the OOD set is drawn, without its family and its number of rows; the content of its
-        files; the parameters of the feature map that ``space`` names.
-    in_distribution : bool
-        True if the set is where its family meets the training data.
-    n_of : str
-        What was scored: rows, or sets of rows, which is another task.
-    in_sample : bool
-        True if something was fitted on these rows.
-    """
-
-    metric: str
+    metric: str  # name in the config and in files
     info: MetricInfo
-    on: str
-    ood: str | None = None
-    params: tuple[tuple[str, float], ...] = ()
-    options: OptionTexts = ()
+    on: str  # test, calibration, grid or ood
+    ood: str | None = None  # name of the OOD set
+    params: tuple[tuple[str, float], ...] = ()  # of the set within its family
+    options: OptionTexts = ()  # of the metric
+    # How the OOD set is drawn, without its family and its number of rows; the content of its files;
+    # the parameters of the feature map that ``space`` names.
     drawn: OptionTexts = ()
-    in_distribution: bool = False
-    n_of: str = ROWS
-    in_sample: bool = False
+    in_distribution: bool = False  # the set is where its family meets the training data
+    n_of: str = ROWS  # what was scored: rows, or sets of rows, which is another task
+    in_sample: bool = False  # something was fitted on these rows
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
-    def _hash(self) -> int:
-        """Hash, cached because a table of 3,000 runs needs it 700,000 times."""
+    def _hash(self) -> int:  # cached: a table of 3,000 runs needs it 700,000 times
         place = (self.on, self.ood, self.params, self.drawn, self.in_distribution, self.in_sample)
         return hash((self.metric, self.info, self.options, self.n_of, *place))
 
@@ -325,20 +287,10 @@ def select_measures(
 ) -> list[Measure]:
     """Return the measures with one of these metrics on one of these sets of rows.
 
-    Parameters
-    ----------
-    measures : sequence of Measure
-        To choose from.
-    metrics : sequence of str
-        Names, in the order of the result; all if there are none.
-    on : sequence of str
-        ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its
-        family (``sphere:radius=2``), or one of any family (``radius=2``); all if there are none.
-
-    Raises
-    ------
-    UsageError
-        A metric or a set that no record has, or both but not together.
+    Metrics are names, in the order of the result. A set of rows is ``test``, ``calibration``,
+    ``grid``, ``ood`` (every set), a set (``sphere``), one of its family (``sphere:radius=2``), or
+    one of any family (``radius=2``). Without metrics or sets, all are meant. UsageError is raised
+    for a metric or a set that no record has, or for both that do not occur together.
     """
     places = {place for measure in measures for place in _place_names(measure)}
     _refuse_unknown(metrics, {measure.metric for measure in measures}, "metric", "--metric")
@@ -374,18 +326,10 @@ def choose_measures(
 def choose_ood_measures(
     measures: Sequence[Measure], at_most: int, *, detects: bool
 ) -> list[Measure]:
-    """Choose one or two metrics on some of the OOD sets.
+    """Choose one or two metrics on ``at_most`` sets of each OOD family.
 
-    Parameters
-    ----------
-    measures : sequence of Measure
-        Everything that was measured.
-    at_most : int
-        Sets of each family.
-    detects : bool
-        True if a detector was fitted. Then, or if no confidence was measured, AUROC and one more
-        metric of detection are chosen; otherwise the confidence, and the AUROC on one set of each
-        name.
+    If a detector was fitted (``detects``), or no confidence was measured, AUROC and one more metric
+    of detection are chosen; otherwise the confidence, and the AUROC on one set of each name.
     """
     # Where a family meets the training data, nothing is there to be detected.
     outside = [m for m in measures if m.on == "ood" and not (m.detects and m.in_distribution)]
@@ -430,10 +374,10 @@ def preferred_first(names: Iterable[str], preferred: Sequence[str]) -> list[str]
 
 @cache
 def _measures_of_config(signature: str, drawn: OptionTexts) -> dict[tuple[Any, ...], Measure]:
-    """Return the measures of records with these metrics, by the keys of their entries.
+    """Return the dictionary of measures by the keys of their entries.
 
-    Most records of a study have the same metrics, so their measures are made once. The dictionary
-    is empty at first; :func:`read_measures` fills it.
+    :func:`read_measures` fills it. Most records of a study have the same metrics, so their measures
+    are made once.
     """
     return {}
 
@@ -490,11 +434,7 @@ def _numeric_order(word: str) -> tuple[str, float]:
 
 
 def _comparison_metrics(measures: Sequence[Measure]) -> list[str]:
-    """Return names of metrics to compare methods by.
-
-    After :data:`COMPARISON_METRICS` come others that have a better direction; metrics without one
-    are taken only if there are no others.
-    """
+    """Return :data:`COMPARISON_METRICS`, then others with a better direction, else any."""
     measured = {measure.metric for measure in measures}
     chosen = [name for name in COMPARISON_METRICS if name in measured]
     directed = dict.fromkeys(measure.metric for measure in measures if measure.better)

@@ -55,26 +55,14 @@ _ROWS = "rows"
 
 @dataclass(frozen=True)
 class NamedRun:
-    """A run with the names that tables give it.
-
-    Attributes
-    ----------
-    finished : FinishedRun
-        Directory and record.
-    dataset, method, parent : str
-        Names, with the keys of the config that distinguish settings of the same name.
-    repetition : tuple of int
-        Seed, and the fold if there is one.
-    is_parent : bool
-        True if nothing was fitted after the parent, so that the run has no method of its own.
-    """
+    """A run with the names that tables give it, which distinguish settings of the same name."""
 
     finished: FinishedRun
     dataset: str
     method: str
     parent: str
     repetition: Repetition
-    is_parent: bool
+    is_parent: bool  # nothing was fitted after the parent; the run has no method of its own
 
     @property
     def record(self) -> dict[str, Any]:
@@ -183,21 +171,11 @@ def repetition_text(repetition: Repetition) -> str:
 
 
 def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
-    """Name runs so that settings that differ have different names.
+    """Name runs, in their order, so that settings that differ have different names.
 
     Two settings of one method on one data set get different names. What differs between data sets
     only, as a network for images does from one for tables, is one method;
     :func:`dataset_differences` lists such differences.
-
-    Parameters
-    ----------
-    runs : sequence of FinishedRun
-        All that the names have to distinguish.
-
-    Returns
-    -------
-    list of NamedRun
-        In the same order.
     """
     records = [run.record for run in runs]
     ambiguous = _nodes_of_several_contents(records)
@@ -251,37 +229,20 @@ def differing_keys(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Setting:
-    """A setting that needs a name.
+    """A setting that needs a name."""
 
-    Attributes
-    ----------
-    name : str
-        The name if it is enough.
-    family : hashable
-        Same for settings that could be taken for each other.
-    context : hashable
-        Data set within which they must be distinguished.
-    config : mapping
-        Groups that make the setting.
-    always : bool
-        True if the differing keys belong to the name even where names differ.
-    named : collection of str
-        Keys that the name contains already.
-    """
-
-    name: str
-    family: Hashable
-    context: Hashable
-    config: Mapping[str, Any]
-    always: bool = False
-    named: Collection[str] = ()
+    name: str  # used alone if it is enough
+    family: Hashable  # same for settings that could be taken for each other
+    context: Hashable  # data set within which they must be distinguished
+    config: Mapping[str, Any]  # groups that make the setting
+    always: bool = False  # the differing keys belong to the name even where names differ
+    named: Collection[str] = ()  # keys that the name contains already
 
 
 def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
     """Return names, with the differing keys of their family where one name has two settings.
 
-    The keys are collected over all contexts of a family first: a method then has the same name on
-    every data set.
+    The keys are of all contexts of a family, so that a method has the same name on every data set.
     """
     texts = [_as_json(setting.config) for setting in settings]
     contexts: dict[tuple[Hashable, Hashable], dict[str, _Setting]] = {}
@@ -358,9 +319,9 @@ def _nodes_of(record: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any
 def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     """Return the setting of a method.
 
-    The name of a preset, with the options that were changed, stands for its settings;
-    ``<parent>-<calibrator>`` does not. With the paper protocol a method may have been fitted on OOD
-    rows, so the choice of these is part of it.
+    The name of a preset with changed options stands for its settings; ``<parent>-<calibrator>``
+    does not. With the paper protocol, the choice of OOD rows, to which a method may be fitted,
+    belongs to it.
     """
     family = (record["protocol"], *(component_name(record, part) for part in MODEL_COMPONENTS))
     is_composed = record["method"] == method_label(record["config"], None, {})

@@ -23,10 +23,7 @@ _DIGEST_DIGITS = 8
 
 
 class PresentFiles:
-    """Present state of the files that records name.
-
-    A file is read once, and only if its size or its time differs from that in the record.
-    """
+    """Files that records name, as they are now; read if size or time differ from the record."""
 
     def __init__(self) -> None:
         self._changed: dict[tuple[Any, ...], bool] = {}
@@ -49,12 +46,8 @@ class PresentFiles:
 def content_digests(record: Record, prefix: str = "") -> str:
     """Return the first digits of the digests of a run's files; "" without files.
 
-    Parameters
-    ----------
-    record : mapping
-        Of the run.
-    prefix : {"", "ood.", "outliers."}
-        Files of the data set, of the OOD sets, or of training outliers.
+    The prefix "ood." or "outliers." chooses those of OOD sets or of training outliers, "" those of
+    the data set.
     """
     reads = {
         key: read

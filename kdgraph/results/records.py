@@ -65,17 +65,7 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class Filter:
-    """Condition on one key.
-
-    Attributes
-    ----------
-    key : str
-        A name or a dotted key of the config.
-    values : tuple of str
-        Alternatives.
-    wanted : bool
-        True if the value must be one of them, False if it must be none of them.
-    """
+    """Condition on a name or a dotted key of the config: one of the values, or none of them."""
 
     key: str
     values: tuple[str, ...]
@@ -89,15 +79,7 @@ class Filter:
 
 
 def component_name(record: Mapping[str, Any], component: str) -> str:
-    """Return the name of a component of the model, or "none".
-
-    Parameters
-    ----------
-    record : mapping
-        Record of a run.
-    component : str
-        One of :data:`MODEL_COMPONENTS`.
-    """
+    """Return the name of one of :data:`MODEL_COMPONENTS` of the model, or "none"."""
     return str(record.get(component, "none") if component == OPTIONAL else record[component])
 
 
@@ -223,13 +205,7 @@ def flatten_config(config: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
 
 
 def refuse_unknown_filters(filters: Iterable[Filter], records: Sequence[Mapping[str, Any]]) -> None:
-    """Raise an error if no run has the key of a filter, or one of its values.
-
-    Raises
-    ------
-    UsageError
-        One line with the closest key or value.
-    """
+    """Raise UsageError, with the closest one, unless some run has each key and value."""
     for condition in filters:
         values = (config_value(record, condition.key) for record in records)
         texts = sorted({value_text(value) for value in values if value is not NO_VALUE})
@@ -269,30 +245,13 @@ def find_runs(
 ) -> list[FinishedRun]:
     """Return every finished run below a folder that passes all filters.
 
-    Records of another schema or of earlier code, incomplete and damaged ones are left out, and so
-    are runs of files whose content has changed since.
+    They are sorted by data set, method, seed and id. Records of another schema or of earlier code,
+    incomplete and damaged ones are left out, and so are, unless ``outdated``, runs of files whose
+    content has changed since. ``note`` receives a line about what is left out, and one about
+    differences behind the runs; by default they are printed on stderr.
 
-    Parameters
-    ----------
-    out : str or Path
-        A folder at any level: of all runs, of a data set, of a method, or of one run.
-    filters : sequence of str
-        See the top of this module.
-    note : callable, default=None
-        Receives a line about what is left out, and one about differences behind the runs; None
-        prints them on stderr.
-    outdated : bool, default=False
-        Include runs of earlier contents of their files.
-
-    Returns
-    -------
-    list of FinishedRun
-        Sorted by data set, method, seed and id.
-
-    Raises
-    ------
-    UsageError
-        ``out`` is not a folder, a filter cannot be read or has an unknown key, or no run passes.
+    UsageError is raised if ``out`` is not a folder, a filter cannot be read or has an unknown key,
+    or no run passes.
     """
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
@@ -391,7 +350,6 @@ def _sort_key(run: FinishedRun) -> tuple[str, str, int, str]:
 
 
 def _is_above(folder: str, path: str) -> bool:
-    """Return whether a real path is that of a folder, or of something in it."""
     return Path(path).is_relative_to(folder)
 
 
@@ -416,7 +374,7 @@ class _RecordReader:
         """Read the records below a folder.
 
         Hidden folders, such as the store, and the insides of run directories are skipped. Links are
-        followed, once each: one that leads to what is read anyway, such as a folder above, is not.
+        followed, once each, unless they lead to what is read anyway, such as a folder above.
         """
         followed = [os.path.realpath(out)]
         folders = [str(Path(out))]

@@ -120,20 +120,10 @@ def number_table(
 ) -> dict[str, list[Any]]:
     """Return the table of all numbers by column, in the order of :data:`TABLE_COLUMNS`.
 
-    Parameters
-    ----------
-    runs : sequence of FinishedRun
-        In the order of the rows.
-    keys : sequence of str
-        Dotted keys of the config (``parent.n_estimators``), a column each. Numbers and words stay
-        what they are, a list becomes text, a run without the key has None.
-    wanted : container of Measure or None, default=None
-        Measures of the table; None for all.
-
-    Raises
-    ------
-    UsageError
-        A key that no run has, or one that is a column already.
+    Rows are in the order of the runs; those of measures that are not wanted are left out. ``keys``
+    are dotted keys of the config (``parent.n_estimators``), a column each: numbers and words stay
+    what they are, a list becomes text, a run without the key has None. UsageError is raised as by
+    :func:`check_keys`.
     """
     check_keys(runs, keys)
     table: dict[str, list[Any]] = {name: [] for name in [*TABLE_COLUMNS, *keys]}
@@ -153,13 +143,7 @@ def number_table(
 
 
 def check_keys(runs: Sequence[FinishedRun], keys: Sequence[str]) -> None:
-    """Raise an error for a key that cannot be a column.
-
-    Raises
-    ------
-    UsageError
-        No run has the key, or it is a column already.
-    """
+    """Raise UsageError for a key that no run has, or that is a column already."""
     for key in keys:
         if key in TABLE_COLUMNS:
             raise UsageError(
@@ -224,17 +208,8 @@ def pivot_text(
 ) -> str:
     """Return lines and columns as text; the last line counts what did not fit.
 
-    Parameters
-    ----------
-    lines : sequence of TableLine
-        Rows of the table.
-    measures : sequence of Measure
-        Columns of the table.
-    width : int or None
-        Columns of the terminal; None for any width. Names of models that leave no room for a
-        number continue on the next line.
-    rows : int or None
-        Largest number of lines; None for all.
+    ``width`` are columns of the terminal and ``rows`` the most lines; None for any. Names of models
+    that leave no room for a number continue on the next line.
     """
     shown = lines[:rows]
     names = [

@@ -23,69 +23,36 @@ from kdgraph.results.measures import Measure
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """A method compared with its baseline.
+    """A method compared with its baseline."""
 
-    Attributes
-    ----------
-    outcome : PairedComparison
-        Wins, ties and losses of the method.
-    p : float
-        Paired test, adjusted over the methods of the table.
-    change : float
-        Median of method - baseline.
-    name : str
-        The baseline.
-    """
-
-    outcome: PairedComparison
-    p: float
-    change: float
-    name: str
+    outcome: PairedComparison  # of the method
+    p: float  # of the paired test, adjusted over the methods of the table
+    change: float  # median of method - baseline
+    name: str  # of the baseline
 
 
 @dataclass(frozen=True)
 class MeasureComparison:
-    """Comparison of all methods by one measure.
-
-    If neither direction is better, there are only means.
-
-    Attributes
-    ----------
-    measure : Measure
-        What was measured.
-    label : str
-        Its name in tables.
-    mean, std, n : DataFrame
-        Data set × method, over seeds; std (with n - 1) is NaN for n < 2.
-    best : mapping of str to sequence of str
-        Data set → the method with the best mean and those that the paired test over seeds does not
-        distinguish from it. Empty if it distinguishes none. A method with fewer than half of the
-        seeds takes no part.
-    over_seeds : mapping of str to mapping of str to BaselineComparison
-        Data set → method → comparison, paired by seed.
-    over_datasets : mapping of str to BaselineComparison
-        Method → comparison, paired by data set, of means over the seeds that both have.
-    ranks : Ranks or None
-        On the data sets and seeds that all of ``ranked`` have; None with fewer than three such
-        methods or two such data sets.
-    ranked, unranked : sequence of str
-        Methods that are ranked, and those with fewer than half of the runs.
-    seeds_ranked : int
-        Pairs of data set and seed in the ranks.
-    """
+    """Comparison of all methods by one measure; only means if neither direction is better."""
 
     measure: Measure
     label: str
+    # Data set × method, over seeds; std (with n - 1) is NaN for n < 2.
     mean: pd.DataFrame
     std: pd.DataFrame
     n: pd.DataFrame
+    # Data set → the method with the best mean, and those that do not differ from it over seeds.
     best: Mapping[str, Sequence[str]]
+    # Data set → method → comparison, paired by seed.
     over_seeds: Mapping[str, Mapping[str, BaselineComparison]]
+    # Method → comparison, paired by data set, of means over the seeds that both have.
     over_datasets: Mapping[str, BaselineComparison]
+    # On the data sets and seeds that all of ``ranked`` have: None with fewer than three such
+    # methods or two such data sets. Methods with fewer than half of the runs are unranked.
     ranks: Ranks | None
     ranked: Sequence[str]
     unranked: Sequence[str]
-    seeds_ranked: int
+    seeds_ranked: int  # pairs of data set and seed
 
     @property
     def is_judged(self) -> bool:
@@ -94,10 +61,10 @@ class MeasureComparison:
 
     @property
     def best_over_datasets(self) -> list[str]:
-        """The best method and those without a significant difference to it.
+        """The best method and those without a significant difference to it, by mean ranks.
 
-        Empty if no difference is significant. The methods are compared by mean ranks; two methods,
-        which have no ranks, by the paired test over data sets.
+        Two methods, which have no ranks, are compared by the paired test over data sets. Empty if
+        no difference is significant.
         """
         if self.ranks:
             best = self.ranks.best
@@ -113,16 +80,9 @@ class MeasureComparison:
 def compare_methods(
     study: Study, measure: Measure, against: str | None = None
 ) -> MeasureComparison:
-    """Aggregate and test one measure.
+    """Aggregate and test one measure of a study.
 
-    Parameters
-    ----------
-    study : Study
-        The runs.
-    measure : Measure
-        One of its measures.
-    against : str or None, default=None
-        Method that all others are compared with; None compares each with its own parent.
+    All methods are compared with ``against``, by default each with its own parent.
     """
     table = study.table(measure)
     table = table[[name for name in table if table[name].notna().any()]]

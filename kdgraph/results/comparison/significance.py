@@ -44,20 +44,12 @@ _MOST_SUMS = 300_000
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Outcome of two methods on the same pairs.
-
-    Attributes
-    ----------
-    wins, ties, losses : int
-        Pairs in which the first method has the lower, the same, the higher number.
-    p : float
-        Two-sided Wilcoxon signed-rank test; 1 if all are ties.
-    """
+    """Outcome of two methods on the same pairs, of which the first wins with the lower number."""
 
     wins: int
     ties: int
     losses: int
-    p: float
+    p: float  # two-sided Wilcoxon signed-rank test; 1 if all are ties
 
     def __str__(self) -> str:
         """Return wins/ties/losses."""
@@ -71,32 +63,14 @@ class PairedComparison:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Methods ranked on each data set.
+    """Methods ranked on each data set."""
 
-    Attributes
-    ----------
-    mean : mapping of str to float
-        Method → mean rank, 1 the best, sorted from the best.
-    n : int
-        Number of data sets.
-    chi2, f, p : float
-        Friedman's statistic with its correction for ties, that of Iman and Davenport, and the p
-        value.
-    critical_difference : float
-        Smallest difference of two mean ranks that is significant at ``alpha``, for all pairs of
-        methods together.
-    alpha : float
-        Probability of any false difference.
-    p_method : {"exact", "permutations", "F"}
-        Distribution of ``p``: all permutations of the ranks within data sets, random ones, or F.
-    """
-
-    mean: Mapping[str, float]
-    n: int
-    chi2: float
-    f: float
+    mean: Mapping[str, float]  # method → mean rank, 1 the best, sorted from the best
+    n: int  # data sets
+    chi2: float  # Friedman's statistic with its correction for ties
+    f: float  # that of Iman and Davenport
     p: float
-    critical_difference: float
+    critical_difference: float  # of two mean ranks, for all pairs of methods together
     alpha: float = ALPHA
     p_method: PValueMethod = "F"
 
@@ -140,14 +114,9 @@ def compare_pairs(
 ) -> PairedComparison:
     """Compare two methods pair by pair; lower numbers are better.
 
-    Parameters
-    ----------
-    first, second : Series
-        Float[...] by data set (or by seed), NaN if missing. What either lacks is left out.
-    scale : float, default=0.0
-        Scale of the numbers behind both, such as 1 for fractions; see :func:`noise_level`.
-    decimals : int or None, default=None
-        Decimals to which numbers are rounded first, as published ones are.
+    The numbers are Float[...] by data set or by seed; pairs with a missing one are left out.
+    ``scale`` is that of :func:`noise_level`. Numbers are first rounded to ``decimals``, as
+    published ones are.
 
     References
     ----------
@@ -165,15 +134,7 @@ def compare_pairs(
 
 
 def compare_arrays(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> PairedComparison:
-    """Compare as :func:`compare_pairs` does, by position.
-
-    Parameters
-    ----------
-    first, second : ndarray
-        Float[n]; pairs with NaN are left out.
-    scale : float, default=0.0
-        See :func:`noise_level`.
-    """
+    """Compare as :func:`compare_pairs` does, Float[n] by position."""
     is_complete = ~(np.isnan(first) | np.isnan(second))
     first, second = first[is_complete], second[is_complete]
     noise = noise_level(first, second, scale)
@@ -184,21 +145,11 @@ def compare_arrays(first: np.ndarray, second: np.ndarray, scale: float = 0.0) ->
 
 
 def noise_level(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.ndarray:
-    """Return the difference up to which two numbers are the same.
+    """Return the difference up to which two numbers are the same, Float[...].
 
-    Parameters
-    ----------
-    first, second : ndarray
-        Float[...].
-    scale : float, default=0.0
-        Scale of the numbers that they were computed from. A calibration error of 1e-17 is a
-        difference of confidences, which have a scale of 1, and equals 0; an error of 1e-17 volts
-        does not.
-
-    Returns
-    -------
-    ndarray
-        Float[...].
+    ``scale`` is that of the numbers that they were computed from. A calibration error of 1e-17 is a
+    difference of confidences, which have a scale of 1, and equals 0; an error of 1e-17 volts does
+    not.
     """
     return NOISE * np.maximum(np.maximum(np.abs(first), np.abs(second)), scale)
 
@@ -212,18 +163,9 @@ def untied_difference(first: np.ndarray, second: np.ndarray, scale: float = 0.0)
 def merge_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return values in which those that differ by noise alone are equal and share their ranks.
 
-    Values that are adjacent in size and no further apart than the noise of either are one value,
-    and so are chains of them: ties stay transitive.
-
-    Parameters
-    ----------
-    values, noise : ndarray
-        Float[n], finite.
-
-    Returns
-    -------
-    ndarray
-        Float[n], the smallest value of each chain.
+    Finite values, Float[n], that are adjacent in size and no further apart than the noise of either
+    are one value, and so are chains of them: ties stay transitive. Each has the smallest value of
+    its chain.
     """
     order = np.argsort(values, kind="stable")
     rising, within = values[order], noise[order]
@@ -237,15 +179,9 @@ def merge_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
 def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
     """Return the p value of the two-sided Wilcoxon signed-rank test.
 
-    The ranks of zeros are split between both sides. The test is exact with any ties and zeros if at
+    Differences are finite, Float[n]; those no further apart than the noise have the same size. The
+    ranks of zeros are split between both sides. The test is exact with any ties and zeros if at
     most 100 differences are not zero, else it is a normal approximation.
-
-    Parameters
-    ----------
-    difference : ndarray
-        Float[n], finite.
-    noise : ndarray or float, default=0.0
-        Float[n]: how far differences may be apart and still have the same size.
     """
     difference = np.asarray(difference, dtype=np.float64)
     noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), difference.shape)
@@ -299,20 +235,9 @@ def datasets_needed(k: int, alpha: float = ALPHA) -> int:
 def rank_methods(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> Ranks:
     """Rank methods on each data set; equal numbers share the mean of their ranks.
 
-    Parameters
-    ----------
-    values : DataFrame
-        A row for each data set, a column for each of three or more methods, nothing missing; lower
-        is better.
-    alpha : float, default=0.05
-        Of both tests.
-    scale : float, default=0.0
-        Scale of the numbers behind the values; see :func:`noise_level`.
-
-    Raises
-    ------
-    ValueError
-        Fewer than three methods or two data sets, or a number is missing.
+    Values have a row for each of two or more data sets and a column for each of three or more
+    methods, else ValueError is raised, also for a missing number; lower is better. ``alpha`` is of
+    both tests, ``scale`` that of :func:`noise_level`.
 
     References
     ----------
@@ -340,22 +265,12 @@ def rank_methods(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0
 
 
 def friedman(values: np.ndarray) -> tuple[float, float, float, PValueMethod]:
-    """Test whether columns differ by Friedman's chi-squared with its correction for ties.
+    """Test whether columns of Float[n, k] differ by Friedman's chi-squared, corrected for ties.
 
     Up to 10 data sets, p is the fraction of permutations of the ranks within data sets that have a
     chi-squared as large: of all of them if they can be counted, else of random ones. F, which is
     monotone in chi-squared, is exact only in the limit of many data sets; if all data sets rank the
-    methods alike it is infinite and useless.
-
-    Parameters
-    ----------
-    values : ndarray
-        Float[n, k], n data sets and k methods.
-
-    Returns
-    -------
-    chi2, f, p, p_method
-        0, 0, 1 and "exact" if all are ties.
+    methods alike it is infinite and useless. If all are ties, chi-squared is 0 and p is 1.
     """
     n, k = values.shape
     if (values == values[:, :1]).all():
@@ -387,21 +302,10 @@ def _n_orders(ranks: np.ndarray) -> int:
 def _exact_tail(blocks: tuple[tuple[int, ...], ...], observed: int) -> float | None:
     """Return the probability that column sums have a sum of squares of ``observed`` or more.
 
-    Between equals every order of a block's ranks is as probable as any other. Blocks are added one
-    after the other. The sum of squares depends on the values of the column sums and not on which
-    column has which, so states are sorted and equal ones are counted together.
-
-    Parameters
-    ----------
-    blocks : tuple of tuple of int
-        n blocks of k doubled ranks.
-    observed : int
-        Sum of squares of the column sums of doubled ranks.
-
-    Returns
-    -------
-    float or None
-        None if there are too many states.
+    Between equals every order of a block's doubled ranks is as probable as any other. Blocks are
+    added one after the other. The sum of squares depends on the values of the column sums and not
+    on which column has which, so states are sorted and equal ones are counted together. The result
+    is None if there are too many states.
     """
     k = len(blocks[0])
     # A state as one number sorts faster.
@@ -425,10 +329,7 @@ def _exact_tail(blocks: tuple[tuple[int, ...], ...], observed: int) -> float | N
 
 
 def _sampled_tail(doubled: np.ndarray, observed: int) -> float:
-    """Estimate the same from random permutations.
-
-    The observed one is among them (Phipson and Smyth 2010).
-    """
+    """Estimate the same from permutations and the observed ranks (Phipson and Smyth 2010)."""
     rng, as_large = np.random.default_rng(0), 0
     for start in range(0, DRAWS, 1000):
         draws = np.broadcast_to(doubled, (min(1000, DRAWS - start), *doubled.shape))

@@ -28,30 +28,14 @@ The predictions may have been computed on different machines.
 
 @dataclass(frozen=True)
 class Study:
-    """Numbers of many runs.
-
-    Attributes
-    ----------
-    runs : sequence of NamedRun
-        The runs.
-    values : mapping of Measure to StudyCells
-        Their numbers.
-    own_parent : mapping of Measure to StudyCells
-        Numbers of each method's own parent, measured in the same run.
-    parents : frozenset of str
-        Names of the methods that are parents.
-    parent_of : mapping of str to str
-        Method → its parent; "its parent" if that is not the same on all data sets.
-    conflicts : sequence of str
-        A line for each number in which two runs of one setting disagree.
-    """
+    """Numbers of many runs."""
 
     runs: Sequence[NamedRun]
     values: Mapping[Measure, StudyCells]
-    own_parent: Mapping[Measure, StudyCells]
-    parents: frozenset[str]
-    parent_of: Mapping[str, str]
-    conflicts: Sequence[str]
+    own_parent: Mapping[Measure, StudyCells]  # numbers of each method's parent in the same run
+    parents: frozenset[str]  # names of the methods that are parents
+    parent_of: Mapping[str, str]  # "its parent" if it differs between data sets
+    conflicts: Sequence[str]  # a line for each number in which two runs of one setting disagree
 
     @property
     def measures(self) -> list[Measure]:
@@ -122,13 +106,9 @@ def build_study(
 ) -> Study:
     """Collect the numbers of runs.
 
-    Parameters
-    ----------
-    runs : sequence of FinishedRun
-        Of runs that differ only in what is measured or drawn, the first that has a number counts.
-    choose : callable
-        Receives all measures in the order of the records and returns those of the study in the
-        order of its tables.
+    Of runs that differ only in what is measured or drawn, the first that has a number counts.
+    ``choose`` receives all measures in the order of the records and returns those of the study in
+    the order of its tables.
     """
     named = name_runs(runs)
     parents = _parent_names(named)

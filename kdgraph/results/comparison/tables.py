@@ -227,17 +227,7 @@ def file_sections(
 def remarks_section(
     study: Study, comparisons: Sequence[MeasureComparison], tables: Sequence[Section]
 ) -> Section:
-    """Return the notes that all tables share, on what occurs in them.
-
-    Parameters
-    ----------
-    study : Study
-        The runs.
-    comparisons : sequence of MeasureComparison
-        All of the tables.
-    tables : sequence of Section
-        The tables that are shown.
-    """
+    """Return the notes that all tables share, on what occurs in them."""
     cells = [cell for table in tables for row in table.rows for cell in row[1:]]
     columns = {column for table in tables for column in table.head}
     titles = [table.title for table in tables]
@@ -330,11 +320,7 @@ def spread_notes(study: Study) -> list[str]:
 
 
 def caution_notes(study: Study, comparisons: Sequence[MeasureComparison]) -> list[str]:
-    """Return what is uneven in the runs.
-
-    These are numbers that disagree, settings that differ between data sets, missing runs, data sets
-    that are one, the paper protocol, and undefined numbers.
-    """
+    """Return what is uneven in the runs, such as missing runs or numbers that disagree."""
     conflicts = study.conflicts
     notes = [f"{conflict}; the first counts." for conflict in conflicts[:_MOST_CONFLICTS]]
     n_more = len(conflicts) - _MOST_CONFLICTS
@@ -349,14 +335,7 @@ def caution_notes(study: Study, comparisons: Sequence[MeasureComparison]) -> lis
 def too_few_note(n: int, tests: int, what: str) -> str:
     """Return a sentence if no test of n pairs can be significant; else "".
 
-    Parameters
-    ----------
-    n : int
-        Pairs.
-    tests : int
-        Methods that are tested together.
-    what : str
-        Noun for a pair: "seed", "data set".
+    ``tests`` are the methods that are tested together, ``what`` is the noun for a pair.
     """
     if not tests or n >= (needed := pairs_needed(tests)):
         return ""
@@ -382,10 +361,7 @@ def comparison_table(
 def _datasets_row(
     comparison: MeasureComparison, name: str, median: float, digits: int
 ) -> list[str]:
-    """Return the cells of :data:`DATASETS_COLUMNS`.
-
-    The mark is at the mean rank, or at the median if there are no ranks.
-    """
+    """Return the cells of :data:`DATASETS_COLUMNS`, with the mark at the rank or the median."""
     ranks, unit = comparison.ranks, comparison.measure.info.unit
     mark = MARK if name in comparison.best_over_datasets else ""
     rank = f"{ranks.mean[name]:.2f}{mark}" if ranks and name in ranks.mean else MISSING
@@ -496,9 +472,9 @@ def _p_value(value: float) -> str:
 
 
 def _missing_run_notes(study: Study) -> list[str]:
-    """Return a note on methods that lack runs which others have on data sets of the same kind.
+    """Return a note on methods that lack runs which others have.
 
-    The kinds are data sets with classes and without.
+    Data sets with classes, and those without, are compared among themselves.
     """
     has_classes = {run.dataset: bool(run.record["dataset"]["classes"]) for run in study.runs}
     runs: dict[str, set[tuple[str, Repetition]]] = {

@@ -289,10 +289,7 @@ class ModelCheck:
         return float(lce(y[rows], top[rows], self.X[rows]))
 
     def _lce_by_chance(self, top: TopLabel) -> float | None:
-        """Return the mean over simulations in which each prediction is right with its confidence.
-
-        Labels of a calibrated model with these confidences: what the error has by chance alone.
-        """
+        """Return the mean over simulations of a calibrated model: the error by chance alone."""
         if self.X is None:
             return None
         rng, k = np.random.default_rng(1), len(self.classes)
@@ -303,13 +300,7 @@ class ModelCheck:
         return float(np.mean(errors))
 
     def by_group(self, name: str) -> list[GroupNumbers]:
-        """Return the numbers of one method on each group of enough rows.
-
-        Parameters
-        ----------
-        name : str
-            One of ``methods``.
-        """
+        """Return the numbers of one of the methods on each group of enough rows."""
         top = self.methods[name].top_label
         numbers = []
         for position, group in enumerate(self.group_names):
@@ -338,16 +329,7 @@ def p_value_of_calibration(
 ) -> float:
     """Return the p-value of the hypothesis that each prediction is right with its confidence.
 
-    Parameters
-    ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : TopLabel
-        Predicted classes with their confidence.
-    draws : int, default=999
-        Number of simulations.
-    seed : int, default=0
-        Seed of the simulations.
+    Labels Int[n] are positions in the classes.
 
     References
     ----------
