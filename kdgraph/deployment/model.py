@@ -198,13 +198,8 @@ class DeployedModel:
     def output_columns(self, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return name → values of each predicted column, for rows as the inner model takes them.
 
-        Parameters
-        ----------
-        X : Float[n, d] or Float[n, c, h, w]
-            Scaled rows. They are predicted in blocks of :func:`block_rows`, so that memory does not
-            grow with n times the size of the model.
-        groups : Int[n] or None
-            Group of each row.
+        Scaled rows, Float[n, d] or Float[n, c, h, w], with groups Int[n], are predicted in blocks
+        of :func:`block_rows`, so that memory does not grow with n times the size of the model.
         """
         step = block_rows(self.schema)
         blocks = [slice(first, first + step) for first in range(0, max(len(X), 1), step)]

@@ -51,51 +51,24 @@ _TEXT_SOURCES = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups
 
 @dataclass(frozen=True)
 class Feature:
-    """Description of one column.
-
-    Attributes
-    ----------
-    name : str
-        Name of the column.
-    categories : list of str or None
-        Its values as text; None if it is numeric.
-    date_format : str or None
-        Format of dates that became numbers, see :func:`kdgraph.data.frames.dates.to_days`; None of
-        any other column.
-    of_numbers : bool
-        True if the categories are numbers, so that 3.0 is the category 3; False if they are text,
-        in which "01" and "1" differ.
-    """
+    """Description of one column."""
 
     name: str
-    categories: list[str] | None = None
+    categories: list[str] | None = None  # values as text; None if it is numeric
+    # Format of dates that became numbers, see ``kdgraph.data.frames.dates.to_days``.
     date_format: str | None = None
-    of_numbers: bool = False
+    of_numbers: bool = False  # 3.0 is the category 3; else "01" and "1" differ
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Parameters of turning texts into rows, as in :class:`~kdgraph.data.tables.TextFile`.
+    """Parameters of turning texts into rows, as in :class:`~kdgraph.data.tables.TextFile`."""
 
-    Attributes
-    ----------
-    columns : list of str
-        Columns of the texts.
-    n_features : int
-        Columns that words are hashed into, if there are no vectors.
-    vectors : str or None
-        File of word vectors of the run.
-    vectors_sha256 : str or None
-        Hash of that file at the time of the run.
-    posts : bool
-        True if texts are posts of newsgroups.
-    """
-
-    columns: list[str]
-    n_features: int
-    vectors: str | None = None
-    vectors_sha256: str | None = None
-    posts: bool = False
+    columns: list[str]  # of the texts
+    n_features: int  # columns that words are hashed into, if there are no vectors
+    vectors: str | None = None  # file of word vectors of the run
+    vectors_sha256: str | None = None  # at the time of the run
+    posts: bool = False  # texts are posts of newsgroups
 
     def check_vectors(self) -> None:
         """Raise DataError if the file of word vectors has changed since the run, or is absent."""
@@ -114,13 +87,8 @@ class Texts:
 class GroupSchema:
     """Subgroups of rows that the model treats apart.
 
-    Attributes
-    ----------
-    columns : list of Feature
-        One column with its groups as categories; or several of numbers, of which the largest
-        determines the group; or ``groups`` of an .npz file.
-    names : list of str
-        Names of the groups; the model takes positions in them.
+    There is one column with its groups as categories; or several of numbers, of which the largest
+    determines the group; or ``groups`` of an .npz file. The model takes positions in the names.
     """
 
     columns: list[Feature]
@@ -348,10 +316,7 @@ def read_schema(path: Path) -> Schema:
 def check_schema(schema: Schema) -> None:
     """Raise an error if a field has another type: a file that was copied may have been edited.
 
-    Raises
-    ------
-    ValueError, LookupError, TypeError
-        A field has another type, or its content does not fit.
+    It is a ValueError, LookupError or TypeError.
     """
     for part in (schema, schema.text):
         if part is not None:

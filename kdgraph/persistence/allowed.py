@@ -63,10 +63,7 @@ BUILTIN_TYPES = {
 def qualified_name(cls: Any) -> str:
     """Return the name ``package.module:Class`` of a class or a function.
 
-    Raises
-    ------
-    SaveError
-        If importing that name gives another object, as for a class that is defined in a function.
+    SaveError is raised if importing it gives another object, as for a class defined in a function.
     """
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
@@ -120,20 +117,11 @@ def is_plain_object(cls: type) -> bool:
 def unlisted_names(
     classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()
 ) -> list[str]:
-    """Return the names, sorted, that are not on the allow list.
+    """Return the names ``package.module:name``, sorted, that are not on the allow list.
 
-    Parameters
-    ----------
-    classes, functions : iterable of str
-        Names ``package.module:name`` of classes and functions.
-    called : iterable of str, default=()
-        Names that objects import or call, see
-        :func:`~kdgraph.persistence.checks.imported_names`; all of them are unlisted.
-
-    Raises
-    ------
-    ValueError
-        If a class or function has an invalid name.
+    ``called`` are names that objects import or call
+    (:func:`~kdgraph.persistence.checks.imported_names`), none of which is listed. ValueError is
+    raised if a class or function has an invalid name.
 
     Examples
     --------
@@ -149,14 +137,10 @@ def unlisted_names(
 
 
 def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
-    """Raise UntrustedFileError unless all names are admitted.
+    """Raise UntrustedFileError unless all names of :func:`unlisted_names` are admitted.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Names ``package.module:name`` from :func:`unlisted_names`.
-    admitted : sequence of str
-        Classes and functions, or modules and packages with all their content, with dots or a colon.
+    Classes and functions are admitted, or modules and packages with all their content, with dots or
+    a colon.
     """
     rejected = [name for name in names if not _is_below(name, admitted)]
     if rejected:

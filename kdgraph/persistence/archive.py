@@ -166,21 +166,11 @@ class KeyFileError(UsageError):
 
 @dataclass(frozen=True)
 class SigningKey:
-    """Secret that signs model files, and the file that contains it.
-
-    Attributes
-    ----------
-    secret : bytes
-        32 random bytes.
-    path : Path
-        File of the secret.
-    problem : str, default=""
-        Reason why ``path`` cannot be used; the secret is then lost when this process ends.
-    """
+    """Secret of 32 random bytes that signs model files, and the file that contains it."""
 
     secret: bytes
     path: Path
-    problem: str = ""
+    problem: str = ""  # why the file cannot be used: the secret is lost when this process ends
 
     def digest(self, content: bytes) -> str:
         """Return the HMAC-SHA256 of ``content``, 64 hexadecimal digits."""
@@ -196,11 +186,7 @@ def current_key() -> SigningKey:
 
     If the user's own file cannot be used, such as on a read-only home, the key is random and lost
     when this process ends: later processes treat the files that it signed as another user's.
-
-    Raises
-    ------
-    KeyFileError
-        If ``KDGRAPH_KEY_FILE`` names a file that cannot be used.
+    KeyFileError is raised if ``KDGRAPH_KEY_FILE`` names a file that cannot be used.
     """
     variable = os.environ.get(KEY_FILE_VARIABLE)
     path = Path(variable).expanduser() if variable else _default_path()
@@ -316,12 +302,8 @@ _NARROW_DTYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
     """Return the bytes of a file, which depend on nothing but its content and the key.
 
-    Parameters
-    ----------
-    document : dict of str
-        JSON-safe document without the key ``arrays``.
-    arrays : sequence of arrays of shape [n]
-        Arrays of numbers, text or dates; they may differ in length.
+    The document is safe for JSON and has no key ``arrays``; arrays of numbers, text or dates have
+    shape [n], each with its own n.
     """
     packed = _pack_zip(document, arrays, compress=True)
     # Arrays that compress by more than the limit, such as zeros, are stored uncompressed, so that
@@ -342,12 +324,8 @@ def sign(content: bytes) -> bytes:
 def is_signed_by_user(content: bytes) -> bool:
     """Return whether the key of this user signed the file.
 
-    Raises
-    ------
-    DamagedFileError
-        If the checksum does not fit, or this is another kind of file.
-    LoadError
-        If another version wrote it.
+    DamagedFileError is raised if the checksum does not fit, or this is another kind of file, and
+    LoadError if another version wrote it.
     """
     end = content[-_END_LENGTH:]
     digest, checksum_mark = (
@@ -375,10 +353,8 @@ def is_signed_by_user(content: bytes) -> bool:
 def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Return document and writable arrays of a file that passed :func:`is_signed_by_user`.
 
-    Raises
-    ------
-    DamagedFileError
-        If its parts do not fit together. No array is allocated that is larger than the limit.
+    DamagedFileError is raised if its parts do not fit together. No array is allocated that is
+    larger than the limit.
     """
     max_size = _max_unpacked_size(len(content))
     try:

@@ -85,13 +85,10 @@ CODECS = {
 
 
 def codec_by_tag(tag: str) -> ValueCodec:
-    """Return the codec of a tag, whose library has to be installed.
+    """Return the codec of a tag; LoadError is raised if its library is not installed.
 
-    Raises
-    ------
-    LoadError
-        If it is not. The codec raises ValueError for a model that the library cannot read, or
-        whose trees are damaged.
+    The codec raises ValueError for a model that the library cannot read, or whose trees are
+    damaged.
     """
     codec = next(codec for codec in CODECS.values() if codec.tag == tag)
 

@@ -39,13 +39,8 @@ _PROTECTED_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collec
 def check_state(cls: type, state: Any) -> None:
     """Raise ValueError if ``state`` would replace something that ``cls`` defines.
 
-    Parameters
-    ----------
-    cls : type
-        Class of the object.
-    state : object
-        Dict of attributes by name, or tuple of such dicts (the second for slots). Any other state
-        is for the ``__setstate__`` of the class alone, and is not checked.
+    A state is a dict of attributes by name, or a tuple of such dicts, the second for slots. Any
+    other state is for the ``__setstate__`` of the class alone, and is not checked.
     """
     for attributes in state if isinstance(state, tuple) else (state,):
         for name, value in attributes.items() if isinstance(attributes, dict) else ():

@@ -107,24 +107,10 @@ _OPAQUE_BASES = (list, set, frozenset, str, int, float, bytes, BaseException)
 
 
 class Encoder:
-    """Encoder of one value.
+    """Encoder of one value; objects that are shared are left out, and the reader provides them.
 
-    Parameters
-    ----------
-    shared : mapping of str to object
-        Objects by name that are left out of the document; the reader provides them.
-
-    Attributes
-    ----------
-    classes : list of (str, list of str or None)
-        Name and fields of every class with objects in the value. The fields are None if the state
-        of an object is not a dict by name.
-    functions : list of str
-        Names of the functions in the value.
-    called : list of str
-        Names that objects import or call.
-    pools : _ArrayPools
-        The arrays in the value.
+    The fields of a class are None if the state of one of its objects is not a dict by name.
+    ``called`` are names that objects import or call.
     """
 
     def __init__(self, shared: Mapping[str, Any]) -> None:
@@ -307,19 +293,10 @@ _NON_FINITE_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-
 
 
 class Decoder:
-    """Decoder of one document.
+    """Decoder of a document of :class:`Encoder`, with its pools of arrays and shared objects.
 
-    Parameters
-    ----------
-    document : mapping
-        Document of :class:`~kdgraph.persistence.codec.Encoder`.
-    arrays : sequence of arrays
-        Its pools.
-    shared : mapping of str to object
-        Objects by name that were left out.
-    admitted : sequence of str
-        Names that are accepted in addition to the allow list, see
-        :func:`~kdgraph.persistence.allowed.check_admitted`.
+    Names are admitted in addition to the allow list, see
+    :func:`~kdgraph.persistence.allowed.check_admitted`.
     """
 
     def __init__(
@@ -346,13 +323,9 @@ class Decoder:
     def value(self) -> Any:
         """Return the value.
 
-        Raises
-        ------
-        UntrustedFileError
-            If the value needs classes that are not admitted, none of which is imported, or imports
-            or calls by a name that is not admitted.
-        LoadError
-            If this version cannot read it, or it was not written by kdgraph.
+        UntrustedFileError is raised if the value needs classes that are not admitted, none of which
+        is imported, or imports or calls by a name that is not admitted; LoadError if this version
+        cannot read it, or it was not written by kdgraph.
         """
         try:
             check_admitted(

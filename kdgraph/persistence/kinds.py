@@ -26,17 +26,10 @@ from kdgraph.persistence.archive import LoadError
 
 @dataclass(frozen=True)
 class ValueCodec:
-    """Codec of one type of value.
+    """Codec of one type of value, with a tag in the document.
 
-    Attributes
-    ----------
-    tag : str
-        Tag in the document.
-    to_parts : callable
-        Function from the value to its parts.
-    from_parts : callable
-        Function from the parts, which may have any origin, to the value. It raises ValueError,
-        TypeError or LookupError for invalid parts.
+    Parts may have any origin: ``from_parts`` raises ValueError, TypeError or LookupError for
+    invalid ones.
     """
 
     tag: str
@@ -299,21 +292,14 @@ def is_compiled_tree(value: Any) -> bool:
 def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return compiled trees, ``tree_`` of scikit-learn's estimators, as arrays of one axis.
 
-    A forest has thousands of trees, and one array for each field of all trees takes less space and
-    time than an array for each field of each tree.
+    Trees of any forests may differ in features, outputs and classes. A forest has thousands of
+    trees, and one array for each field of all trees takes less space and time than an array for
+    each field of each tree.
 
-    Parameters
-    ----------
-    trees : sequence of sklearn.tree._tree.Tree
-        Trees of any forests; they may differ in features, outputs and classes.
-
-    Returns
-    -------
-    dict of str to array
-        ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
-        ``n_classes`` one for each output of each tree, a field of the nodes, such as
-        ``node.threshold``, one for each node, and ``value`` one for each node, output and class;
-        within a tree, outputs are padded to the largest number of classes.
+    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
+    ``n_classes`` one for each output of each tree, a field of the nodes, such as
+    ``node.threshold``, one for each node, and ``value`` one for each node, output and class; within
+    a tree, outputs are padded to the largest number of classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
@@ -333,19 +319,10 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
 
 
 def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
-    """Return the trees of :func:`tree_columns`, equal to the bit.
+    """Return the trees of :func:`tree_columns`, equal to the bit, from columns of any origin.
 
-    Parameters
-    ----------
-    columns : mapping of str to array
-        Columns of any origin.
-
-    Raises
-    ------
-    LoadError
-        If this version of scikit-learn has other fields of nodes.
-    ValueError
-        If a node leads out of its tree or into a cycle, or splits on a feature that does not exist.
+    LoadError is raised if this version of scikit-learn has other fields of nodes, ValueError if a
+    node leads out of its tree or into a cycle, or splits on a feature that does not exist.
     """
     # The fields are compared, so that a version of scikit-learn with other fields is rejected.
     node_dtype = _fitted_stump().__getstate__()["nodes"].dtype
@@ -372,16 +349,8 @@ def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndar
     """Raise ValueError if a node has an invalid feature, or a child that does not come after it.
 
     The compiled prediction follows children and features without bounds checks. scikit-learn
-    numbers children after their parent, so larger numbers also exclude cycles.
-
-    Parameters
-    ----------
-    nodes : structured array of shape [m]
-        Nodes of all trees.
-    counts : Int[b]
-        Number of nodes of each tree.
-    n_features : Int[m]
-        Number of features of the tree of each node.
+    numbers children after their parent, so larger numbers also exclude cycles. ``counts``, Int[b],
+    are the nodes of each tree, ``n_features``, Int[m], the features of the tree of each node.
     """
     # Children are numbered within their tree.
     node_ids = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)

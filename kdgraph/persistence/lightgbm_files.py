@@ -85,19 +85,12 @@ _LENGTHS = "arrays of different lengths"
 def rewrite_lightgbm(text: str) -> str:
     """Return the text of a model as the library writes it, from what was parsed of this one.
 
-    Feature importances, which follow from the trees, and parameters that name files or machines are
-    left out. Windows' ends of lines, which the library refuses, are read.
+    The text may have any origin. Feature importances, which follow from the trees, and parameters
+    that name files or machines are left out. Windows' ends of lines, which the library refuses, are
+    read.
 
-    Parameters
-    ----------
-    text : str
-        Content of a file of any origin.
-
-    Raises
-    ------
-    ValueError
-        If it is no such text, a part is missing, unknown or there twice, a number is not finite or
-        has another form, or a node of a tree leads nowhere.
+    ValueError is raised if it is no such text, a part is missing, unknown or there twice, a number
+    is not finite or has another form, or a node of a tree leads nowhere.
 
     Examples
     --------

@@ -36,10 +36,7 @@ class ObjectBuilder:
     def new(self, cls: type) -> Any:
         """Return an object without state, whose ``__init__`` is not called.
 
-        Raises
-        ------
-        TypeError
-            If an object of the class is more than its fields, or needs arguments.
+        TypeError is raised if an object of the class is more than its fields, or needs arguments.
         """
         _require_plain(cls)
         return cls.__new__(cls)  # pyright: ignore[reportCallIssue]
@@ -52,19 +49,10 @@ class ObjectBuilder:
         return result
 
     def set_state(self, value: Any, state: Any) -> None:
-        """Set the state of an object, which is complete then, with the method of its class.
+        """Set the state of an object of :meth:`new`, which is complete then, as its class does.
 
-        Parameters
-        ----------
-        value : object
-            Object from :meth:`new`.
-        state : object
-            Attributes by name, a pair of them and those of slots, what the class takes, or None.
-
-        Raises
-        ------
-        ValueError
-            If the state would replace something that the class defines.
+        A state has attributes by name, is a pair of them and those of slots, what the class takes,
+        or None. ValueError is raised if it would replace something that the class defines.
         """
         check_state(type(value), state)
         setstate = getattr(type(value), "__setstate__", None)
@@ -81,15 +69,8 @@ class ObjectBuilder:
     def check(self, *further: Callable[[Any], None]) -> None:
         """Check all objects, parts before their owners, and add what the file lacks.
 
-        Parameters
-        ----------
-        *further : callable
-            Functions to call with each object, before anything is added.
-
-        Raises
-        ------
-        ValueError
-            If attributes of an object contradict each other, or could choose what is called.
+        ``further`` functions are called with each object before anything is added. ValueError is
+        raised if attributes of an object contradict each other, or could choose what is called.
         """
         for value in self._complete:
             for check in (*object_checks(type(value)), *further):

@@ -20,28 +20,11 @@ _DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 
 
 def rewrite_onnx(content: bytes, *, trust: bool = False) -> tuple[bytes, Any]:
-    """Return the content of a model without unknown parts, and the model.
+    """Return the content of a model without unknown parts, for onnxruntime, and the parsed model.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of a file of any origin.
-    trust : bool, default=False
-        True accepts operators of other libraries.
-
-    Returns
-    -------
-    content : bytes
-        What onnxruntime may read.
-    model : onnx.ModelProto
-        The same, parsed.
-
-    Raises
-    ------
-    UntrustedFileError
-        If it needs operators that the standard does not define.
-    LoadError
-        If a tensor anywhere in it names another file, or a node of a tree leads back.
+    The content may have any origin. UntrustedFileError is raised if it needs operators that the
+    standard does not define, unless it is trusted; LoadError if a tensor anywhere in it names
+    another file, or a node of a tree leads back.
 
     Examples
     --------

@@ -303,26 +303,15 @@ def _require(condition: bool, message: str) -> None:
 class _PostLoadRule:
     """Rule for complete objects of one class and its subclasses.
 
-    Parameters
-    ----------
-    module : str
-        Module that exports the classes of the next parameter.
-    class_names : tuple of str
-        Public classes, whose most derived common base is the class of the rule. scikit-learn does
-        not export all of these bases, which subclasses of users and other libraries may inherit.
-    fitted_attribute : str
-        Attribute of a fitted object. Other objects need no hook.
-    hook : callable
-        Function to call with a complete, fitted object. It raises ValueError for invalid ones.
-    omitted_attribute : str or None, default=None
-        Attribute that is not written, because ``hook`` restores it.
+    The class is the most derived common base of public classes: scikit-learn does not export all of
+    these bases, which subclasses of users and other libraries may inherit.
     """
 
-    module: str
+    module: str  # exports the classes
     class_names: tuple[str, ...]
-    fitted_attribute: str
-    hook: Callable[[Any], None]
-    omitted_attribute: str | None = None
+    fitted_attribute: str  # objects without it need no hook
+    hook: Callable[[Any], None]  # raises ValueError for an invalid, fitted object
+    omitted_attribute: str | None = None  # not written, because the hook restores it
 
     def base(self) -> type | None:
         if self.module not in sys.modules:

@@ -72,18 +72,9 @@ def read_skops(content: bytes) -> Any:
     ones consist of, and a few functions of NumPy and SciPy; no method of an object in the file runs
     before all of them are checked, except ``__setstate__`` of scikit-learn.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    UntrustedFileError
-        If it needs other classes or functions, or has them in places where they could be called
-        with arguments of its choice; ``names`` has them.
-    LoadError
-        If it is no file of skops, is damaged, or was written by a later version.
+    UntrustedFileError is raised, with ``names``, if it needs other classes or functions, or has
+    them in places where they could be called with arguments of its choice; LoadError if it is no
+    file of skops, is damaged, or was written by a later version.
 
     Examples
     --------

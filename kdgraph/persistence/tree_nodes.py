@@ -19,14 +19,7 @@ def problem_of_tree(
 ) -> str | None:
     """Return what is wrong with the nodes of a tree, or None.
 
-    Parameters
-    ----------
-    left, right : Int[n]
-        Children of the nodes with these numbers; negative for leaves.
-    feature : Int[n]
-        Feature that each node splits on; negative for leaves.
-    n_features : int
-        Number of features.
+    Children, Int[n], are numbers of nodes; they and the features, Int[n], are negative for leaves.
 
     Examples
     --------

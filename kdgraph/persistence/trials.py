@@ -26,19 +26,9 @@ _passed: set[bytes] = set()
 def try_catboost(content: bytes) -> None:
     """Raise LoadError if a process ends when it reads a model of CatBoost and predicts with it.
 
-    It costs a second, once for each content in this process.
-
-    Parameters
-    ----------
-    content : bytes
-        Content of a file of any origin.
-
-    Raises
-    ------
-    LoadError
-        If the process ends by a signal, or not in time: 50 seconds and one for each MB.
-    ModuleNotFoundError
-        If CatBoost is not installed.
+    It costs a second, once for each content, of any origin, in this process. The process must end
+    in 50 seconds and one for each MB, and not by a signal. ModuleNotFoundError is raised if
+    CatBoost is not installed.
 
     Examples
     --------

@@ -29,22 +29,9 @@ _MAX_NESTING = 50
 
 
 def decode_ubjson(content: bytes) -> Any:
-    r"""Return the value of a document.
+    r"""Return the value of a document, as :func:`json.loads`, with typed arrays as arrays of NumPy.
 
-    Parameters
-    ----------
-    content : bytes
-        The document.
-
-    Returns
-    -------
-    object
-        As :func:`json.loads`, with typed arrays as arrays of NumPy.
-
-    Raises
-    ------
-    ValueError
-        If it is none, is truncated, or has a name twice.
+    ValueError is raised if it is none, is truncated, or has a name twice.
 
     Examples
     --------
@@ -60,16 +47,9 @@ def decode_ubjson(content: bytes) -> Any:
 def encode_ubjson(value: Any) -> bytes:
     r"""Return the document of a value, in a form that XGBoost reads.
 
-    Parameters
-    ----------
-    value : object
-        Dictionaries with texts as keys, lists, texts, numbers and arrays Int[n] or Float[n].
-        Numbers with a fraction become single precision, as those of XGBoost are.
-
-    Raises
-    ------
-    TypeError
-        If it holds something else.
+    Values are dictionaries with texts as keys, lists, texts, numbers and arrays Int[n] or Float[n],
+    else TypeError is raised. Numbers with a fraction become single precision, as those of XGBoost
+    are.
 
     Examples
     --------

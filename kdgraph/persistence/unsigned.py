@@ -50,19 +50,8 @@ def has_places(name: str) -> bool:
 def check_place(name: str, owner: type | None, attribute: str | None) -> None:
     """Raise UntrustedFileError if a function or compiled object is not in one of its places.
 
-    Parameters
-    ----------
-    name : str
-        Function or class, ``package.module:name``.
-    owner : type or None
-        Class of the object that has it as an attribute; None if it is in a container.
-    attribute : str or None
-        Name of the attribute.
-
-    Raises
-    ------
-    UntrustedFileError
-        If it has none here.
+    The name is ``package.module:name``. The owner is the class of the object that has it as an
+    attribute, or None if it is in a container.
 
     Examples
     --------
@@ -85,19 +74,10 @@ def check_place(name: str, owner: type | None, attribute: str | None) -> None:
 
 
 def check_unsigned(value: Any) -> None:
-    """Check a complete object, and take its threads and its cache away.
+    """Check a complete object of scikit-learn, and take its threads and its cache away.
 
-    Parameters
-    ----------
-    value : object
-        Object of a class of scikit-learn, all parts of which are complete.
-
-    Raises
-    ------
-    ValueError
-        If a parameter of an estimator has a value that its ``fit`` would have refused.
-    UntrustedFileError
-        If it would read files, or if what it computes cannot be checked.
+    ValueError is raised if a parameter of an estimator has a value that its ``fit`` would have
+    refused, UntrustedFileError if it would read files, or if what it computes cannot be checked.
 
     Examples
     --------

@@ -56,24 +56,9 @@ _LENGTHS = "arrays of different lengths"
 def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
     """Return a model as a document in UBJSON, from what was parsed of this one, and that document.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of a file of any origin, in JSON or UBJSON.
-
-    Returns
-    -------
-    content : bytes
-        The document in UBJSON.
-    document : dict
-        The same as dictionaries, lists and arrays.
-
-    Raises
-    ------
-    ValueError
-        If it is no document, or a part of it does not fit another one.
-    LookupError, TypeError
-        If the document lacks parts, or parts have other types.
+    The content, in JSON or UBJSON, may have any origin. The document consists of dictionaries,
+    lists and arrays. ValueError is raised if it is none, or a part of it does not fit another one;
+    LookupError or TypeError if it lacks parts, or parts have other types.
 
     Examples
     --------

@@ -24,16 +24,8 @@ _MAX_EXPANSION, _MIN_EXPANDED_BYTES = 100, 64 * 1024**2
 class ZipMembers(Mapping[str, bytes]):
     """Contents of the members of a zip archive by name, unpacked when they are asked for.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of the archive.
-
-    Raises
-    ------
-    ValueError
-        If the archive is damaged, names a file outside of itself or one member twice, or expands to
-        more than 100 times its size.
+    ValueError is raised if the archive is damaged, names a file outside of itself or one member
+    twice, or expands to more than 100 times its size.
 
     Examples
     --------
@@ -85,15 +77,8 @@ def _check_name(name: str) -> None:
 def array_from_npy(content: bytes) -> np.ndarray:
     """Return the array of a file ``.npy``; nothing is unpickled or allocated beyond its size.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of the file.
-
-    Raises
-    ------
-    ValueError
-        If it is no array of numbers, text or dates, or has another size than its header declares.
+    ValueError is raised if it is no array of numbers, text or dates, or has another size than its
+    header declares.
 
     Examples
     --------

@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 def dataset_table(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
     """Return a line for each data set, and a summary.
 
-    Parameters
-    ----------
-    ids : mapping of str to int
-        Name → number at OpenML.
-    sizes : mapping of int to int
-        Number → bytes, of those that are on this machine.
-    folder : Path
-        Folder of the files.
+    ``ids`` are numbers at OpenML by name, ``sizes`` the bytes of those that are on this machine.
     """
     rows = [("", "OpenML", "on this machine")]
     rows += [

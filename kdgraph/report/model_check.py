@@ -41,15 +41,7 @@ _LEVEL, _LEAST_P = 0.05, 0.001
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of the page.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    svg : bytes
-        The picture.
-    """
+    """A figure of the page, with its caption."""
 
     title: str
     svg: bytes
@@ -70,14 +62,7 @@ def method_title(name: str) -> str:
 def reading_sentence(check: ModelCheck, agreement: Agreement | None, file: str | None) -> str:
     """Return whether the model was read as its user uses it.
 
-    Parameters
-    ----------
-    check : ModelCheck
-        The numbers.
-    agreement : Agreement or None
-        Comparison with the predictions that the user made; None without any.
-    file : str or None
-        Name of their file.
+    ``agreement`` is the comparison with the predictions of the user's ``file``, if there are any.
     """
     if agreement is None:
         bare = check.calibration[UNREPAIRED]
@@ -98,13 +83,7 @@ def reading_sentence(check: ModelCheck, agreement: Agreement | None, file: str |
 
 
 def verdict(check: ModelCheck) -> list[str]:
-    """Return the result in sentences: calibration, the best repair, and rows far away.
-
-    Parameters
-    ----------
-    check : ModelCheck
-        The numbers.
-    """
+    """Return the result in sentences: calibration, the best repair, and rows far away."""
     choice, bare = check.choice, check.calibration[UNREPAIRED]
     sentences = [_calibration_sentence(bare)]
     gain = choice.methods[choice.chosen].gain
@@ -158,13 +137,7 @@ def _far_sentences(check: ModelCheck) -> list[str]:
 
 
 def cost_of_gate(check: ModelCheck) -> str:
-    """Return how much higher the NLL of the best gate is than the least one.
-
-    Parameters
-    ----------
-    check : ModelCheck
-        The numbers, with a gate.
-    """
+    """Return how much higher the NLL of the best gate is than the least one."""
     cost = check.choice.methods[str(check.gated)].behind.value
     best = check.choice.chosen
     than = f"that of {AS_IT_IS}" if best == UNREPAIRED else f"with {best}"

@@ -20,40 +20,18 @@ _LONGEST = timedelta.max.total_seconds() // 2
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of the plan.
-
-    Attributes
-    ----------
-    dataset, method : str
-        Names.
-    state : str
-        One of :data:`STATES`.
-    sizes : RoleSizes or None, default=None
-        Its rows, if they are known before they are read.
-    """
+    """A run of the plan, in one of :data:`STATES`."""
 
     dataset: str
     method: str
     state: str
-    sizes: RoleSizes | None = None
+    sizes: RoleSizes | None = None  # None: not known before rows are read
 
 
 def plan_table(
     runs: Sequence[PlannedRun], times: RunTimes, at_once: int, width: int | None = None
 ) -> str:
-    """Return a row for each method and a summary.
-
-    Parameters
-    ----------
-    runs : sequence of PlannedRun
-        All of the plan.
-    times : RunTimes
-        Durations of finished runs.
-    at_once : int
-        Runs that are done at the same time.
-    width : int or None, default=None
-        Columns of the terminal; None for any width.
-    """
+    """Return a row for each method and a summary, for ``at_once`` runs at the same time."""
     methods = list(dict.fromkeys(run.method for run in runs))
     rows = [["", "runs", *STATES, "about"]]
     rows += [

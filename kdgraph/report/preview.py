@@ -25,13 +25,7 @@ _STAGES = ("fit", "calibrate", "evaluate")
 def preview_run(config: RunConfig, missing: MissingData | None = None) -> str:
     """Return the state of a run as two YAML comments.
 
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    missing : MissingData or None, default=None
-        Data that the run would have to fetch. Without them, the second comment lists the stages
-        that are in the store.
+    The second one lists data that the run would have to fetch, or else its stages in the store.
     """
     folder = RunDir(config.run_dir)
     record = folder.record()

@@ -32,18 +32,9 @@ def repair_program(
 ) -> str:
     """Return a program that applies a repair to the model of a file.
 
-    Parameters
-    ----------
-    nodes : mapping of str to mapping
-        Group → node, of calibrator and gate; those without a ``_target_`` are left out.
-    model : mapping
-        Node of the parent.
-    data, target : str
-        File of the rows, and the column of the labels.
-    text : sequence of str
-        Columns of numbers that the user declares to be names, as they are written.
-    trains : bool
-        True if a component needs training rows beside calibration rows.
+    ``nodes`` are those of calibrator and gate by group, of which ones without a ``_target_`` are
+    left out, and ``model`` is that of the parent. ``text`` are columns of numbers that the user
+    declares to be names. With ``trains``, a component needs training rows beside calibration rows.
 
     Examples
     --------

@@ -43,16 +43,8 @@ def run_table(
 ) -> str:
     """Return title, stages, metrics, warnings and files of a run as plain text.
 
-    Parameters
-    ----------
-    record : mapping
-        Of the run.
-    run_dir : str
-        Its directory as the user would type it.
-    width : int or None, default=None
-        Columns of the terminal, into which all lines are fitted; None for any width.
-    before : bool, default=False
-        True if the run was finished already.
+    Lines are fitted into the width of a terminal. ``before`` is True if the run was finished
+    already.
     """
     head = [_title(record), _stages(record, before), *_notes(record)]
     end = [*_warnings(record), _files(record, run_dir)]
@@ -84,22 +76,9 @@ def value_texts(values: Values, unit: str | None, *, marked: bool) -> dict[str, 
 def distance_from_ideal(
     measure: Measure, value: float | None, prior: Sequence[float] | None
 ) -> float | None:
-    """Return how far a value is from the best possible one.
+    """Return how far a value is from the best possible one; None if neither direction is better.
 
-    Parameters
-    ----------
-    measure : Measure
-        Of the value.
-    value : float or None
-        None if the metric is not defined.
-    prior : sequence of float or None
-        Class priors of the training rows: the largest is the best mean confidence on OOD rows.
-        None without classes.
-
-    Returns
-    -------
-    float or None
-        None if neither direction is better.
+    The largest class prior of the training rows is the best mean confidence on OOD rows.
     """
     if value is None or measure.ideal == "none":
         return None
@@ -122,21 +101,10 @@ def ood_table(
 ) -> list[str]:
     """Return a table with a line for each OOD set and a column for each metric and model.
 
-    If one model scores sets of rows and the other one rows, neither number is marked, and a line
-    below the table explains it.
-
-    Parameters
-    ----------
-    values : mapping of Measure to Values
-        Everything that was measured.
-    shown : sequence of Measure
-        Measures whose sets and metrics are shown.
-    names : mapping of str to str
-        "parent" or "calibrated" → name of the model.
-    record : mapping
-        Of the run.
-    width : int or None, default=None
-        Columns of the terminal: metrics that do not fit follow below. None for any width.
+    ``shown`` are measures whose sets and metrics are shown, ``names`` those of "parent" and
+    "calibrated". Metrics that do not fit into the width of a terminal follow below. If one model
+    scores sets of rows and the other one rows, neither number is marked, and a line below the table
+    explains it.
     """
     sets = list(dict.fromkeys(_set_of(measure) for measure in shown))
     labels = ["out of distribution", *(_set_label(ood_set, sets) for ood_set in sets)]

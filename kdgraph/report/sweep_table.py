@@ -54,15 +54,8 @@ class SweepRun:
 def sweep_table(runs: Sequence[SweepRun], width: int | None = None) -> str:
     """Return a block for each data set and swept setting of it.
 
-    A block has a row for each parent, which methods share, and for each method.
-
-    Parameters
-    ----------
-    runs : sequence of SweepRun
-        Finished runs in the order of the sweep.
-    width : int or None, default=None
-        Columns of the terminal: a wider table continues below, with its names again. None for any
-        width.
+    A block has a row for each parent, which methods share, and for each method. A table that is
+    wider than the terminal continues below, with its names again.
     """
     names = [
         " ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")])

@@ -29,13 +29,7 @@ _FRAME = 2
 
 
 class TerminalProgress(ProgressReporter):
-    """One line on a terminal: a bar, the time left, the run and its stage.
-
-    Parameters
-    ----------
-    status : rich.status.Status
-        The line, with a spinner in front of it.
-    """
+    """One line on a terminal: a spinner, a bar, the time left, the run and its stage."""
 
     def __init__(self, status: Status) -> None:
         self.status = status
@@ -164,13 +158,7 @@ def _time_left(seconds: float) -> str:
 
 
 def print_missing_data(absent: Mapping[str, MissingData]) -> None:
-    """Print a line on stderr for each reason why data are missing.
-
-    Parameters
-    ----------
-    absent : mapping of str to MissingData
-        Run id → data that are not available.
-    """
+    """Print a line on stderr for each reason why data are missing, by run id."""
     from kdgraph.runner.availability import by_reason  # imports readers of data
 
     for reason, names in by_reason(absent.values()).items():

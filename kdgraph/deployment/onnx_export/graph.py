@@ -36,17 +36,8 @@ _EXPORTABLE = (
 class OnnxGraph:
     """ONNX graph in the making; values are named by numbers in the order of their nodes.
 
-    Parameters
-    ----------
-    with_parent : bool
-        Whether the parent is part of the graph, or its outputs are inputs.
-
-    Attributes
-    ----------
-    inputs : list of str
-        Names of the inputs.
-    results : dict
-        Results that several components read, by a key of the function that adds them.
+    Either the parent is part of the graph, or its outputs are inputs. ``results`` are read by
+    several components, by a key of the function that adds them.
 
     Examples
     --------
@@ -193,20 +184,7 @@ class OnnxGraph:
 
 
 def refuse_export(component: Any, reason: str) -> NoReturn:
-    """Raise the error about a component without operators in ONNX.
-
-    Parameters
-    ----------
-    component : object
-        The component, which the error names.
-    reason : str
-        Clause after "because".
-
-    Raises
-    ------
-    SaveError
-        Always.
-    """
+    """Raise SaveError about a component without operators in ONNX, "because" of the reason."""
     name = type(component).__name__
     raise SaveError(f"{name} cannot be exported to ONNX, because {reason}; {_EXPORTABLE}")
 

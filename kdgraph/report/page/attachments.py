@@ -34,24 +34,13 @@ TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 @dataclass
 class _Attachments:
-    """Files of runs in the page.
+    """Files of runs in the page."""
 
-    Attributes
-    ----------
-    by_run : dict of int to list of dict
-        Position of the run → contents of its files.
-    left_out : int
-        Files that are not in the page.
-    missing : int
-        Files that cannot be in the page: gone, or changed since they were written.
-    size : int
-        Bytes in the page.
-    """
-
+    # Position of the run → contents of its files.
     by_run: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    left_out: int = 0
-    missing: int = 0
-    size: int = 0
+    left_out: int = 0  # files that are not in the page
+    missing: int = 0  # files that are gone, or changed since they were written
+    size: int = 0  # bytes in the page
 
     @property
     def count(self) -> int:
@@ -72,13 +61,7 @@ class PageFigures(_Attachments):
     """Figures in the page: name, type and content (text of SVG, base64 of PNG) of each."""
 
     def summary(self, amount: FigureAmount) -> str:
-        """Return one sentence about the figures; "" if no run has any.
-
-        Parameters
-        ----------
-        amount : {"none", "some", "all"}
-            What the user chose.
-        """
+        """Return one sentence about the figures of the chosen amount; "" without any."""
         reason = (
             "--figures some or all takes them"
             if amount == "none"
@@ -103,15 +86,7 @@ class PageTables(_Attachments):
 
 
 def read_figures(runs: Sequence[NamedRun], amount: FigureAmount) -> PageFigures:
-    """Read figures until the budget is used up.
-
-    Parameters
-    ----------
-    runs : sequence of NamedRun
-        All of the page.
-    amount : {"none", "some", "all"}
-        ``some`` are as many as the budget allows. Of two files of a figure the smaller one is read.
-    """
+    """Read the smaller file of each figure, some until the budget is used up, or all or none."""
     figures = PageFigures()
     for i in _by_repetition(runs):
         for name, path in _figure_files(runs[i]).items():

@@ -67,17 +67,9 @@ class PageColumns:
         self._positions: dict[Measure, int] = {}
 
     def read(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
-        """Return the column's position and the number of each measure of a run.
+        """Return the column and the item of each number of a run, without floating-point noise.
 
-        Parameters
-        ----------
-        record : Record
-            Of the run; measures without a column get one.
-
-        Returns
-        -------
-        list of (int, dict)
-            The items of ``metrics``, values that are floating-point noise set to 0.
+        Measures without a column get one.
         """
         return [
             (
@@ -128,16 +120,10 @@ class Content:
     def add(
         self, runs: Sequence[NamedRun], paths: Sequence[str], parents: Mapping[str, str]
     ) -> None:
-        """Add runs.
+        """Add runs, all of the page: settings of several seeds get one command for all of them.
 
-        Parameters
-        ----------
-        runs : sequence of NamedRun
-            All of the page: settings of several seeds get one command for all of them.
-        paths : sequence of str
-            Directory of each run as the page shows it.
-        parents : mapping of str to str
-            Name of each parent → its name as a method; see :func:`parent_names`.
+        ``paths`` are the directories as the page shows them, ``parents`` those of
+        :func:`parent_names`.
         """
         commands = _commands([run.record for run in runs])
         for run, path, command in zip(runs, paths, commands, strict=True):
@@ -229,12 +215,9 @@ class Content:
 
 
 def metric_summary(metric: str) -> str:
-    """Return a metric's docstring up to its parameters as plain text.
+    """Return the docstring of a metric up to its parameters as plain text.
 
-    Parameters
-    ----------
-    metric : str
-        Name in the registry; "" is returned for one that this version does not have.
+    It is "" for a metric that this version does not have.
 
     Examples
     --------
@@ -253,17 +236,7 @@ def metric_summary(metric: str) -> str:
 def column_statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
     """Return the tests of each measure over data sets and over seeds, as JSON.
 
-    Parameters
-    ----------
-    study : Study
-        The runs.
-    measures : sequence of Measure
-        The columns of the page.
-
-    Returns
-    -------
-    list of dict or None
-        None for a measure of which neither direction is better.
+    They are None for a measure of which neither direction is better.
     """
     return [
         _statistics(compare_methods(study, measure))

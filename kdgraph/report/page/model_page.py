@@ -16,40 +16,18 @@ from kdgraph.results.export import Section
 
 @dataclass(frozen=True)
 class ModelPage:
-    """Content of the page.
-
-    Attributes
-    ----------
-    title, subtitle : str
-        Model and data.
-    verdict : sequence of str
-        The result, in sentences.
-    sections : sequence of Section
-        Tables.
-    figures : mapping of str to PageFigure
-        Title of a section → its figure.
-    advice : str
-        Which repair to apply, and when.
-    programs : sequence of (str, str)
-        Captions, and the commands and lines of Python.
-    guide : sequence of str
-        Paragraphs on how the numbers were measured.
-    warnings : sequence of str
-        Warnings of the runs.
-    command : str
-        Command that wrote the page.
-    """
+    """Content of the page."""
 
     title: str
     subtitle: str
     verdict: Sequence[str]
     sections: Sequence[Section]
-    figures: Mapping[str, PageFigure]
-    advice: str
-    programs: Sequence[tuple[str, str]]
-    guide: Sequence[str]
+    figures: Mapping[str, PageFigure]  # by the title of a section
+    advice: str  # which repair to apply, and when
+    programs: Sequence[tuple[str, str]]  # captions, and commands or lines of Python
+    guide: Sequence[str]  # paragraphs on how the numbers were measured
     warnings: Sequence[str]
-    command: str
+    command: str  # that wrote the page
 
 
 def render_model_page(page: ModelPage) -> str:

@@ -42,17 +42,7 @@ PAGE_SCRIPTS = (
 
 @dataclass(frozen=True)
 class UnfinishedRun:
-    """A run directory without a result to show.
-
-    Attributes
-    ----------
-    path : Path
-        The directory.
-    state : {"failed", "running", "cut off"}
-        How the run ended.
-    reason : str
-        One line.
-    """
+    """A run directory without a result to show, and the reason in one line."""
 
     path: Path
     state: UnfinishedState
@@ -69,23 +59,11 @@ class PageInfo:
 
 
 def find_unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[UnfinishedRun]:
-    """Return runs below a folder that have failed, are running or were cut off.
+    """Return runs below a folder that have failed, are running or were cut off, sorted by path.
 
-    A failed attempt to repeat a finished run is one of them.
-
-    Parameters
-    ----------
-    out : str or Path
-        Folder of runs.
-    filters : sequence of str
-        As for :func:`~kdgraph.results.records.find_runs`. Unfinished runs have no record, only the
-        path ``<dataset>/<method>/<id>``, so filters with keys other than data set and method pass
-        all of them.
-
-    Returns
-    -------
-    list of UnfinishedRun
-        Sorted by path.
+    A failed attempt to repeat a finished run is one of them. Filters are those of
+    :func:`~kdgraph.results.records.find_runs`. Unfinished runs have no record, only the path
+    ``<dataset>/<method>/<id>``, so filters with other keys pass all of them.
     """
     path_filters = [f for f in map(parse_filter, filters) if f.key in PATH_KEYS]
     runs = []
@@ -106,16 +84,8 @@ def render_page(
 ) -> str:
     """Return the page as HTML.
 
-    Parameters
-    ----------
-    content : mapping
-        Of :class:`kdgraph.report.page.content.Content`, with ``statistics`` and ``remarks``.
-    figures, tables : PageFigures, PageTables
-        Attachments of the runs.
-    unfinished : sequence of UnfinishedRun
-        Runs without a result.
-    info : PageInfo
-        Title, command and notes.
+    The content is that of :class:`kdgraph.report.page.content.Content`, with ``statistics`` and
+    ``remarks``.
     """
     script = "(() => {\n" + "\n".join(source_file(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
     style, theme = source_file("base.css") + source_file("page.css"), source_file("theme.js")
@@ -173,12 +143,7 @@ def _unfinished_run(path: Path) -> UnfinishedRun:
 def content_policy(scripts: Sequence[str], styles: Sequence[str], *, images: str = "blob:") -> str:
     """Return a policy for the browser: these scripts and styles, own pictures, no network.
 
-    Parameters
-    ----------
-    scripts, styles : sequence of str
-        Texts of the scripts and of the style sheets in the page.
-    images : str, default="blob:"
-        Scheme of the pictures.
+    ``images`` is the scheme of the pictures.
     """
     script, style = (
         " ".join(f"'sha256-{_digest(text)}'" for text in texts) or "'none'"

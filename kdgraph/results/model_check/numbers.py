@@ -300,7 +300,13 @@ class ModelCheck:
         return float(np.mean(errors))
 
     def by_group(self, name: str) -> list[GroupNumbers]:
-        """Return the numbers of one of the methods on each group of enough rows."""
+        """Return the numbers of one method on each group of enough rows.
+
+        Parameters
+        ----------
+        name : str
+            One of ``methods``.
+        """
         top = self.methods[name].top_label
         numbers = []
         for position, group in enumerate(self.group_names):
