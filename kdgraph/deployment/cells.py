@@ -127,12 +127,8 @@ class Cells:
             Group of each row; None if the model takes no groups.
         """
         groups = self.groups(frame, start) if self.schema.groups else None
-        features = frame[self.features]
-        X = (
-            self._encode_texts(features)
-            if self.schema.text
-            else self._encode_table(features, start)
-        )
+        features, texts = frame[self.features], self.schema.text
+        X = self._encode_texts(features) if texts else self._encode_table(features, start)
         return self.with_probabilities(X, start), groups
 
     def with_probabilities(self, X: np.ndarray, start: int) -> np.ndarray:
@@ -151,12 +147,8 @@ class Cells:
         if len(bad := np.flatnonzero(~np.isfinite(X[:, :k]).all(axis=1))):
             raise DataError(f"{self.where}: scores must be finite, row {start + bad[0]} is not")
         way_out = "the run was made of probabilities; give such"
-        return np.hstack(
-            [
-                to_probabilities(self.where, X[:, :k], self.schema.scores, start, way_out),
-                X[:, k:],
-            ]
-        )
+        proba = to_probabilities(self.where, X[:, :k], self.schema.scores, start, way_out)
+        return np.hstack([proba, X[:, k:]])
 
     def _encode_texts(self, frame: pd.DataFrame) -> np.ndarray:
         from kdgraph.data.tables.text import join_text_columns, vectorize_texts
@@ -172,14 +164,12 @@ class Cells:
         X = np.empty(frame.shape)
         for j, feature in enumerate(self.schema.features):
             column = frame.iloc[:, j]
-            read = (
-                self._days
-                if feature.date_format
-                else self._numbers
-                if feature.categories is None
-                else self._codes
-            )
-            X[:, j] = read(column, feature, start)
+            if feature.date_format:
+                X[:, j] = self._days(column, feature, start)
+            elif feature.categories is None:
+                X[:, j] = self._numbers(column, start)
+            else:
+                X[:, j] = self._codes(column, feature, start)
         return X
 
     def _days(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
@@ -192,9 +182,7 @@ class Cells:
         )
         days = to_days(cells, feature.date_format)
         bad = np.isnan(days) & cells.notna().to_numpy()
-        self._refuse(
-            bad, column, feature, start, f"the model takes {date_rule(feature.date_format)} there"
-        )
+        self._refuse(bad, column, start, f"the model takes {date_rule(feature.date_format)} there")
         return days
 
     def groups(self, frame: pd.DataFrame, start: int) -> np.ndarray:
@@ -207,32 +195,24 @@ class Cells:
         if len(schema.columns) == 1:
             column, feature = frame[schema.columns[0].name], schema.columns[0]
             positions = self._positions(column, feature)
-            self._refuse(
-                np.isnan(positions), column, feature, start, "the model wants the group of each row"
-            )
+            rule = "the model wants the group of each row"
+            self._refuse(np.isnan(positions), column, start, rule)
             if self.unseen == "refuse":
                 rule = (
                     f"the model knows the groups {some(schema.names)}; {self.allow_unseen} treats"
                     " others as it treats all rows"
                 )
-                self._refuse(positions == MISSING_GROUP, column, feature, start, rule)
+                self._refuse(positions == MISSING_GROUP, column, start, rule)
             return positions.astype(np.int64)
-        values = np.stack(
-            [self._numbers(frame[feature.name], feature, start) for feature in schema.columns],
-            axis=1,
-        )
-        for j, feature in enumerate(schema.columns):
-            self._refuse(
-                np.isnan(values[:, j]),
-                frame[feature.name],
-                feature,
-                start,
-                "the model wants the largest of several columns",
-            )
+        columns = [frame[feature.name] for feature in schema.columns]
+        values = np.stack([self._numbers(column, start) for column in columns], axis=1)
+        for j, column in enumerate(columns):
+            rule = "the model wants the largest of several columns"
+            self._refuse(np.isnan(values[:, j]), column, start, rule)
         other = schema.names.index(OTHER_GROUP) if OTHER_GROUP in schema.names else MISSING_GROUP
         return np.where((values > 0).any(axis=1), values.argmax(axis=1), other)
 
-    def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+    def _numbers(self, column: pd.Series, start: int) -> np.ndarray:
         if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
@@ -240,15 +220,10 @@ class Cells:
             if self.schema.text_format.decimal != ".":
                 cells = cells.replace(re.escape(self.schema.text_format.decimal), ".", regex=True)
             values, bad = self._parse(cells)
-            self._refuse(bad, column, feature, start, "the model takes numbers there")
+            self._refuse(bad, column, start, "the model takes numbers there")
         values = np.where(np.isin(values, self._missing.numbers), np.nan, values)
-        self._refuse(
-            np.abs(values) >= MAX_CELL_VALUE,
-            column,
-            feature,
-            start,
-            "numbers must be finite and below 1e18",
-        )
+        is_large = np.abs(values) >= MAX_CELL_VALUE
+        self._refuse(is_large, column, start, "numbers must be finite and below 1e18")
         return values
 
     def _parse(self, cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -271,13 +246,8 @@ class Cells:
             self.became_missing[feature.name] += int(unknown.sum())
         else:
             way_out = f"{self.allow_unseen} reads such cells as missing"
-            self._refuse(
-                unknown,
-                column,
-                feature,
-                start,
-                f"the training data have {some(feature.categories)}; {way_out}",
-            )
+            rule = f"the training data have {some(feature.categories)}; {way_out}"
+            self._refuse(unknown, column, start, rule)
         return np.where(unknown, np.nan, positions)
 
     def _positions(self, column: pd.Series, feature: Feature) -> np.ndarray:
@@ -286,9 +256,8 @@ class Cells:
         NaN where a cell is missing, -1 where it is none of the categories.
         """
         codes, values = pd.factorize(column)
-        return np.array(
-            [self._position(format_cell(value), feature) for value in values] + [np.nan]
-        )[codes]
+        positions = [self._position(format_cell(value), feature) for value in values]
+        return np.array([*positions, np.nan])[codes]
 
     def _position(self, word: str, feature: Feature) -> float:
         """Return the position of a cell among the categories.
@@ -310,18 +279,15 @@ class Cells:
             return -1
         if not number.is_finite() or number.adjusted() > MOST_DIGITS:
             return -1
-        name = (
-            str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
-        )
+        is_whole = number == number.to_integral_value()
+        name = str(int(number)) if is_whole else format_cell(float(number))
         return categories.index(name) if name in categories else -1
 
-    def _refuse(
-        self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str
-    ) -> None:
+    def _refuse(self, bad: np.ndarray, column: pd.Series, start: int, rule: str) -> None:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             cell = column.iloc[row]
             raise DataError(
-                f"{self.where}: column '{feature.name}' has '{cell}' in row {start + row},"
+                f"{self.where}: column '{column.name}' has '{cell}' in row {start + row},"
                 f" and {rule}"
             )

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 from numpy.lib import format as npy
+from numpy.random import MT19937, PCG64, PCG64DXSM, SFC64, Philox
 
 from kdgraph.persistence.allowed import BUILTIN_TYPES
 from kdgraph.persistence.archive import LoadError
@@ -79,17 +80,7 @@ def _sparse_from_parts(
     return getattr(scipy.sparse, name)(scipy.sparse.coo_array((data, (row, column)), shape=shape))
 
 
-_BIT_GENERATORS = {
-    cls.__name__: cls
-    for cls in (
-        np.random.MT19937,
-        np.random.PCG64,
-        np.random.PCG64DXSM,
-        np.random.Philox,
-        np.random.SFC64,
-    )
-}
-
+_BIT_GENERATORS = {cls.__name__: cls for cls in (MT19937, PCG64, PCG64DXSM, SFC64, Philox)}
 _LAST_POSITIONS = {"MT19937": 624, "Philox": 4}
 
 
@@ -183,10 +174,6 @@ def _array_check_from_parts(dtypes: list[str], finite: Any) -> partial:
     )
 
 
-def _identity(values: Iterable[Any]) -> Iterable[Any]:
-    return values
-
-
 def _sorted_by_repr(values: Iterable[Any]) -> list[Any]:
     """Return the values in an order that is the same in every process."""
     return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
@@ -207,7 +194,7 @@ _LOSS_CODEC = ValueCodec("loss", _loss_to_parts, _loss_from_parts)
 _ARRAY_CHECK_CODEC = ValueCodec("array_check", _array_check_to_parts, _array_check_from_parts)
 
 CODECS_BY_TYPE = {
-    tuple: ValueCodec("tuple", _identity, lambda *parts: parts),
+    tuple: ValueCodec("tuple", iter, lambda *parts: parts),
     set: ValueCodec("set", _sorted_by_repr, lambda *parts: set(parts)),
     frozenset: ValueCodec("frozenset", _sorted_by_repr, lambda *parts: frozenset(parts)),
     complex: ValueCodec("complex", lambda z: (z.real, z.imag), complex),

@@ -20,16 +20,8 @@ import numpy as np
 from kdgraph.persistence.tree_nodes import LEADS_NOWHERE, NO_CATEGORIES, problem_of_tree
 
 _HEADER_ENTRIES = (
-    "version",
-    "num_class",
-    "num_tree_per_iteration",
-    "label_index",
-    "max_feature_idx",
-    "objective",
-    "average_output",
-    "feature_names",
-    "monotone_constraints",
-    "feature_infos",
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
+    *("objective", "average_output", "feature_names", "monotone_constraints", "feature_infos"),
     "tree_sizes",
 )
 _OPTIONAL_ENTRIES = ("objective", "average_output", "monotone_constraints", "tree_sizes")
@@ -54,11 +46,7 @@ _NODE_FIELDS = {
     "internal_weight": _LOOSE_NUMBER,
     "internal_count": _INTEGER,
 }
-_LEAF_FIELDS = {
-    "leaf_value": _NUMBER,
-    "leaf_weight": _LOOSE_NUMBER,
-    "leaf_count": _INTEGER,
-}
+_LEAF_FIELDS = {"leaf_value": _NUMBER, "leaf_weight": _LOOSE_NUMBER, "leaf_count": _INTEGER}
 _NEEDED_NODE_FIELDS = ("split_feature", "threshold", "left_child", "right_child", "decision_type")
 _CATEGORY_FIELDS = {"cat_boundaries": _INTEGER, "cat_threshold": _INTEGER}
 _LINEAR_FIELDS = {
@@ -67,13 +55,7 @@ _LINEAR_FIELDS = {
     "leaf_features": _INTEGER,
     "leaf_coeff": _NUMBER,
 }
-_ARRAYS = {
-    **_NODE_FIELDS,
-    **_LEAF_FIELDS,
-    **_CATEGORY_FIELDS,
-    **_LINEAR_FIELDS,
-    "shrinkage": _NUMBER,
-}
+_ARRAYS = _NODE_FIELDS | _LEAF_FIELDS | _CATEGORY_FIELDS | _LINEAR_FIELDS | {"shrinkage": _NUMBER}
 _INTEGERS = ("num_leaves", "num_cat", "is_linear")
 _IS_CATEGORICAL = 1
 """Bit of the decision type of a node that splits on categories."""
@@ -319,14 +301,13 @@ def _parameters(lines: list[str]) -> list[str]:
         entries = [line for line in lines[start + 1 : lines.index("end of parameters")] if line]
     except ValueError as error:
         raise ValueError("its parameters have no end") from error
-    matches = [_PARAMETER.fullmatch(line) for line in entries]
-    if not all(matches):
-        raise ValueError("a parameter has no value")
-    return [
-        match[0]
-        for match in matches
-        if match is not None and not _FOREIGN_PARAMETER.search(match[1])
-    ]
+    kept = []
+    for line in entries:
+        if (match := _PARAMETER.fullmatch(line)) is None:
+            raise ValueError("a parameter has no value")
+        if not _FOREIGN_PARAMETER.search(match[1]):
+            kept.append(line)
+    return kept
 
 
 def _pandas_categories(lines: list[str]) -> Any:

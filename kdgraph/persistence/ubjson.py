@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 
 _NUMBERS = {
-    b"i": ">i1",
-    b"U": ">u1",
-    b"I": ">i2",
-    b"u": ">u2",
-    b"l": ">i4",
-    b"m": ">u4",
-    b"L": ">i8",
-    b"M": ">u8",
-    b"d": ">f4",
-    b"D": ">f8",
+    **{b"i": ">i1", b"I": ">i2", b"l": ">i4", b"L": ">i8"},
+    **{b"U": ">u1", b"u": ">u2", b"m": ">u4", b"M": ">u8"},
+    **{b"d": ">f4", b"D": ">f8"},
 }
 _MARKERS = {np.dtype(dtype).newbyteorder("="): marker for marker, dtype in _NUMBERS.items()}
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}

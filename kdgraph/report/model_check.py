@@ -220,12 +220,10 @@ def calibration_section(check: ModelCheck) -> Section:
     ]
     rows = [[title, *(text(numbers[name]) for name in shown)] for title, text in lines]
     if numbers[UNREPAIRED].lce is not None:
+        local = [(_number(n.lce, ".3f"), _number(n.lce_by_chance, ".3f")) for n in numbers.values()]
+        titles = "local calibration error", "local error if calibrated"
         rows += [
-            ["local calibration error", *(_number(numbers[name].lce, ".3f") for name in shown)],
-            [
-                "local error if calibrated",
-                *(_number(numbers[name].lce_by_chance, ".3f") for name in shown),
-            ],
+            [title, *cells] for title, cells in zip(titles, zip(*local, strict=True), strict=True)
         ]
     notes = [
         "± is a standard error. ECE: mean difference of confidence and accuracy in 15 bins; the"
@@ -291,22 +289,13 @@ def groups_section(check: ModelCheck) -> Section | None:
 def far_section(check: ModelCheck) -> Section:
     """Return mean confidence and AUROC on rows out of distribution."""
     shown = _shown(check)
-    rows = [
-        [
-            "test rows",
-            *(f"{check.methods[name].top_label.confidence.mean():.3f}" for name in shown),
-            MISSING,
-        ]
-    ]
+    methods = [check.methods[name] for name in shown]
+    cells = [f"{method.top_label.confidence.mean():.3f}" for method in methods]
+    rows = [["test rows", *cells, MISSING]]
     for key in check.methods[UNREPAIRED].far:
         auroc = None if check.gated is None else check.methods[check.gated].far[key].auroc
-        rows.append(
-            [
-                SET_TITLES.get(key, key),
-                *(f"{check.methods[name].far[key].confidence.mean():.3f}" for name in shown),
-                _number(auroc, ".3f"),
-            ]
-        )
+        cells = [f"{method.far[key].confidence.mean():.3f}" for method in methods]
+        rows.append([SET_TITLES.get(key, key), *cells, _number(auroc, ".3f")])
     head = ["mean confidence on", *map(method_title, shown), "AUROC"]
     notes = [
         f"Far from the data nothing is known of a row but the share of the largest class,"
@@ -348,16 +337,10 @@ def figures(check: ModelCheck) -> dict[str, PageFigure]:
         for name, top in tops.items()
     }
     ece = {method_title(name): check.calibration[name].ece for name in shown}
-    means = {
-        "test rows": {name: float(top.confidence.mean()) for name, top in tops.items()},
-        **{
-            key: {
-                method_title(name): float(check.methods[name].far[key].confidence.mean())
-                for name in shown
-            }
-            for key in check.methods[UNREPAIRED].far
-        },
-    }
+    means = {"test rows": {name: float(top.confidence.mean()) for name, top in tops.items()}}
+    for key in check.methods[UNREPAIRED].far:
+        far = {name: check.methods[name].far[key].confidence for name in shown}
+        means[key] = {method_title(name): float(values.mean()) for name, values in far.items()}
     drawn = {
         "Is its certainty right?": (
             "Accuracy by confidence",

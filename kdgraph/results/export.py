@@ -20,26 +20,14 @@ TEX = str.maketrans(
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
         **{"\n": " ", "\r": " "},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{
-            "±": r"$\pm$",
-            "–": "--",
-            "−": "$-$",
-            "χ": r"$\chi$",
-            "²": "$^2$",
-            "α": r"$\alpha$",
-            "≥": r"$\geq$",
-            "<": "$<$",
-            ">": "$>$",
-        },
+        **{"±": r"$\pm$", "–": "--", "−": "$-$", "χ": r"$\chi$", "²": "$^2$"},
+        **{"α": r"$\alpha$", "≥": r"$\geq$", "<": "$<$", ">": "$>$"},
     }
 )
 MARKDOWN = str.maketrans(
     {
         **{letter: f"\\{letter}" for letter in "\\|*[`~$"},
-        "<": "&lt;",
-        "&": "&amp;",
-        "\n": " ",
-        "\r": " ",
+        **{"<": "&lt;", "&": "&amp;", "\n": " ", "\r": " "},
     }
 )
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")

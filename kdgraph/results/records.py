@@ -349,10 +349,6 @@ def _sort_key(run: FinishedRun) -> tuple[str, str, int, str]:
     )
 
 
-def _is_above(folder: str, path: str) -> bool:
-    return Path(path).is_relative_to(folder)
-
-
 def _version_text(schema: Any) -> str:
     """Return the schema of a record that was not checked, which may be any value."""
     is_version = type(schema) is int and 0 <= schema < 1000
@@ -394,9 +390,9 @@ class _RecordReader:
                 if entry.name.startswith(".") or not os.path.isdir(entry.path):
                     continue
                 if entry.is_symlink():
-                    target = os.path.realpath(entry.path)
-                    if _is_above(target, os.path.realpath(folder)) or any(
-                        _is_above(root, target) for root in followed
+                    target, above = os.path.realpath(entry.path), os.path.realpath(folder)
+                    if Path(above).is_relative_to(target) or any(
+                        Path(target).is_relative_to(root) for root in followed
                     ):
                         continue
                     followed.append(target)

@@ -265,10 +265,8 @@ def _run_cells(run: FinishedRun) -> dict[str, Any]:
         **{name: record[name] for name in ("protocol", "seed", "run_id")},
         "calibration": calibration_mode(record),
         "prior": max(data["prior"] or (), default=None),
-        **{
-            name: data[name]
-            for name in ("n_train", "n_calibration", "n_test", "n_features", "fingerprint")
-        },
+        **{name: data[name] for name in ("n_train", "n_calibration", "n_test")},
+        **{name: data[name] for name in ("n_features", "fingerprint")},
         "seconds": round(sum(record["seconds"].values()), 4),
         "peak_memory_mb": max(record["peak_memory_mb"].values(), default=None),
         "path": str(run.path),

@@ -27,15 +27,8 @@ UnfinishedState = Literal["failed", "running", "cut off"]
 PATH_KEYS = ("dataset", "method")
 """Keys of filters that the directory of a run can be judged by."""
 PAGE_SCRIPTS = (
-    "elements",
-    "data",
-    "grid",
-    "methods",
-    "datasets",
-    "runs",
-    "details",
-    "tables",
-    "page",
+    *("elements", "data", "grid", "methods", "datasets"),
+    *("runs", "details", "tables", "page"),
 )
 """In the order in which they are joined: functions of the first ones are used by the later ones."""
 

@@ -94,9 +94,7 @@ def dataset_sections(
     methods = [
         name
         for name in study.methods
-        if any(
-            name in comparison.mean and comparison.n.loc[dataset, name] for comparison in measured
-        )
+        if any(name in c.mean and c.n.loc[dataset, name] for c in measured)
     ]
     n_seeds = len(study.repetitions[dataset])
     rows = [
@@ -108,11 +106,7 @@ def dataset_sections(
     if n_seeds > 1 and tested:
         n_tests = max(len(comparison.over_seeds[dataset]) for comparison in tested)
         few = too_few_note(n_seeds, n_tests, repetition_noun(study))
-        baselines = {
-            baseline.name
-            for comparison in tested
-            for baseline in comparison.over_seeds[dataset].values()
-        }
+        baselines = {baseline.name for c in tested for baseline in c.over_seeds[dataset].values()}
         title = (
             f"{dataset}, {counted(n_seeds, repetition_noun(study))}{_against_phrase(baselines)}:"
             f" {OUTCOMES}{'' if few else _P}"
@@ -455,14 +449,10 @@ def _mean_cell(
 ) -> str:
     if method not in comparison.mean or not comparison.n.loc[dataset, method]:
         return MISSING
-    mean, std, n = (
-        float(table.loc[dataset, method])
-        for table in (comparison.mean, comparison.std, comparison.n)
-    )
-    unit = comparison.measure.info.unit
-    text = (
-        format_value(mean, unit, digits) if np.isnan(std) else format_mean(mean, std, unit, digits)
-    )
+    tables, unit = (comparison.mean, comparison.std, comparison.n), comparison.measure.info.unit
+    mean, std, n = (float(table.loc[dataset, method]) for table in tables)
+    has_std = not np.isnan(std)
+    text = format_mean(mean, std, unit, digits) if has_std else format_value(mean, unit, digits)
     fewer = f" (n={n:.0f})" if n < n_seeds else ""
     return f"{text}{fewer}" + (MARK if method in comparison.best.get(dataset, ()) else "")
 
