@@ -18,7 +18,7 @@ from sklearn.base import clone
 from kdgraph.base import FittedModel
 from kdgraph.config import conf_dir, plan
 from kdgraph.config.components import build, target_of
-from kdgraph.config.yaml_files import option_files
+from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import from_bytes, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
@@ -65,7 +65,7 @@ def options(group: str) -> list[str]:
 
 def is_regressor(name: str) -> bool:
     """Return whether a parent is for regression, by its class or that of the file it extends."""
-    node = yaml.safe_load((conf_dir() / "parent" / f"{name}.yaml").read_text())
+    node = yaml.safe_load(read_text(conf_dir() / "parent" / f"{name}.yaml"))
     if "_target_" in node:
         return hasattr(target_of(node), "predict_dist")
     bases = [
