@@ -242,7 +242,11 @@ def plot_reliability_diagram_from_run(
     strategy: Strategy = "uniform",
     interval: AccuracyIntervalName = "wilson",
 ) -> Any:
-    """Plot accuracy against confidence on the test rows, by bin."""
+    """Plot accuracy against confidence on the test rows, by bin.
+
+    The options are those of :func:`~kdgraph.metrics.reliability_bins` and of
+    :func:`plot_reliability_diagram`.
+    """
     tops = run.top_labels(run.test)
     if tops is None:
         return None
