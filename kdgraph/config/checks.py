@@ -47,11 +47,12 @@ def check(config: RunConfig) -> None:
     """
     from kdgraph.data.splits import split_options
 
+    split_keys = split_options()
     for group in COMPONENTS:
-        split_keys = split_options() if group == "dataset" else None
         # The node of another data set, of OOD rows or of outliers, has the keys of a split too,
         # though its rows are not split.
-        check_component(group, config.component(group), split_keys, {"source": split_options()})
+        more = split_keys if group == "dataset" else None
+        check_component(group, config.component(group), more, {"source": split_keys})
     check_outliers(config.science())
     _check_ood_sources(config.ood, config.dataset)
     model = unfitted_model(config)
