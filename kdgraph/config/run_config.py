@@ -260,7 +260,7 @@ class RunConfig:
         """Digest of each file that rows are read from, as it is on first access."""
         return file_digests(self.science())
 
-    @property
+    @cached_property
     def run_dir(self) -> Path:
         """``<out>/<dataset>/<method>/<run_id>``."""
         return Path(self.out) / str(self.dataset["name"]) / self.method / self.run_id
