@@ -24,7 +24,7 @@ import kdgraph
 from kdgraph.cli.arguments import all_parsers
 from kdgraph.cli.main import main
 from kdgraph.config import check, compose, plan
-from kdgraph.config.yaml_files import is_option
+from kdgraph.config.yaml_files import is_option, read_text
 from tests.docs import printed_commands as printed
 from tests.docs.printed_commands import ROOT, PrintedCommand
 from tests.test_howto import PAGES, REGRESSION, SCRIPT_PAGES
@@ -69,7 +69,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     np.savez(tmp_path / "softmax.npz", scores=scores, label=y)
     own = tmp_path / "my_conf" / "dataset"
     own.mkdir(parents=True)
-    shutil.copy(ROOT / "conf" / "dataset" / "wine.yaml", own / "my_data.yaml")
+    (own / "my_data.yaml").write_text(read_text(ROOT / "conf" / "dataset" / "wine.yaml"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

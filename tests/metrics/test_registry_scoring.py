@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from kdgraph import metrics
+from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.errors import ConfigError
 from kdgraph.metrics import (
     METRICS,
@@ -229,7 +230,9 @@ def test_new_metric_is_one_decorated_function() -> None:
         METRICS.update(before)
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in option_files(CONF) if path.parent == CONF], ids=lambda path: path.stem
+)
 def test_configs_use_existing_metrics_and_options(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
     inputs_by_role = {
@@ -238,7 +241,7 @@ def test_configs_use_existing_metrics_and_options(path: Path) -> None:
         "ood": {"proba", "prior", "prediction_set", "ood_p_value", "id_p_value", *SCORES},
         "grid": {"proba", "prior", "truth"},
     }
-    metrics_by_role = yaml.safe_load(path.read_text())
+    metrics_by_role = yaml.safe_load(read_text(path))
     for key in ("defaults", "spaces"):
         metrics_by_role.pop(key, None)
     for on, by_name in metrics_by_role.items():
