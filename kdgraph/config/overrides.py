@@ -29,7 +29,7 @@ from kdgraph.containment import is_inner_name
 from kdgraph.errors import ConfigError
 
 _NODES_OF_HYDRA = {
-    "hydra": "hydra/launcher=joblib",
+    "hydra": "hydra/launcher=processes",
     "hydra.launcher": "hydra.launcher.n_jobs=2",
     "hydra.sweeper": "seed=0,1 with -m",
 }
@@ -73,6 +73,11 @@ class Overrides:
         key, value = str(override.key_or_group), override.value()
         if not key:
             raise ConfigError(f"'{override.input_line}' has no key in front of '='")
+        if key in _NODES_OF_HYDRA and not isinstance(value, dict):
+            raise ConfigError(
+                f"{key} is a group of keys, which 'kdg run --cfg hydra' shows; set one of them,"
+                f" such as {_NODES_OF_HYDRA[key]}"
+            )
         if self.is_group(key) and not override.is_delete():
             for choice in _choices_in(value):
                 if not isinstance(choice, str) or "${" in choice:
@@ -81,11 +86,6 @@ class Overrides:
             raise ConfigError(f"{key} cannot be removed: no run can do without it; set {key}=…")
         elif key == "hydra.searchpath":
             raise ConfigError("hydra.searchpath is set by --config-dir DIR, a folder of yours")
-        elif key in _NODES_OF_HYDRA and not isinstance(value, dict):
-            raise ConfigError(
-                f"{key} is a group of keys, which 'kdg run --cfg hydra' shows; set one of them,"
-                f" such as {_NODES_OF_HYDRA[key]}"
-            )
 
     def _is_group(self, key: str) -> bool:
         if key.startswith("hydra/"):

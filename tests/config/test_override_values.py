@@ -147,3 +147,11 @@ def test_values_that_hydra_cannot_compose_are_refused_in_one_line(capsys, words,
 )
 def test_other_ways_to_name_an_option_are_composed(capsys, words):
     assert main(["plan", *words.split()]) == 0
+
+
+@pytest.mark.parametrize("node", ["hydra", "hydra.launcher", "hydra.sweeper"])
+def test_the_way_out_of_a_replaced_node_of_hydra_works(node, capsys):
+    assert main(["plan", f"{node}=3", "dataset=wine"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    words = line.rpartition("such as ")[2].replace(" with -m", "").split()
+    assert main(["plan", "-m", "dataset=wine", *words]) == 0
