@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
     planned = plan_runs(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
     if args.cfg or args.info:
-        return _print_with_hydra(arguments)
+        return _print_with_hydra(arguments, args.config_dir)
     from kdgraph.report.terminal import print_missing_data, report_progress
     from kdgraph.runner.tracking import check_tracker
 
@@ -249,7 +249,7 @@ def _raise_failure(outcome: Outcome) -> None:
     ) from outcome.error
 
 
-def _print_with_hydra(arguments: Sequence[str]) -> int:
+def _print_with_hydra(arguments: Sequence[str], config_dir: str | None = None) -> int:
     """Print a view of Hydra's on the config, and return its exit code.
 
     It is captured first: the log of Hydra prints a traceback for each line where a reader such as
@@ -260,7 +260,7 @@ def _print_with_hydra(arguments: Sequence[str]) -> int:
     from kdgraph.config import conf_dir
     from kdgraph.config.hydra_files import register_presets
 
-    register_presets()
+    register_presets(config_dir)
     code = 0
     with _argv(["kdg run", *arguments]), redirect_stdout(io.StringIO()) as text:
         try:

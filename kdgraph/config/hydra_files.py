@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
@@ -77,15 +77,20 @@ class _KeptFiles(ConfigSource):
 class _Presets(SearchPathPlugin):
     """Makes Hydra read the presets of tables too, in its main folder and in that of the user."""
 
+    user_folder: ClassVar[Path | None] = None
+
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         for element in search_path.get_path():
-            if element.provider in ("main", "command-line"):
+            if element.provider == "main":
                 folder = element.path.removeprefix("file://")
                 element.path = f"{_KeptFiles.scheme()}://{folder}"
+        if self.user_folder is not None:  # Hydra adds the folder with its files alone after this
+            search_path.append("presets", f"{_KeptFiles.scheme()}://{self.user_folder.resolve()}")
 
 
-def register_presets() -> None:
-    """Register the presets of tables with Hydra, for its own program."""
+def register_presets(config_dir: str | None) -> None:
+    """Register the presets of tables with Hydra, for its own program; also those of the user."""
+    _Presets.user_folder = None if config_dir is None else Path(config_dir)
     Plugins.instance().register(_KeptFiles)
     Plugins.instance().register(_Presets)
 

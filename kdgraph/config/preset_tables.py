@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from kdgraph.config.messages import not_yaml
 from kdgraph.errors import ConfigError
 
 TABLE = "_presets.yaml"
@@ -56,25 +57,38 @@ def _presets(table: Path, changed: int, size: int) -> Mapping[str, str]:
     del changed, size  # part of the key alone
     try:
         content = yaml.load(table.read_text(encoding="utf-8"), _Loader) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{table} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise not_yaml(table, error) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{table} cannot be read as text in UTF-8: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{table} must have presets by name, got {content!r:.60}")
     rule = content.pop("_each_", {})
-    if unknown := rule.keys() - _RULE:
-        raise ConfigError(f"{table}: _each_ has {', '.join(sorted(_RULE))}, got {unknown.pop()}")
+    if not isinstance(rule, dict) or rule.keys() - _RULE:
+        raise ConfigError(f"{table}: _each_ may have {', '.join(sorted(_RULE))}, got {rule!r:.60}")
     return {str(name): _text(table, str(name), rule, preset) for name, preset in content.items()}
 
 
 def _text(table: Path, name: str, rule: Mapping[str, Any], preset: Any) -> str:
     """Return a preset as the text of a YAML file."""
-    if not isinstance(preset, Mapping) or "about" not in preset or preset.keys() - _ENTRIES:
+    is_preset = isinstance(preset, dict) and "about" in preset and not preset.keys() - _ENTRIES
+    if not is_preset or any(
+        not isinstance(preset.get(key, kind()), kind)
+        for key, kind in (("base", list), ("choose", dict), ("set", dict))
+    ):
         raise ConfigError(
-            f"{table}: {name} must have about: …, and may have check, base, choose and set, got"
-            f" {preset!r:.60}"
+            f"{table}: {name} must have about: …, and may have check: …, base: […], choose: {{…}}"
+            f" and set: {{…}}, got {preset!r:.60}"
         )
     if table.with_name(f"{name}.yaml").exists():
         raise ConfigError(f"{name} is in {table} and a file beside it; remove one of them")
     values = preset.get("set", {})
-    about = rule.get("about", "{about}").format(about=preset["about"], **values)
+    try:
+        about = str(rule.get("about", "{about}")).format_map({**values, "about": preset["about"]})
+    except (LookupError, ValueError) as error:
+        raise ConfigError(
+            f"{table}: {name} has no value for about of _each_, {rule['about']!r}"
+        ) from error
     lines = [f"# @package {rule['package']}"] if "package" in rule else []
     lines.append(f"# {about}")
     if "check" in preset:

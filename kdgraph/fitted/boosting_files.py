@@ -154,7 +154,7 @@ def read_catboost(source: ModelSource, content: bytes) -> ExternalModel:
     is_class = bool(classes) or source.task == "classification"
     if is_class and not classes and source.outputs is None:
         raise source.error(
-            f"has the loss {loss}, which tells nothing about classes; give"
+            f"has the loss {loss}, which leaves open whether it has classes; give"
             f" {source.key}outputs=logits, or {source.key}task=regression"
         )
     estimator = (catboost.CatBoostClassifier if is_class else catboost.CatBoostRegressor)()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kdgraph.cli.main import main
 from kdgraph.config.catalogue import Catalogue, first_comment
 from kdgraph.config.composer import Composer, conf_dir
 from kdgraph.config.preset_tables import TABLE, presets_of_folder
@@ -82,15 +83,22 @@ def test_a_changed_table_is_read_again(folder):
         ("a: {set: {id: 1}}", "a must have about"),
         ("a: 3", "a must have about"),
         ("a: {about: A, id: 1}", "a must have about"),
-        ("_each_: {packages: x}\na: {about: A}", "_each_ has about, defaults, named, package"),
-        ("a: [", "cannot be read"),
+        ("a: {about: A, set: 3}", "a must have about"),
+        ("a: {about: A, base: _b}", "a must have about"),
+        ("a: {about: A, choose: [b]}", "a must have about"),
+        ("_each_: {packages: x}\na: {about: A}", "_each_ may have about, defaults, named, package"),
+        ("_each_: x\na: {about: A}", "_each_ may have about"),
+        ("_each_: {about: '{id}'}\na: {about: A}", "a has no value for about of _each_"),
+        ("[a, b]", "must have presets by name"),
+        ("a: [", "not YAML"),
         ("b: {about: A file as well}", "is in .* and a file beside it"),
     ],
 )
 def test_a_table_of_another_form_is_refused(folder, text, rule):
     (folder / "dataset" / "b.yaml").write_text("id: 2\n")
-    with pytest.raises(ConfigError, match=rule):
+    with pytest.raises(ConfigError, match=rule) as refusal:
         presets_of_folder(write(folder, text))
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_table_of_the_user_is_composed(folder):
@@ -99,6 +107,15 @@ def test_a_table_of_the_user_is_composed(folder):
     assert "mine" in composer.options("dataset")
     config = composer.run_config(["dataset=mine"])
     assert (config.dataset["name"], config.dataset["n_train"]) == ("mine", 30)
+
+
+def test_hydras_own_view_has_the_tables_of_the_user(folder, capsys):
+    write(folder, "mine: {about: Mine, base: [spiral, _self_], set: {n_train: 37}}\n")
+    (folder / "dataset" / "other.yaml").write_text("defaults: [spiral, _self_]\nn_train: 38\n")
+    for name, n_train in (("mine", 37), ("other", 38)):
+        words = ["--config-dir", str(folder), "--cfg", "job", "-p", "dataset", f"dataset={name}"]
+        assert main(["run", *words]) == 0
+        assert f"n_train: {n_train}" in capsys.readouterr().out
 
 
 def test_presets_of_tables_have_no_files_beside_them():
