@@ -1,11 +1,18 @@
-"""How messages and tables count things, name a few of many, and write numbers."""
+"""How messages and tables count things, name a few of many, and write numbers.
+
+:func:`use_class_names` lets messages name classes by their labels, although a run fits all
+estimators on positions.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 LARGE, HUGE = 1e4, 1e15
 """From here on decimals show nothing, and from there on commas do not help either."""
@@ -118,3 +125,48 @@ def first_line(error: BaseException) -> str:
     """
     text = re.sub(r"^\[[\d:]+\] \S+?:\d+: ", "", str(error).strip() or type(error).__name__)
     return text.split("\n")[0][:200]
+
+
+_class_labels: ContextVar[Sequence[Any]] = ContextVar("class_labels", default=())
+_group_names: ContextVar[Sequence[Any]] = ContextVar("group_names", default=())
+
+
+@contextmanager
+def use_class_names(labels: Sequence[Any], groups: Sequence[Any] = ()) -> Iterator[None]:
+    """Name classes by these labels, of shape [K], in messages within the block.
+
+    Otherwise they have their positions for names; ``groups`` are names of groups of rows.
+    """
+    tokens = _class_labels.set(labels), _group_names.set(groups)
+    try:
+        yield
+    finally:
+        _class_labels.reset(tokens[0])
+        _group_names.reset(tokens[1])
+
+
+def display_label(label: Any) -> str:
+    """Return the name of a class for messages.
+
+    >>> with use_class_names(["setosa", "virginica"]):
+    ...     display_label(1), display_label("1"), display_label("any class")
+    ('virginica', 'virginica', 'any class')
+    >>> display_label(1)
+    '1'
+    """
+    return _name_of(label, _class_labels.get())
+
+
+def display_group(group: Any) -> str:
+    """Return the name of a group of rows for messages.
+
+    >>> with use_class_names([], ["rural", "urban"]):
+    ...     display_group(1)
+    'urban'
+    """
+    return _name_of(group, _group_names.get())
+
+
+def _name_of(value: Any, names: Sequence[Any]) -> str:
+    text = str(value)
+    return str(names[int(text)]) if text.isdigit() and int(text) < len(names) else text

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from kdgraph import DensityGate
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_weights
 from kdgraph.calibration import GroupWise, ScoreMap
 from kdgraph.detection import Entropy, LeafBox
 from kdgraph.errors import DataError

@@ -27,10 +27,10 @@ from experiments.common.markdown import head, line, number
 from experiments.common.seconds import processor_seconds
 from kdgraph import KernelDensityForest
 from kdgraph.config import plan
-from kdgraph.density import class_counts, graph, out_of_sample
+from kdgraph.density import graph, out_of_sample
 from kdgraph.metrics import auroc, ece
 from kdgraph.runner import stages
-from kdgraph.smoothing import nearest_mean
+from kdgraph.smoothing import neighbours
 
 TABLES, SEEDS = ("pendigits", "letter", "electricity", "simulated"), (0, 1)
 N_SIMULATED, N_NEW = 100_000, 10_000
@@ -101,9 +101,9 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
             with (
                 patch.object(graph, "MAX_GAUSSIANS", count),
                 patch.object(
-                    nearest_mean,
+                    neighbours,
                     "MAX_MEANS_IN_PRODUCT",
-                    len(X) if is_exact else nearest_mean.MAX_MEANS_IN_PRODUCT,
+                    len(X) if is_exact else neighbours.MAX_MEANS_IN_PRODUCT,
                 ),
             ):
                 model = fit()
@@ -118,8 +118,8 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
         with ExitStack() as constants:
             if most != "default":
                 for module, name, value in (
-                    (class_counts, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
-                    (class_counts, "MIN_CLASS_ROWS", 1),
+                    (graph, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
+                    (graph, "MIN_CLASS_ROWS", 1),
                     (out_of_sample, "MAX_NLL_LOSS", np.inf),
                 ):
                     constants.enter_context(patch.object(module, name, value))

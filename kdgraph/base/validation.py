@@ -1,13 +1,18 @@
-"""Base class of estimators around another one, and the rows and labels that they accept.
+"""Base class of estimators around another one, and the rows, labels and weights that they accept.
 
 A :class:`MetaEstimator` accepts the rows that its parent accepts: missing values, data frames,
 columns of categories. The tags of scikit-learn give this for single estimators, but not for
-pipelines, so that the functions of this module find it out. Original to kdgraph; the checks are
-those of scikit-learn's ``validate_data``.
+pipelines, so that the functions of this module find it out. Trees of scikit-learn and networks
+compute in single precision, with seven digits up to 3.4e38, and distances need finite squares.
+Numbers beyond are refused in a fit; values of a feature that single precision does not distinguish
+give a warning. :func:`select_rows` and :func:`iterate_blocks` take rows of arrays and of data
+frames alike. Original to kdgraph; the checks are those of scikit-learn's ``validate_data``.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +21,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import (
+    _check_sample_weight,
     _check_y,
     check_consistent_length,
     check_is_fitted,
@@ -26,14 +32,174 @@ from kdgraph.base.frozen import (
     TREE_MODELS,
     check_is_estimator,
     check_parameters_are_instances,
+    last_step,
     missing_method_advice,
     unwrap_frozen,
 )
-from kdgraph.base.precision import check_single_precision, uses_single_precision
-from kdgraph.base.rows import has_missing, is_dataframe
 from kdgraph.docstrings import inherit_descriptions
+from kdgraph.errors import DataError
 from kdgraph.parameters import RequiredPartition
-from kdgraph.wording import reads_as_number
+from kdgraph.wording import reads_as_number, some
+
+MAX_SQUARED = 1e150
+"""Largest number in distances: sums of squares of millions of features stay finite."""
+_MAX_SINGLE = float(np.finfo(np.float32).max)
+
+# Number of rows, evenly spaced, in which distinct values are counted. Sorting 1,000 columns of this
+# length takes 0.1 s, and random numbers lose less than 0.1 % of their distinct values.
+_MAX_CHECKED_ROWS = 2000
+
+# Fraction of the distinct values of a feature that must remain in single precision.
+_MIN_DISTINCT_FRACTION = 0.9
+
+_SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
+
+
+def check_single_precision(X: Any, name: str) -> None:
+    """Raise DataError if a number of X (Float[n, ...]) is beyond the range of single precision.
+
+    Values may be missing, and other rows than arrays of numbers are not checked. ``name`` is the
+    class name of the estimator that computes in single precision.
+    """
+    _check_size(X, _MAX_SINGLE, f"single precision, in which {name} computes,", name)
+
+
+def check_squares(X: Any, name: str) -> None:
+    """Raise DataError if squared distances between the rows X (Float[n, ...]) may not be finite.
+
+    ``name`` is the class name of the parent, or of the estimator that measures them.
+    """
+    _check_size(X, MAX_SQUARED, "finite squares of distances", name)
+
+
+def _check_size(X: Any, largest: float, limit: str, name: str) -> None:
+    """Raise DataError if a number of the rows X is larger, beyond the limit of this name."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiu" or not X.size:
+        return
+    # Two passes without an array of the size of X; comparisons with NaN are False.
+    if not (X.max() > largest or X.min() < -largest or np.isnan(X.max())):
+        return
+    rows = np.reshape(X, (len(X), -1))
+    too_large = np.argwhere(np.abs(rows) > largest)
+    if len(too_large):
+        i, j = too_large[0]
+        raise DataError(
+            f"column {j} has {rows[i, j]:g} in row {i}, beyond {limit} at {largest:.2g};"
+            f" correct it, or scale the columns: make_pipeline(MaxAbsScaler(), {name}())"
+        )
+
+
+def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of distinct values of each feature in double and in single precision.
+
+    X is Float[n, d], where NaN does not count as a value; both numbers are Int[d], at least 1.
+
+    >>> X = np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]])
+    >>> [counts.tolist() for counts in distinct_value_counts(X)]
+    [[3, 2], [1, 2]]
+    """
+    # Rounding is monotone, so that the sorted values are sorted in single precision too.
+    ordered = np.sort(X[:: max(1, -(-len(X) // _MAX_CHECKED_ROWS))], axis=0)
+    with np.errstate(over="ignore"):
+        single = ordered.astype(np.float32)
+    return tuple((values[1:] > values[:-1]).sum(axis=0) + 1 for values in (ordered, single))  # type: ignore[return-value]
+
+
+def uses_single_precision(estimator: Any) -> bool:
+    """Return whether the estimator, or the last one inside it, rounds its input to float32."""
+    while True:
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        elif (
+            isinstance(estimator, TREE_MODELS)
+            or hasattr(estimator, "_make_module")
+            or hasattr(estimator, "module_")
+            or type(estimator).__module__.partition(".")[0] in _SINGLE_PRECISION_LIBRARIES
+        ):
+            return True
+        elif hasattr(estimator, "estimator") or isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        else:
+            return False
+
+
+def warn_precision_loss(
+    owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None
+) -> None:
+    """Warn about features whose values a fitted parent cannot distinguish in single precision.
+
+    ``owner`` is the data set or class that the message names, and X are the rows that the parent
+    was fitted on; the input of the last step of a pipeline is checked, images are not. Without
+    ``names``, features have those of the data frame, or positions. ``scale`` is an override that
+    scales each feature to [0, 1], which the message contains if it removes the loss.
+    """
+    if not uses_single_precision(parent):
+        return
+    rows, names = _final_step_input(parent, X, names)
+    if (
+        rows is None
+        or rows.ndim != 2
+        or rows.dtype.kind not in "iuf"
+        or len(rows) < 2
+        or 0 in rows.shape
+    ):
+        return
+    rows = rows.astype(np.float64, copy=False)
+    double, single = distinct_value_counts(rows)
+    lossy = np.flatnonzero(single < _MIN_DISTINCT_FRACTION * double)
+    if not lossy.size:
+        return
+    # The message gives the numbers of the feature that loses most, and the names of all.
+    worst = int(lossy[np.argmax(double[lossy] - single[lossy])])
+    has_names = len(names) == rows.shape[1]
+    features = some(
+        [
+            f"'{names[i]}'" if has_names else f"column {i}"
+            for i in [worst, *(i for i in lossy if i != worst)]
+        ]
+    )
+    loss = (
+        f"{owner}: of {double[worst]:,} different values of {features}, single precision, in which"
+        f" {type(last_step(parent)).__name__} computes, has {single[worst]:,}"
+    )
+    # Scaling to [0, 1] helps against an offset, but not against outliers: try it.
+    low, high = np.nanmin(rows[:, lossy], axis=0), np.nanmax(rows[:, lossy], axis=0)
+    double, single = distinct_value_counts((rows[:, lossy] - low) / (high - low))
+    if scale is not None and (single >= _MIN_DISTINCT_FRACTION * double).all():
+        advice = f"{scale} takes the offset away"
+    elif scale is not None:
+        advice = "subtract the offset of the column, or take outliers out of it"
+    else:
+        advice = (
+            "subtract the offset, or standardise in the parent's pipeline, as in"
+            " make_pipeline(StandardScaler(), model)"
+        )
+    warnings.warn(f"{loss}; {advice}", stacklevel=3)
+
+
+def _final_step_input(
+    parent: Any, X: Any, names: Sequence[str]
+) -> tuple[np.ndarray | None, Sequence[str]]:
+    """Return the input of the last step of a pipeline as an array, and the names of its columns.
+
+    The array is None if the input is sparse, since it then has no offset, or is not numeric.
+    """
+    names = list(names) or [str(name) for name in getattr(X, "columns", ())]
+    parent = unwrap_frozen(parent)
+    if isinstance(parent, Pipeline) and len(parent.steps) > 1:
+        try:
+            X = parent[:-1].transform(X)
+            names = list(parent[:-1].get_feature_names_out(names or None))
+        except (AttributeError, ValueError, TypeError):
+            # Some transformers do not name their outputs.
+            names = []
+    if hasattr(X, "toarray"):
+        return None, names
+    try:
+        return np.asarray(X), names
+    except (TypeError, ValueError):
+        return None, names
+
 
 IMPUTATION_ADVICE = (
     "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
@@ -368,3 +534,92 @@ def plain_labels(y: Any) -> Any:
         )
     numpy_dtype = getattr(dtype, "numpy_dtype", None)
     return y if numpy_dtype is None else y.to_numpy(dtype=numpy_dtype)
+
+
+def is_dataframe(X: Any) -> bool:
+    """Return whether X is a data frame of pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def select_rows(X: Any, index: Any) -> Any:
+    """Return some rows of X.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> select_rows(pd.DataFrame({"x": [1, 2, 3]}), [0, 2])["x"].tolist()
+    [1, 3]
+    """
+    return X.iloc[index] if is_dataframe(X) else X[index]
+
+
+def concatenate_rows(first: Any, second: Any) -> Any:
+    """Return the rows of two arrays or of two data frames, one after the other."""
+    if not is_dataframe(first):
+        return np.concatenate([first, second])
+    import pandas as pd
+
+    return pd.concat([first, second], ignore_index=True)
+
+
+# Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
+_PREDICTION_BLOCK = 32_768
+
+
+def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+    """Return ``function`` of the rows X (Float[n, …] or a data frame), [n, …], by blocks.
+
+    It returns one value, or one array, for each row, and is called once even if there are no rows.
+    """
+    return np.concatenate([function(block) for block in iterate_blocks(X)])
+
+
+def iterate_blocks(X: Any) -> Iterator[Any]:
+    """Return an iterator over blocks of the rows ``X``; one empty block if there are no rows."""
+    return (
+        select_rows(X, slice(start, start + _PREDICTION_BLOCK))
+        for start in range(0, max(len(X), 1), _PREDICTION_BLOCK)
+    )
+
+
+def has_missing(X: Any) -> bool:
+    """Return whether any value of X (Float[n, …] or a data frame) is missing."""
+    if is_dataframe(X):
+        return bool(X.isna().to_numpy().any())
+    # The minimum is NaN if any value is, and needs no array of flags of the size of X.
+    return bool(X.size and np.isnan(X.min()))
+
+
+def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
+    """Return ``values`` as an array of shape [n], or raise ValueError with their name."""
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have one for each of {n} rows, got shape {array.shape}")
+    return array
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """Return sample weights as Float[n], 1 for each row if there are none.
+
+    A single number is the weight of all rows. It raises DataError if a weight is negative or not
+    finite, all are 0, or their sum is not finite, and ValueError if there is not one for each row.
+    """
+    given = np.ravel(np.asarray([] if sample_weight is None else sample_weight, dtype=np.float64))
+    wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight must be finite and at least 0, got {given[wrong[0]]:g} in row"
+            f" {wrong[0]}; give 0 to rows that should not count"
+        )
+    if len(given) and not given.any():
+        raise DataError(
+            f"sample_weight is zero in all of {len(given)} rows, and must be above 0 in one; leave"
+            " it out to weigh all rows alike"
+        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(given.sum()):
+            raise DataError(
+                f"sample_weight is up to {given.max():g} and has no finite sum over {len(given)}"
+                " rows; divide it by its largest value"
+            )
+    return _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -19,11 +19,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc_classifier import display_group, display_label
-from kdgraph.base.rows import check_per_row, is_dataframe
+from kdgraph.base.validation import check_per_row, is_dataframe
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.distributions.conformal import LEVEL_TOLERANCE
 from kdgraph.parameters import Count, NonNegative, OpenFraction
+from kdgraph.wording import display_group, display_label
 
 ConformityScore = Literal["lac", "aps", "raps"]
 """Score of a class in a row, from the class probabilities; see :func:`nonconformity_scores`."""

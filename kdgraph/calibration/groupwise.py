@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
 from kdgraph.base.posthoc import any_requires_training_rows
-from kdgraph.base.rows import check_per_row, select_rows
+from kdgraph.base.validation import check_per_row, select_rows
 from kdgraph.calibration.baselines import fit_behind_parent
 from kdgraph.parameters import Count
 

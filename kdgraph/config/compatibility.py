@@ -326,7 +326,7 @@ def check_calibration(
     group: str, node: Node, component: Any, parent: Any, config: RunConfig
 ) -> None:
     """Raise ConfigError for a component that cannot be calibrated in the way of the config."""
-    from kdgraph.base.training_rows import is_bagged
+    from kdgraph.base.frozen import is_bagged
 
     way = f"calibration={config.calibration}"
     if config.calibration == "held_out":

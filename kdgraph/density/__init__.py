@@ -4,8 +4,12 @@ Kernel density forests and networks, the density gate for any classifier, and th
 below which probabilities fall back to the class prior (Dey et al. 2024).
 """
 
-from kdgraph.density.classifiers import KernelDensityForest, KernelDensityNetwork
-from kdgraph.density.floor import blend_with_prior, conformal_log_floor
+from kdgraph.density.classifiers import (
+    KernelDensityForest,
+    KernelDensityNetwork,
+    blend_with_prior,
+    conformal_log_floor,
+)
 from kdgraph.density.gate import DensityGate
 from kdgraph.density.graph import KernelDensityGraph
 

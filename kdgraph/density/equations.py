@@ -6,17 +6,17 @@ they are for reading, and tests compare the fast code with them.
 ========  ===========================  =========================================================
 equation  function                     fast code
 ========  ===========================  =========================================================
-4         :func:`nearest_polytope`     :class:`~kdgraph.smoothing.nearest_mean.NearestMean`
+4         :func:`nearest_polytope`     :class:`~kdgraph.smoothing.neighbours.NearestMean`
 5, 13     :func:`class_densities`      :class:`~kdgraph.density.published.NearestPosterior`
-6, 7      :func:`confidence`           :func:`~kdgraph.density.floor.blend_with_prior`
+6, 7      :func:`confidence`           :func:`~kdgraph.density.classifiers.blend_with_prior`
 9, 10     :func:`gaussians`            :mod:`~kdgraph.density.gaussians`
-11        :func:`class_ratios`         :class:`~kdgraph.density.class_counts.PolytopeCounts`
+11        :func:`class_ratios`         :class:`~kdgraph.density.graph.PolytopeCounts`
 14        :func:`forest_similarity`    :mod:`~kdgraph.geometry.forest`
 15        :func:`exponent`             :class:`~kdgraph.density.posterior.PosteriorParameters`
 16        :func:`network_similarity`   :mod:`~kdgraph.geometry.activations`
 17        :func:`geodesic_distance`    distance "geodesic" of the graph
 own       :func:`query_posterior`      :class:`~kdgraph.density.posterior.QueryPosterior`
-own       :func:`out_of_bag_kernel`    :class:`~kdgraph.density.class_counts.OutOfBagCounts`
+own       :func:`out_of_bag_kernel`    :class:`~kdgraph.density.graph.OutOfBagCounts`
 ========  ===========================  =========================================================
 
 Eq. 1 to 3 define the problem, Eq. 8 is the argmax of Eq. 7, and Eq. 12 is the limit that Eq. 15

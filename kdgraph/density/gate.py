@@ -7,21 +7,23 @@ OOD region. Original to kdgraph.
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import brentq
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
-from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.base.rows import apply_in_blocks
-from kdgraph.base.training_rows import last_step
-from kdgraph.density.floor import (
+from kdgraph.base.frozen import last_step
+from kdgraph.base.rows import unseen_rows
+from kdgraph.base.validation import apply_in_blocks
+from kdgraph.density.classifiers import (
     DensityFloorClassifier,
     blend_with_prior,
     conformal_log_floor,
-    mean_shift_log_floor,
+    extrapolate_below,
 )
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.errors import DataError
@@ -57,8 +59,8 @@ class DensityGate(DensityFloorClassifier):
         its weight.
     max_mean_shift : float, default=None
         Instead of ``alpha``, the mean shift of in-distribution probabilities by the floor, in total
-        variation (:func:`~kdgraph.density.floor.mean_shift_log_floor`). It bounds the effect of the
-        gate on calibration, also if there are few held-out rows.
+        variation (:func:`~kdgraph.density.gate.mean_shift_log_floor`). It bounds the effect
+        of the gate on calibration, also if there are few held-out rows.
     max_polytopes : int, float, "auto" or None, default="auto"
         Merge neighbouring polytopes down to this number, or this fraction of the training rows.
         "auto": merge their Gaussians down to 65,536, so that predictions take a time that does not
@@ -204,3 +206,63 @@ class DensityGate(DensityFloorClassifier):
         return blend_with_prior(
             posterior, self.prior_, log_density, self.log_floor_, self.min_weight, clipped=True
         )
+
+
+def mean_shift_log_floor(
+    log_density: np.ndarray, distance_to_prior: np.ndarray, max_mean_shift: float
+) -> float:
+    """Return the highest floor at which the blend shifts rows by ``max_mean_shift`` on average.
+
+    Parameters
+    ----------
+    log_density : Float[m]
+        Log densities of held-out rows.
+    distance_to_prior : Float[m]
+        Total variation ½ Σ_k |p_k - P_k| between the probabilities of each row and the prior, the
+        maximum shift of the row.
+    max_mean_shift : float
+        Mean of the shifts (1 - w)·``distance_to_prior``, with the clipped w of
+        :func:`blend_with_prior`.
+
+    Returns
+    -------
+    float
+        Log density floor, at most the highest log density; -inf if no log density is finite.
+
+    Notes
+    -----
+    A rank, as in :func:`conformal_log_floor`, determines how many rows fall back to the prior, but
+    not what that costs: with 30 rows it cannot be a hundredth, and a row whose probabilities are
+    equal to the prior costs nothing. The mean shift bounds the effect of the floor on calibration,
+    because the distance from calibration of a predictor changes by at most the mean change of the
+    predictor (Błasiok, Gopalan, Hu, Nakkiran, "A unifying theory of distance from calibration",
+    STOC 2023).
+
+    The mean is over the held-out rows and one more, because the next row has the lowest density of
+    m + 1 rows with probability 1/(m + 1). Conformal risk control (Angelopoulos et al., ICLR 2024)
+    assumes the maximum cost for this row, which no bound below 1/(m + 1) allows. Here its log
+    density is the lowest one, lowered by half of its distance to the median, and its distance to
+    the prior is the mean of the others. Rows with zero density fall back at every floor and are not
+    counted.
+
+    Examples
+    --------
+    >>> log_density = np.array([-9.0, -2.0, -1.0])
+    >>> floor = mean_shift_log_floor(log_density, np.array([0.5, 0.5, 0.5]), max_mean_shift=0.01)
+    >>> shift = 0.5 * (1 - np.exp(np.minimum(np.append(log_density, -12.5) - floor, 0)))
+    >>> print(f"{floor:.2f}: {shift.mean():.3f}")
+    -12.42: 0.010
+    """
+    is_finite = np.isfinite(log_density)
+    if not is_finite.any():
+        return -math.inf
+    log_density = np.append(log_density[is_finite], extrapolate_below(log_density[is_finite]))
+    distance = np.append(distance_to_prior[is_finite], distance_to_prior[is_finite].mean())
+
+    def excess_shift(log_floor: float) -> float:
+        shift = -np.expm1(np.minimum(log_density - log_floor, 0.0))
+        return float(np.mean(distance * shift)) - max_mean_shift
+
+    # The shift grows with the floor; at the lowest log density no row shifts.
+    highest, lowest = float(log_density.max()), float(log_density.min())
+    return highest if excess_shift(highest) <= 0 else float(brentq(excess_shift, lowest, highest))

@@ -1,15 +1,17 @@
-"""Gaussians of polytopes, and the coordinates in which their distances are measured.
+"""Gaussians of polytopes, and the spacing between neighbouring polytopes.
 
 Each populated polytope has one Gaussian with diagonal covariance (Dey et al. 2024, Section 4.1).
 :class:`PolytopeMoments` holds the moments of the rows in each polytope, whose variances shrink
-towards the spacing between polytopes; :class:`PolytopeGaussians` evaluates the densities.
-:func:`neighbour_whitening` replaces the features by coordinates in which neighbouring polytopes
-differ by independent steps of size 1, a metric that respects correlations between features.
+towards the spacing between polytopes; :class:`PolytopeGaussians` evaluates the densities. The
+spacing is the mean squared step, by feature, from the mean of a polytope to that of its nearest
+neighbour. It is the unit of distance to polytopes and of their variances. :func:`spacing_between`
+computes it, and :func:`spacings_without` what it becomes where one row is left out, for many rows
+in the time of a few.
 
 A density floor needs the density of in-distribution rows that the density does not contain. Where
 no row is held out, each training row is left out in turn: by :class:`LeftOutRows` for distances in
 units of the spacing, and one fold after the other by :func:`log_density_by_folds` for others.
-Variances, whitening and densities without a row are original to kdgraph.
+Variances, spacing and densities without a row are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -20,27 +22,306 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.covariance import LedoitWolf
-from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.compilation import kernel
-from kdgraph.density.spacing import (
-    CONSTANT_TOLERANCE,
-    MIN_STEP_FRACTION,
-    NeighbourSteps,
-    nearest_means_without,
-    spacing_between,
-    spacings_without,
-    subsample,
-)
 from kdgraph.geometry import Polytopes
-from kdgraph.smoothing.nearest_mean import NearestMean, clip_coordinates
+from kdgraph.smoothing.neighbours import NearestMean, NeighbourSearch
 
-# Points among which the neighbours of a sample are searched for the whitening.
-_MAX_NEIGHBOURS = 32_000
-# The first pass finds neighbours in units of the spread of each feature, the second one along the
-# axes of the first.
-_WHITENING_PASSES = 2
+VARIANCE_LAMBDA = 1e-6
+"""Constant λ of Eq. 10, which keeps variances above 0 (Dey et al. 2024, Table 2)."""
+
+SAMPLE_SIZE = 2000
+"""Polytopes whose nearest neighbours are searched for the spacing, and points for a whitening.
+
+The standard error of a spacing is then about 2 %, and a covariance of 100 features is accurate to a
+few per cent.
+"""
+
+# A feature keeps at least this fraction of the average squared step. Without it, a feature that
+# hardly varies in training would forbid every new value.
+MIN_STEP_FRACTION = 1e-3
+# A feature that deviates by less than this fraction of its mean is constant: in floating point the
+# mean of three times 0.1 is not 0.1. Trees distinguish 6e-8 at best.
+CONSTANT_TOLERANCE = 1e-12
+
+# Squared distances that differ by less, relatively, are equal; of equally near means the first one
+# is the neighbour. Otherwise, on a grid, rounding would choose the feature in which a mean steps.
+_TIE = 1e-12
+# Near means with which a row or mean is compared before all others are, if they have to be.
+_N_NEAR = 32
+# Rounding of squared distances, relatively, between means that are near to each other and not to 0.
+_SLACK = 1e-6
+
+# Sums may be added in any order, so that they are added at SIMD speed.
+_compiled = kernel(boundscheck=False, fastmath={"contract", "reassoc", "nsz"})
+
+
+def subsample(rows: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
+    """Return every s-th row of an array [n, …], about ``size`` of them and up to twice as many."""
+    return rows[:: max(1, len(rows) // size)]
+
+
+@dataclass(frozen=True)
+class NeighbourSteps:
+    """Steps from means of polytopes to the nearest other mean.
+
+    Attributes
+    ----------
+    unit : Float[d]
+        Units in which every feature of the means has variance 1.
+    numbers : Int[k]
+        Means that step: all up to 2,000, and every s-th one of more.
+    squared : Float[k, d]
+        Squared steps by feature, in these units.
+    """
+
+    unit: np.ndarray
+    numbers: np.ndarray
+    squared: np.ndarray
+
+    @classmethod
+    def of(cls, means: np.ndarray, rounding: np.ndarray | float = 0.0) -> NeighbourSteps:
+        """Return the steps of the means, with parameters of :func:`spacing_between`."""
+        if len(means) < 2:
+            return cls(np.ones(means.shape[1]), np.empty(0, int), np.empty((0, means.shape[1])))
+        unit = mean_units(means, rounding)
+        scaled, numbers = means / unit, subsample(np.arange(len(means)))
+        own, is_gone, ones = scaled[numbers], np.ones(len(numbers), dtype=bool), np.ones(len(unit))
+        every = np.broadcast_to(ones, own.shape)
+        nearest = nearest_means_without(own, scaled, numbers, own, is_gone, every, ones)
+        return cls(unit, numbers, (own - scaled[nearest]) ** 2)
+
+    @property
+    def spacing(self) -> np.ndarray:
+        """Mean squared step by feature, Float[d], see :func:`spacing_between`."""
+        if not len(self.numbers):
+            return np.full(len(self.unit), VARIANCE_LAMBDA)
+        return limit_spacing(self.squared.mean(axis=0)) * self.unit**2
+
+    def spacings_without(self, gone: np.ndarray) -> np.ndarray:
+        """Return the spacing without the step of each of some means, Float[m, d].
+
+        ``gone``: Int[m], their numbers, -1 for none. Unit and other steps are those of all means.
+        """
+        position = np.minimum(np.searchsorted(self.numbers, gone), len(self.numbers) - 1)
+        steps = self.numbers[position] == gone
+        # Sums over the steps before and after each one lose no digits to a step that is large.
+        before, after = np.zeros_like(self.squared), np.zeros_like(self.squared)
+        before[1:] = np.cumsum(self.squared[:-1], axis=0)
+        after[:-1] = np.cumsum(self.squared[:0:-1], axis=0)[::-1]
+        others = (before + after)[position] / (len(self.numbers) - 1)
+        squared = np.where(steps[:, None], others, self.squared.mean(axis=0))
+        return limit_spacing(squared) * self.unit**2
+
+
+def spacing_between(means: np.ndarray, rounding: np.ndarray | float = 0.0) -> np.ndarray:
+    """Return the mean squared step between neighbouring means (Float[p, d]), Float[d].
+
+    A change of a feature's unit cancels out: neighbours are the nearest in units in which every
+    feature has variance 1, and a feature keeps at least a thousandth of the average squared step in
+    these units. Of more than 2,000 means, every s-th one steps to its neighbour among all; a single
+    one has the spacing :data:`VARIANCE_LAMBDA`. ``rounding``: spread up to which a feature is
+    constant, Float[d] or float, if more than the rounding of its values.
+
+    Examples
+    --------
+    >>> spacing_between(np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 30.0]])).round(3).tolist()
+    [2.0, 300.0]
+    """
+    return NeighbourSteps.of(means, rounding).spacing
+
+
+def mean_units(means: np.ndarray, rounding: np.ndarray | float = 0.0) -> np.ndarray:
+    """Return units in which every feature of the means has variance 1, Float[d]; 1 if constant.
+
+    A feature is constant if its means deviate by no more than their rounding, or ``rounding``.
+    """
+    unit = means.std(axis=0)
+    least = np.maximum(CONSTANT_TOLERANCE * np.abs(means.mean(axis=0)), rounding)
+    return np.where(unit <= least, 1.0, unit)
+
+
+def limit_spacing(squared: np.ndarray) -> np.ndarray:
+    """Return squared steps by feature, Float[…, d], raised to a fraction of their mean."""
+    least = MIN_STEP_FRACTION * squared.mean(axis=-1, keepdims=True)
+    return np.maximum(np.maximum(squared, least), VARIANCE_LAMBDA * np.finfo(float).eps)
+
+
+def spacings_without(
+    means: np.ndarray, polytope: np.ndarray, own_mean: np.ndarray, is_gone: np.ndarray
+) -> np.ndarray:
+    """Return :func:`spacing_between` of the means without each of some rows, Float[m, d].
+
+    ``means``: Float[p, d], of the polytopes of all rows; ``polytope``: Int[m], of each row that is
+    left out; ``own_mean``: Float[m, d], of the other rows of this polytope; ``is_gone``: Bool[m],
+    where there are none, so that the polytope is gone too. Without any mean left the spacing is
+    that of one.
+
+    A row changes the units and moves one mean. A squared distance in the new units is at least the
+    smallest ratio of an old squared unit to the new one times the old distance. So a mean is
+    compared with the one that moved and with those that were near before, and with all others only
+    if one of them may be as near by this bound.
+
+    Examples
+    --------
+    >>> means = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 30.0]])
+    >>> without_last = spacings_without(means, np.array([2]), means[2:], np.array([True]))
+    >>> np.allclose(without_last[0], spacing_between(means[:2]), rtol=1e-12)
+    True
+    """
+    spacing = np.full((len(polytope), means.shape[1]), VARIANCE_LAMBDA)
+    moved = np.where(is_gone[:, None], np.inf, own_mean)
+    is_same = (moved == means[polytope]).all(axis=1)  # where the rows of a polytope are equal
+    if is_same.any():
+        spacing[is_same] = spacing_between(means)
+    rows = np.flatnonzero(~is_same & (len(means) - is_gone > 1))
+    if len(rows):
+        unit, units, squared = mean_units(means), *np.empty((2, len(rows), means.shape[1]))
+        near, reach = _near_means(means / unit, means / unit)
+        means, columns, moved = np.array(means, order="C"), means.T.copy(), moved[rows]
+        _steps_without(means, columns, polytope[rows], moved, unit, near, reach, units, squared)
+        spacing[rows] = limit_spacing(squared) * units**2
+    return spacing
+
+
+def nearest_means_without(
+    points: np.ndarray,
+    means: np.ndarray,
+    polytope: np.ndarray,
+    own_mean: np.ndarray,
+    is_gone: np.ndarray,
+    spacing: np.ndarray,
+    common_spacing: np.ndarray,
+) -> np.ndarray:
+    """Return the number of the mean that is nearest to each of some rows without the row, Int[m].
+
+    Of equally near means it is the first one; -1 if there is none. ``points``: Float[m, d];
+    ``means``, ``polytope``, ``own_mean``, ``is_gone``: as for :func:`spacings_without`;
+    ``spacing``: Float[m, d], squared unit of distance of each row; ``common_spacing``: Float[d],
+    squared unit that is close to that of most rows, in which a few near means are searched.
+
+    Examples
+    --------
+    >>> means, ones = np.array([[0.0], [4.0]]), np.ones((1, 1))
+    >>> nearest_means_without(
+    ...     means[:1], means, np.array([0]), means[:1], np.array([True]), ones, ones[0]
+    ... )
+    array([1])
+    """
+    unit = np.sqrt(common_spacing)
+    near, reach = _near_means(points / unit, means / unit)
+    least = (common_spacing / spacing).min(axis=1) * (1 - _SLACK)
+    points, means = np.ascontiguousarray(points), np.array(means, order="C")
+    moved, nearest = np.where(is_gone[:, None], np.inf, own_mean), np.empty(len(points), np.int64)
+    inverses = np.ascontiguousarray(1 / np.sqrt(spacing))
+    _nearest_of_each(points, means, polytope, moved, inverses, near, reach, least, nearest)
+    return nearest
+
+
+def _near_means(points: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means near to each point, nearest first, and their squared distances.
+
+    The results are Int[m, k] and Float[m, k + 1]; no other mean is nearer than the last distance.
+    """
+    k = min(_N_NEAR, len(means))
+    distance, near = NeighbourSearch(means).nearest(points, k)
+    beyond = distance[:, -1:] if k < len(means) else np.full((len(points), 1), np.inf)
+    return near, np.column_stack([distance, beyond]) ** 2
+
+
+@_compiled
+def _nearest_of_each(points, means, polytope, moved, inverses, near, reach, least, nearest):
+    """Fill ``nearest``: Int[m] of :func:`nearest_means_without`.
+
+    ``moved``: Float[m, d], means without each row, infinite if gone; the others are those of
+    :func:`_nearest`, for each row.
+    """
+    none, squared = np.full(1, -1), np.empty(points.shape[1])
+    for i in range(points.shape[0]):
+        r, row = polytope[i], slice(i, i + 1)
+        at, lists, bounds, out = points[row], near[row], reach[row], nearest[row]
+        _swap(means[r], moved[i])
+        _nearest(at, none, means, r, inverses[i], lists, bounds, least[i], out, squared)
+        _swap(means[r], moved[i])
+
+
+@_compiled
+def _swap(a, b):
+    for j in range(a.shape[0]):
+        a[j], b[j] = b[j], a[j]
+
+
+@_compiled
+def _nearest(points, numbers, means, r, inverse, near, reach, least, nearest, squared):
+    """Fill the number of the mean that is nearest to each point, of equally near ones the first.
+
+    ``numbers``: Int[q], mean at each point, which does not count for it, or -1; ``r``: number of
+    the mean that has moved, infinitely far if it is gone; ``inverse``: Float[d], inverses of units;
+    ``near``: Int[q, k], means that were near to the point; ``reach``: Float[q, k + 1], increasing,
+    their squared distances before and one of all others at least, of which the fraction ``least``
+    is left at least; ``nearest``: Int[q], -1 for none; ``squared``: Float[d], to which the squared
+    steps to the nearest means are added.
+    """
+    # All points in one call, because numba counts references in each: as long as 20 distances.
+    k, is_gone = near.shape[1], means[r, 0] == np.inf
+    for i in range(points.shape[0]):
+        has_moved, best, closest = numbers[i] == r, -1, np.inf
+        if has_moved and is_gone:
+            continue
+        # First the mean that has moved, then those that were near, then all.
+        for t in range(0 if is_gone else -1, k + means.shape[0]):
+            if 0 <= t <= k and not has_moved and least * reach[i, t] > closest * (1 + 2 * _TIE):
+                break
+            if t == k and closest == 0:  # of means at the point itself, the first are in ``near``
+                break
+            c = r if t < 0 else near[i, t] if t < k else t - k
+            if c == numbers[i]:
+                continue
+            distance = 0.0
+            for j in range(points.shape[1]):
+                distance += ((points[i, j] - means[c, j]) * inverse[j]) ** 2
+            if distance < closest * (1 - _TIE) or (distance <= closest * (1 + _TIE) and c < best):
+                best = c
+            closest = min(closest, distance)
+        nearest[i] = best
+        for j in range(points.shape[1]):
+            squared[j] += ((points[i, j] - means[best, j]) * inverse[j]) ** 2
+
+
+@_compiled
+def _steps_without(means, columns, polytope, moved, unit, near, reach, units, squared):
+    """Fill the units and the mean squared steps in them without each row, both Float[m, d].
+
+    ``columns``: Float[d, p], the means by feature; ``moved``: Float[m, d], means without each row,
+    infinite if gone; ``unit``: Float[d], of all means; ``near``, ``reach``: see :func:`_nearest`.
+    """
+    d, p = columns.shape
+    every, nearest, inverse = np.arange(p), np.empty(p, np.int64), np.empty(d)
+    for i in range(polytope.shape[0]):
+        r, is_gone, least = polytope[i], moved[i, 0] == np.inf, 1.0
+        n = p - is_gone
+        for j in range(d):
+            # The first n values of a column are those that are left.
+            columns[j, r] = columns[j, p - 1] if is_gone else moved[i, j]
+            total, squares = 0.0, 0.0
+            for s in range(n):
+                total += columns[j, s]
+            for s in range(n):
+                squares += (columns[j, s] - total / n) ** 2
+            columns[j, r] = means[r, j]
+            units[i, j] = np.sqrt(squares / n)
+            if units[i, j] <= CONSTANT_TOLERANCE * abs(total / n):
+                units[i, j] = 1.0
+            if squares > 0:  # otherwise no distance has a part in this feature
+                least = min(least, (unit[j] / units[i, j]) ** 2 * (1 - _SLACK))
+            inverse[j], squared[i, j] = 1 / units[i, j], 0.0
+        _swap(means[r], moved[i])
+        _nearest(means, every, means, r, inverse, near, reach, least, nearest, squared[i])
+        _swap(means[r], moved[i])
+        for j in range(d):
+            squared[i, j] /= n
+
+
 SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
 """Weights by which the spacings of the features are shrunk towards their mean."""
 # Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage. Where a row is so
@@ -57,101 +338,6 @@ MAX_EXACT_POLYTOPES = 1000
 _MAX_CHOOSING_ROWS = 500
 # Folds of log_density_by_folds.
 _N_FOLDS = 5
-
-
-@dataclass(frozen=True)
-class Whitening:
-    """Linear map to coordinates in which neighbours differ by uncorrelated steps of size 1.
-
-    Steps have this size on average over nearest neighbours, in each coordinate.
-
-    Attributes
-    ----------
-    directions : Float[d, d]
-        Directions of the axes, one in each row.
-    """
-
-    directions: np.ndarray
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Return the coordinates of ``points`` (Float[n, d]) along the axes, Float[n, d]."""
-        # einsum adds in a fixed order. BLAS adds in an order that depends on n, so that a point's
-        # coordinates would depend on the other points.
-        return np.einsum("ij,kj->ik", clip_coordinates(points), self.directions)
-
-    def rounding(self, points: np.ndarray) -> np.ndarray:
-        """Return the spread up to which coordinates of ``points`` may be rounding alone, Float[d].
-
-        Along an axis on which features cancel, as where one feature is a copy of another, all rows
-        have the coordinate 0 up to the rounding of the terms.
-        """
-        largest = np.abs(points).max(axis=0, initial=0.0)
-        return CONSTANT_TOLERANCE * (np.abs(self.directions) @ largest)
-
-    @property
-    def log_volume(self) -> float:
-        """Log volume, along the axes, of a unit cube of the original features."""
-        return float(np.linalg.slogdet(self.directions)[1])
-
-
-def neighbour_whitening(points: np.ndarray) -> Whitening:
-    """Fit a whitening to the differences between points (Float[n, d]) and their nearest neighbours.
-
-    With fewer than three points it only scales features to unit variance.
-
-    The covariance of all points measures the distance between classes, and the covariance of a
-    class measures its extent. If a class is curved or consists of several pieces, neither measures
-    what is near; the differences between neighbours do. Their covariance is shrunk as in Ledoit and
-    Wolf (2004), "A well-conditioned estimator for large-dimensional covariance matrices", in units
-    of each feature's own step. So a change of a feature's unit cancels out.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.uniform(size=(500, 1)) + 1e-4 * rng.normal(size=(500, 2))  # correlated features
-    >>> whitening = neighbour_whitening(x)
-    >>> together, apart = np.linalg.norm(whitening(np.array([[0.1, 0.1], [0.1, -0.1]])), axis=1)
-    >>> bool(apart > 3 * together)
-    True
-    """
-    spread = points.std(axis=0)
-    spread[spread <= CONSTANT_TOLERANCE * np.abs(points).max(axis=0, initial=0.0)] = 0.0
-    directions = np.diag(1.0 / np.where(spread > 0, spread, 1.0))
-    if len(points) < 3:
-        return Whitening(directions)
-    sample = subsample(points)
-    # Neighbours among many rows are those among a part of them, in steps that are a little longer.
-    points = subsample(points, _MAX_NEIGHBOURS)
-    for _ in range(_WHITENING_PASSES):
-        whitening = Whitening(directions)
-        neighbour_ids = (
-            NearestNeighbors(n_neighbors=2)
-            .fit(whitening(points))
-            .kneighbors(whitening(sample), return_distance=False)[:, 1]
-        )
-        directions = _whitening_directions(sample - points[neighbour_ids], spread)
-    return Whitening(directions)
-
-
-def _whitening_directions(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Return axes, Float[d, d], along which ``steps`` are uncorrelated and of size 1.
-
-    ``steps``: Float[m, d]; ``spread``: Float[d], of the points.
-    """
-    unit = np.where(spread > 0, spread, 1.0)
-    squared_step = np.mean((steps / unit) ** 2, axis=0)
-    if not squared_step.any():
-        return np.diag(1.0 / unit)
-    is_flat = squared_step < MIN_STEP_FRACTION * squared_step.mean()
-    size = np.sqrt(np.where(is_flat, 1.0, squared_step)) * unit
-    covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
-    # A flat feature is an axis alone. Its unit is that of the metric without whitening, in which
-    # the spacing has its minimum.
-    covariance[is_flat] = covariance[:, is_flat] = 0.0
-    covariance[is_flat, is_flat] = 1.0
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    eigenvalues = np.maximum(eigenvalues, MIN_STEP_FRACTION * eigenvalues.max())
-    return (vectors / np.sqrt(eigenvalues)).T / size
 
 
 @dataclass(frozen=True)
@@ -330,14 +516,15 @@ class LeftOutRows:
         self._own_mean, self._own_squares = own_mean[rows], own_squares[rows]
         self._moments, self._n_others = moments, moments.sizes[self._polytope] - 1
         means, is_gone = moments.mean, self._n_others == 0
-        self._is_exact = len(means) <= MAX_EXACT_POLYTOPES
-        if self._is_exact:
-            self.spacing = spacing_between(means)
-            self._spacing = spacings_without(means, self._polytope, self._own_mean, is_gone)
-        else:
-            steps = NeighbourSteps.of(means)
-            self.spacing = steps.spacing
-            self._spacing = steps.spacings_without(np.where(is_gone, self._polytope, -1))
+        self._is_exact, steps = len(means) <= MAX_EXACT_POLYTOPES, NeighbourSteps.of(means)
+        self.spacing, self._spacing = (
+            steps.spacing,
+            (
+                spacings_without(means, self._polytope, self._own_mean, is_gone)
+                if self._is_exact
+                else steps.spacings_without(np.where(is_gone, self._polytope, -1))
+            ),
+        )
         some, likelihood = np.arange(0, len(rows), -(-len(rows) // _MAX_CHOOSING_ROWS)), []
         for weight in SHRINKAGE_GRID:
             log_density = self._log_density(some, weight)

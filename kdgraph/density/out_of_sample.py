@@ -7,7 +7,7 @@ them, each with the graph whose class masses it can take without a row:
   predicted without its own class;
 - :class:`OutOfBagRows`: the rows that a bagged forest was fitted on. A training row counts only in
   the trees that it is out of bag in, and two training rows are compared in the trees that both are
-  out of bag in (:class:`~kdgraph.geometry.out_of_bag.OutOfBagIndex`). So neither label has shaped
+  out of bag in (:class:`~kdgraph.geometry.leaf_index.OutOfBagIndex`). So neither label has shaped
   a leaf that the pair is compared in;
 - :class:`FoldRows`: the rows behind any other parent. Each fold is predicted by the graph of a
   parent that was fitted on the other folds.
@@ -25,13 +25,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.density.class_counts import OutOfBagCounts, PolytopeCounts, draw_rows
+from kdgraph.base.rows import unseen_rows
 from kdgraph.density.graph import (
     GraphLimits,
     KernelDensityGraph,
     MaxPolytopes,
+    OutOfBagCounts,
+    PolytopeCounts,
     PolytopeDistance,
+    draw_rows,
 )
 from kdgraph.density.posterior import PosteriorParameters, QueryPosterior, fit_posterior, mean_nll
 from kdgraph.geometry import Locations, Partition, polytopes_of
@@ -88,7 +90,7 @@ def fit_graph(
 ) -> tuple[KernelDensityGraph, QueryPosterior]:
     """Fit the posterior, and double the rows whose classes are counted while that pays.
 
-    ``graph`` has the counted rows of :func:`~kdgraph.density.class_counts.choose_class_rows`; with
+    ``graph`` has the counted rows of :func:`~kdgraph.density.graph.choose_class_rows`; with
     ``raises`` more of them may be counted. The result is the first graph for which twice as many
     counted rows, with the same parameters of the posterior, lower the NLL by no more than
     :data:`MAX_NLL_LOSS`, or one with all rows, or with :data:`MAX_CLASS_ROWS`; and its posterior.
@@ -100,23 +102,21 @@ def fit_graph(
     the time of 16,384, and lower the NLL from .321 to .312. So the time has a bound too.
     """
     judged = slice(None, None, max(1, len(source.rows) // _MAX_SEARCH_ROWS))
-
-    def fit(graph: KernelDensityGraph) -> QueryPosterior:
-        return fit_posterior(
-            lambda exponents: source.masses_at(graph, exponents),
-            source.parent_proba,
-            source.rows,
-            prior,
-            parameters,
-            source.n_train,
-            average=source.averages,
-        )
+    fit = partial(
+        fit_posterior,
+        parent_proba=source.parent_proba,
+        rows=source.rows,
+        prior=prior,
+        parameters=parameters,
+        n_rows=source.n_train,
+        average=source.averages,
+    )
 
     def nll(graph: KernelDensityGraph, posterior: QueryPosterior) -> float:
         masses = source.masses_at(graph, posterior.exponents)(judged)
         return mean_nll(posterior.mix(masses, source.parent_proba[judged]), source.rows[judged])
 
-    posterior, most = fit(graph), min(source.n_countable, MAX_CLASS_ROWS)
+    posterior, most = fit(partial(source.masses_at, graph)), min(source.n_countable, MAX_CLASS_ROWS)
     while raises and graph.counts is not None:
         class_rows = graph.counts.class_rows
         if class_rows is None or len(class_rows) >= most:
@@ -126,7 +126,7 @@ def fit_graph(
         larger = source.with_class_rows(graph, more)
         if nll(larger, posterior) >= nll(graph, posterior) - MAX_NLL_LOSS:
             break
-        graph, posterior = larger, fit(larger)
+        graph, posterior = larger, fit(partial(source.masses_at, larger))
     return graph, posterior
 
 
@@ -351,7 +351,7 @@ def fold_graphs(
 ) -> list[KernelDensityGraph]:
     """Return the graph of the parent of each fold, of the rows outside of the fold.
 
-    ``source``, the :class:`~kdgraph.base.out_of_sample.CrossFittedOutputs`, keeps the graphs, so
+    ``source``, the :class:`~kdgraph.base.rows.CrossFittedOutputs`, keeps the graphs, so
     that several fits with equal options (``key``) share them.
     """
     if ("graphs", key) not in source.memo:

@@ -24,18 +24,27 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.density.class_counts import PolytopeCounts
-from kdgraph.density.classifiers import ForestParent, GraphClassifier, NetworkParent
-from kdgraph.density.floor import blend_with_prior, conformal_log_floor
-from kdgraph.density.gaussians import PolytopeGaussians, PolytopeMoments, VarianceRule
+from kdgraph.density.classifiers import (
+    ForestParent,
+    GraphClassifier,
+    NetworkParent,
+    blend_with_prior,
+    conformal_log_floor,
+)
+from kdgraph.density.gaussians import (
+    VARIANCE_LAMBDA,
+    PolytopeGaussians,
+    PolytopeMoments,
+    VarianceRule,
+)
 from kdgraph.density.graph import (
     GraphLimits,
     KernelDensityGraph,
+    PolytopeCounts,
     PolytopeDistance,
     QueryResult,
 )
 from kdgraph.density.posterior import PosteriorParameters, clipped_nll
-from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import Locations, take_rows
 from kdgraph.metrics import ece

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.base import OUTPUT_COLUMNS, FittedModel
-from kdgraph.base.rows import is_dataframe
+from kdgraph.base.validation import is_dataframe
 from kdgraph.data.frames.cells import label_array
 from kdgraph.deployment.cells import Cells
 from kdgraph.deployment.schema import Schema, read_schema

@@ -18,11 +18,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows, select_rows
-from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.frozen import is_bagged, skip_row_checks, unwrap_frozen
 from kdgraph.base.held_out import hold_rows_out
-from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.base.rows import on_one_thread
-from kdgraph.base.training_rows import is_bagged, skip_row_checks
+from kdgraph.base.rows import on_one_thread, unseen_rows
 from kdgraph.base.validation import has_transformer_steps
 from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of

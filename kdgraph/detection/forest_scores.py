@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.base.rows import apply_in_blocks
-from kdgraph.base.training_rows import NoOutOfBagRows, out_of_bag_rows
+from kdgraph.base.frozen import NoOutOfBagRows, out_of_bag_rows
+from kdgraph.base.validation import apply_in_blocks
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
@@ -54,7 +54,7 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
 
     Notes
     -----
-    See :func:`~kdgraph.base.training_rows.out_of_bag_rows`.
+    See :func:`~kdgraph.base.frozen.out_of_bag_rows`.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import PostHoc, PostHocClassifier, Rows
 from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.posthoc import seeded_clone
-from kdgraph.density.floor import blend_with_prior, conformal_log_floor
+from kdgraph.density.classifiers import blend_with_prior, conformal_log_floor
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.base import Rows
 from kdgraph.base.network_access import access_network, input_spread
-from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.base.rows import unseen_rows
 from kdgraph.detection.base import (
     FeatureDetector,
     PostHocDetector,

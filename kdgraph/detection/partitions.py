@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.base.out_of_sample import unseen_rows
-from kdgraph.base.rows import apply_in_blocks
+from kdgraph.base.rows import unseen_rows
+from kdgraph.base.validation import apply_in_blocks
 from kdgraph.density.graph import GraphLimits, KernelDensityGraph, PolytopeDistance
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (

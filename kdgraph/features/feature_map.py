@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base.network_access import access_network
-from kdgraph.base.precision import check_squares
+from kdgraph.base.validation import check_squares
 from kdgraph.features.reductions import ReductionName, make_reduction, to_dense
 from kdgraph.geometry import partition_kind, partition_of, tree_partition_of
 from kdgraph.parameters import Count, check_parameters

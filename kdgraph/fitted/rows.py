@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from kdgraph.base.rows import is_dataframe
+from kdgraph.base.validation import is_dataframe
 from kdgraph.data.source_columns import SourceColumn
 from kdgraph.errors import DataError
 from kdgraph.fitted.columns import ANY_COLUMNS, ModelColumns, check_known, convert

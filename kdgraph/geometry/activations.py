@@ -25,10 +25,9 @@ from kdgraph.geometry.code_index import (
     CodeIndex,
     check_exponents,
     code_similarity,
-    pack_bits,
     word_starts,
 )
-from kdgraph.geometry.partition import Locations, PolytopeIndex, take_rows
+from kdgraph.geometry.partition import Locations, PolytopeIndex, pack_bits, take_rows
 from kdgraph.parents.networks.torch_state import default_torch_state, map_batches
 
 _LayerSelection = Literal["head", "all"]

@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kdgraph.compilation import kernel
-from kdgraph.geometry.partition import map_blocks, take_rows
+from kdgraph.geometry.partition import count_ones, map_blocks, take_rows
 
 # Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on
 # 1,000 rows.
@@ -56,13 +56,6 @@ _reordered = kernel(
 )
 
 
-def _ctpop(_, word):
-    """Return the signature and code generator of LLVM's population count."""
-    return types.int64(types.uint64), lambda context, builder, signature, arguments: builder.ctpop(
-        arguments[0]
-    )
-
-
 def _to_bits(_, x):
     """Return the signature and code generator of a bit cast from Float64 to Int64."""
     return types.int64(
@@ -77,11 +70,6 @@ def _to_float(_, bits):
     ), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], ir.DoubleType())
 
 
-# The number of ones in a UInt64. ``llvm.ctpop`` becomes one instruction for eight words where the
-# processor has AVX-512's VPOPCNTDQ: 0.06 ns a word. Without it LLVM counts by shifts and table
-# look-ups, with the same result, in a few times the time. NumPy's ``bitwise_count`` is not
-# available in compiled code.
-count_ones: Any = intrinsic(_ctpop)
 _float_to_bits: Any = intrinsic(_to_bits)
 _bits_to_float: Any = intrinsic(_to_float)
 
@@ -458,22 +446,6 @@ def word_starts(widths: np.ndarray | Sequence[int]) -> np.ndarray:
     Layer l fills the words from ``word_starts[l]`` to ``word_starts[l + 1]``.
     """
     return np.concatenate([[0], np.cumsum(-(-np.asarray(widths, dtype=np.int64) // 64))])
-
-
-def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """Pack bits, Bool[n, units] for each layer, into codes, UInt64[n, W].
-
-    Low bits come first, and each layer starts at a new word.
-
-    >>> pack_bits([np.array([[True, True, False]]), np.array([[False, True]])])
-    array([[3, 2]], dtype=uint64)
-    """
-    words = []
-    for bits in layers:
-        octets = np.packbits(bits, axis=1, bitorder="little")
-        padding = -octets.shape[1] % 8
-        words.append(np.pad(octets, ((0, 0), (0, padding))).view("<u8"))
-    return np.concatenate(words, axis=1)
 
 
 def _make_tiles(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:

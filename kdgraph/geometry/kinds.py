@@ -22,8 +22,7 @@ from sklearn.tree import BaseDecisionTree
 
 from kdgraph.base import PostHoc
 from kdgraph.base.frozen import FOREST_BASE, fitted_inside, unwrap_frozen
-from kdgraph.base.rows import has_missing
-from kdgraph.base.validation import IMPUTATION_ADVICE, is_meta_estimator
+from kdgraph.base.validation import IMPUTATION_ADVICE, has_missing, is_meta_estimator
 from kdgraph.geometry.boosting import boosted_partition_class
 from kdgraph.geometry.forest import ForestPartition, TreePartition
 from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex

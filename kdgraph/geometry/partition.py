@@ -5,8 +5,8 @@ similarity K(r, s) of two codes is 1 where r = s (Eq. 14 and 16). This module de
 partition offers, whatever the kind of parent that it comes from: the protocols
 :class:`Partition` and :class:`PolytopeIndex`, the rows located on a partition
 (:class:`Locations`), the distinct polytopes among them (:class:`Polytopes`), and
-:func:`map_blocks`, which distributes blocks of queries over workers. The containers and helpers
-are original to kdgraph.
+:func:`map_blocks`, which distributes blocks of queries over workers. :func:`pack_bits` and
+:func:`count_ones` are sets as bits. All of these are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
+from numba import types
+from numba.extending import intrinsic
 
 # Tasks for each worker if workers share no memory. Each task carries the whole index, so that there
 # are few of them, but enough to balance the load.
@@ -307,3 +309,33 @@ def map_blocks(
 
 def _compute_parts(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
     return [compute(part) for part in parts]
+
+
+def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
+    """Pack bits, Bool[n, units] for each layer, into codes, UInt64[n, W].
+
+    Low bits come first, and each layer starts at a new word.
+
+    >>> pack_bits([np.array([[True, True, False]]), np.array([[False, True]])])
+    array([[3, 2]], dtype=uint64)
+    """
+    words = []
+    for bits in layers:
+        octets = np.packbits(bits, axis=1, bitorder="little")
+        padding = -octets.shape[1] % 8
+        words.append(np.pad(octets, ((0, 0), (0, padding))).view("<u8"))
+    return np.concatenate(words, axis=1)
+
+
+def _ctpop(_, word):
+    """Return the signature and code generator of LLVM's population count."""
+    return types.int64(types.uint64), lambda context, builder, signature, arguments: builder.ctpop(
+        arguments[0]
+    )
+
+
+# The number of ones in a UInt64. ``llvm.ctpop`` becomes one instruction for eight words where the
+# processor has AVX-512's VPOPCNTDQ: 0.06 ns a word. Without it LLVM counts by shifts and table
+# look-ups, with the same result, in a few times the time. NumPy's ``bitwise_count`` is not
+# available in compiled code.
+count_ones: Any = intrinsic(_ctpop)

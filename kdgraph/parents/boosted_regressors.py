@@ -19,8 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kdgraph.base.precision import check_single_precision
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_single_precision, check_weights
 from kdgraph.distributions import Normal, QuantileGrid, ScipyFamily
 from kdgraph.errors import ParameterError
 from kdgraph.extras import needs_library

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_weights
 from kdgraph.docstrings import inherit_descriptions
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, OpenFraction, check_parameters

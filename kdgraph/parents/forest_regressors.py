@@ -15,8 +15,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base.precision import check_single_precision
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_single_precision, check_weights
 from kdgraph.distributions import WeightedSamples
 from kdgraph.distributions.base import LEVEL_TOLERANCE
 from kdgraph.docstrings import inherit_descriptions

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import GammaRegressor, LinearRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kdgraph.base.precision import check_squares
+from kdgraph.base.validation import check_squares
 from kdgraph.distributions import Distribution, Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters

@@ -21,11 +21,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.frozen import TREE_MODELS, fitted_inside, unwrap_frozen
-from kdgraph.base.rows import has_missing, is_dataframe
 from kdgraph.base.validation import (
     accepts_categories,
     allows_missing,
     check_numeric_columns,
+    has_missing,
+    is_dataframe,
 )
 from kdgraph.parents.preprocessing import column_encoder
 

@@ -21,11 +21,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows
-from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.frozen import skip_row_checks, unwrap_frozen
 from kdgraph.base.posthoc import any_requires_training_rows, seeded_clone
-from kdgraph.base.precision import MAX_SQUARED, check_squares
-from kdgraph.base.rows import check_per_row
-from kdgraph.base.training_rows import skip_row_checks
+from kdgraph.base.validation import MAX_SQUARED, check_per_row, check_squares
 from kdgraph.distributions import ConcatenatedDistribution, Distribution, as_distribution
 from kdgraph.features import features_of
 from kdgraph.geometry import partition_kind

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.base.rows import check_per_row, is_dataframe
+from kdgraph.base.validation import check_per_row, is_dataframe
 from kdgraph.distributions import ConformalIntervals, Distribution, LocalisedIntervals
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive

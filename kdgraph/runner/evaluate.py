@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions, SetScores
-from kdgraph.base.posthoc_classifier import use_class_names
 from kdgraph.config.components import Node, build
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.mapped_rows import is_mapped, release_rows
@@ -32,6 +31,7 @@ from kdgraph.metrics import (
 )
 from kdgraph.metrics.inputs import MODEL_OUTPUTS, Groups
 from kdgraph.runner.store import stage_rng
+from kdgraph.wording import use_class_names
 
 BATCH_BYTES = 256_000_000
 """Size of the rows that are predicted in one call; a larger set is predicted in blocks."""

@@ -102,12 +102,12 @@ def _run_stages(
     from threadpoolctl import threadpool_limits
 
     from kdgraph.base import FittedModel
-    from kdgraph.base.posthoc_classifier import use_class_names
     from kdgraph.deployment.schema import schema_of
     from kdgraph.runner.launchers.dask_fits import FitWorkers
     from kdgraph.runner.record import make_record
     from kdgraph.runner.store import run_stage
     from kdgraph.runner.stored_stages import StoredStages
+    from kdgraph.wording import use_class_names
 
     # BLAS adds in another order for another number of threads, which depends on the number of jobs:
     # a run alone has all cores, one of several in a sweep its share.

@@ -19,9 +19,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold
 
 from kdgraph.base import FittedModel
-from kdgraph.base.out_of_sample import CrossFitted, draw_folds_of_rows
-from kdgraph.base.posthoc_classifier import use_class_names
-from kdgraph.base.precision import warn_precision_loss
+from kdgraph.base.rows import CrossFitted, draw_folds_of_rows
+from kdgraph.base.validation import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig
 from kdgraph.config.compatibility import (
     calibrates_on_all_rows,
@@ -42,6 +41,7 @@ from kdgraph.runner.evaluate import ood_sets
 from kdgraph.runner.store import (
     stage_rng,
 )
+from kdgraph.wording import use_class_names
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 

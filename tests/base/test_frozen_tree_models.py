@@ -20,8 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeRegressor
 
-from kdgraph.base.frozen import FOREST_BASE, TREE_MODELS
-from kdgraph.base.training_rows import was_fitted_on
+from kdgraph.base.frozen import FOREST_BASE, TREE_MODELS, was_fitted_on
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(80, 3)), np.arange(80) % 2

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from kdgraph import DensityGate
 from kdgraph.base.held_out import hold_rows_out
-from kdgraph.base.out_of_sample import draw_folds_of_rows
+from kdgraph.base.rows import draw_folds_of_rows
 from kdgraph.calibration import ScoreMap
 from kdgraph.errors import DataError
 

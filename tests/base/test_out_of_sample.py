@@ -22,13 +22,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.base import PostHocClassifier, Rows, select_rows
-from kdgraph.base.out_of_sample import (
+from kdgraph.base.frozen import is_bagged
+from kdgraph.base.rows import (
     CrossFitted,
     CrossFittedOutputs,
     OutOfBag,
     draw_folds_of_rows,
 )
-from kdgraph.base.training_rows import is_bagged
 from kdgraph.calibration import ScoreMap
 from kdgraph.detection import (
     Entropy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.base.posthoc_classifier import display_label, use_class_names
+from kdgraph.wording import display_label, use_class_names
 
 
 def test_display_label_maps_positions_to_labels():

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.base.precision import (
+from kdgraph.base.validation import (
     distinct_value_counts,
     uses_single_precision,
     warn_precision_loss,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.base import Rows, select_rows
-from kdgraph.base.rows import check_per_row, has_missing, is_dataframe
+from kdgraph.base.validation import check_per_row, has_missing, is_dataframe
 
 Y, WEIGHT = np.array([1, 0, 1]), np.array([0.5, 2, 3])
 

@@ -27,9 +27,9 @@ from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base import training_rows
-from kdgraph.base.out_of_sample import OutOfBag
-from kdgraph.base.training_rows import was_fitted_on
+from kdgraph.base import frozen
+from kdgraph.base.frozen import was_fitted_on
+from kdgraph.base.rows import OutOfBag
 from kdgraph.calibration import BestCalibrator, LinearPool, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
@@ -293,12 +293,12 @@ def test_chance_of_a_sample_is_that_of_the_multivariate_hypergeometric_distribut
     leaves, is_in = rng.integers(1, 6, size=50), rng.random(50) < 0.6
     total, inside = np.bincount(leaves)[1:], np.bincount(leaves[is_in], minlength=6)[1:]
     expected = multivariate_hypergeom.logpmf(inside, total, is_in.sum())
-    assert training_rows._log_chance_of_sample(leaves, is_in) == pytest.approx(expected, rel=1e-10)
+    assert frozen._log_chance_of_sample(leaves, is_in) == pytest.approx(expected, rel=1e-10)
 
 
 def test_chance_of_counts_is_the_largest_of_multinomial_distributions():
     counts = np.array([7, 0, 12, 1])
-    own = training_rows._log_chance_of_counts(counts)
+    own = frozen._log_chance_of_counts(counts)
     assert own == pytest.approx(multinomial.logpmf(counts, 20, counts / 20), rel=1e-10)
     others = np.random.default_rng(0).dirichlet(np.ones(4), size=1000)
     assert (multinomial.logpmf(counts, 20, others) <= own).all()

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.base import rows as base_rows
+from kdgraph.base import validation as base_validation
 from kdgraph.calibration import ScoreMap, Uncalibrated
 from kdgraph.data.dataset import Dataset
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
@@ -224,7 +224,7 @@ def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):
     frame, proba = to_frame(TEST_X), model.predict_proba(to_frame(TEST_X))
     check_rows_sum_to_one(proba)
     assert model.feature_names_in_.tolist() == ["size", "weight", "colour"]
-    monkeypatch.setattr(base_rows, "_PREDICTION_BLOCK", 64)
+    monkeypatch.setattr(base_validation, "_PREDICTION_BLOCK", 64)
     assert np.array_equal(model.predict_proba(frame), proba)
     frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
     frozen.fit(

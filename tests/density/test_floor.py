@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from kdgraph.density import blend_with_prior, conformal_log_floor
-from kdgraph.density.floor import mean_shift_log_floor
+from kdgraph.density.gate import mean_shift_log_floor
 from kdgraph.density.published import figure1_log_floor, paper_log_floor
 
 getcontext().prec = 60

@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.floor import density_ood_score
+from kdgraph.density.classifiers import density_ood_score
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 
 FORESTS = {

@@ -13,15 +13,15 @@ from scipy.stats import multivariate_normal
 from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.density.gaussians import (
+    VARIANCE_LAMBDA,
     PolytopeGaussians,
     PolytopeMoments,
     choose_spacing,
 )
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.published import printed_variances, published_variances
-from kdgraph.density.spacing import VARIANCE_LAMBDA
 from kdgraph.geometry import partition_of, polytopes_of
-from kdgraph.smoothing.nearest_mean import NearestMean
+from kdgraph.smoothing.neighbours import NearestMean
 
 
 def make_polytopes(n: int = 60, d: int = 3, seed: int = 0):

@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.gaussians import neighbour_whitening
 from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
+from kdgraph.density.whitening import neighbour_whitening
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import auroc
 

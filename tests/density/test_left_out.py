@@ -14,7 +14,7 @@ from kdgraph.density.gaussians import (
     rest_of_polytopes,
 )
 from kdgraph.geometry import polytopes_of
-from kdgraph.smoothing.nearest_mean import NearestMean
+from kdgraph.smoothing.neighbours import NearestMean
 
 LAMBDA, LEAST_FRACTION, TIE = 1e-6, 1e-3, 1e-12
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)

@@ -10,9 +10,8 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.base import Rows
-from kdgraph.density import class_counts, graph, out_of_sample
-from kdgraph.density.class_counts import choose_class_rows, draw_rows
-from kdgraph.density.graph import GraphLimits, merge_polytopes
+from kdgraph.density import graph, out_of_sample
+from kdgraph.density.graph import GraphLimits, choose_class_rows, draw_rows, merge_polytopes
 from kdgraph.density.out_of_sample import HeldOutRows, fit_graph
 from kdgraph.density.posterior import PosteriorParameters
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
@@ -109,9 +108,9 @@ def meetings(codes: np.ndarray, class_rows: np.ndarray) -> float:
 def test_a_row_meets_a_bounded_number_of_counted_rows(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
     everyone = np.arange(len(codes))
-    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 10)
+    monkeypatch.setattr(graph, "MIN_CLASS_ROWS", 10)
     allowed = 0.4 * meetings(codes, everyone)
-    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", allowed)
+    monkeypatch.setattr(graph, "MAX_MEETINGS_PER_TREE", allowed)
     class_rows = choose_class_rows(problem.partition, codes)
     assert (np.diff(class_rows) > 0).all() and len(class_rows) == round(0.4 * len(codes))
     # A random sample: a fifth for the rows that happen to be in it.
@@ -121,15 +120,15 @@ def test_a_row_meets_a_bounded_number_of_counted_rows(located_problem, problem, 
     is_counted = np.ones(codes.shape, dtype=bool)
     is_counted[::3] = False
     assert len(choose_class_rows(problem.partition, codes, is_counted)) > 1.15 * len(class_rows)
-    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(graph, "MAX_MEETINGS_PER_TREE", 0.0)
     assert len(choose_class_rows(problem.partition, codes)) == 10
 
 
 def test_small_leaves_and_few_rows_need_no_limit(located_problem, problem, monkeypatch):
     codes = located_problem[0].codes
     assert choose_class_rows(problem.partition, codes) is None  # fewer rows than MIN_CLASS_ROWS
-    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 10)
-    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 1e9)
+    monkeypatch.setattr(graph, "MIN_CLASS_ROWS", 10)
+    monkeypatch.setattr(graph, "MAX_MEETINGS_PER_TREE", 1e9)
     assert choose_class_rows(problem.partition, codes) is None
 
 
@@ -144,8 +143,8 @@ def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem,
 
     unlimited = fit(max_polytopes=None)
     monkeypatch.setattr(graph, "MAX_GAUSSIANS", n // 4)
-    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", n // 2)
-    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(graph, "MIN_CLASS_ROWS", n // 2)
+    monkeypatch.setattr(graph, "MAX_MEETINGS_PER_TREE", 0.0)
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
     limited = fit()
     assert len(limited.graph_.gaussians.means) == n // 4
@@ -224,8 +223,8 @@ def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
         return model.fit(problem.train.X, problem.train.y, **settings)
 
     unlimited = fit(None)
-    monkeypatch.setattr(class_counts, "MIN_CLASS_ROWS", 30)
-    monkeypatch.setattr(class_counts, "MAX_MEETINGS_PER_TREE", 0.0)
+    monkeypatch.setattr(graph, "MIN_CLASS_ROWS", 30)
+    monkeypatch.setattr(graph, "MAX_MEETINGS_PER_TREE", 0.0)
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", np.inf)
     assert len(fit("auto").graph_.counts.class_rows) == 30
     monkeypatch.setattr(out_of_sample, "MAX_NLL_LOSS", -np.inf)

@@ -17,11 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.base import Rows
-from kdgraph.base.out_of_sample import OutOfBag
+from kdgraph.base.rows import OutOfBag
 from kdgraph.calibration import MatrixScaling
 from kdgraph.density import equations
-from kdgraph.density.class_counts import OutOfBagCounts, draw_rows
-from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.density.graph import KernelDensityGraph, OutOfBagCounts, draw_rows
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
     PSEUDO_COUNT_GRID,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.density import spacing
-from kdgraph.density.spacing import (
+from kdgraph.density import gaussians
+from kdgraph.density.gaussians import (
     SAMPLE_SIZE,
     VARIANCE_LAMBDA,
     NeighbourSteps,
@@ -79,7 +79,7 @@ def test_many_means_step_to_their_neighbours_among_all():
 @pytest.fixture(params=[2, 32])
 def n_near(request, monkeypatch):
     """Number of listed means: after few of them, bounds decide whether others are compared."""
-    monkeypatch.setattr(spacing, "_N_NEAR", request.param)
+    monkeypatch.setattr(gaussians, "_N_NEAR", request.param)
 
 
 @pytest.mark.usefixtures("n_near")

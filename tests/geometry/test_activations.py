@@ -21,7 +21,7 @@ from torch import nn
 
 from kdgraph import partition_of
 from kdgraph.geometry.activations import ActivationPartition
-from kdgraph.geometry.code_index import pack_bits
+from kdgraph.geometry.partition import pack_bits
 from kdgraph.parents.networks import MultilayerPerceptron, TorchClassifier
 
 

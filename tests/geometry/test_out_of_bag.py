@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from kdgraph.base.out_of_sample import OutOfBag
+from kdgraph.base.rows import OutOfBag
 from kdgraph.geometry import leaf_index, partition_of
-from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+from kdgraph.geometry.leaf_index import IN_BAG, OutOfBagIndex
 
 EXPONENTS = np.array([0.3, 1.0, 5.0])
 

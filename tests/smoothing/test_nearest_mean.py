@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from kdgraph.smoothing import nearest_mean
-from kdgraph.smoothing.nearest_mean import NearestMean
+from kdgraph.smoothing import neighbours
+from kdgraph.smoothing.neighbours import NearestMean
 
 
 @settings(max_examples=40, deadline=None)
@@ -61,7 +61,7 @@ def test_cells_find_one_of_the_nearest_means(many_means):
 def test_all_cells_find_the_nearest_means_of_exact_distances(many_means, monkeypatch):
     means, rows = many_means
     search = NearestMean(means)
-    monkeypatch.setattr(nearest_mean, "_N_VISITED", len(means) // nearest_mean._MEANS_PER_CELL)
+    monkeypatch.setattr(neighbours, "_N_VISITED", len(means) // neighbours._MEANS_PER_CELL)
     order = np.argsort(cdist(rows, means), axis=1)[:, :5]
     # Distances of 32-bit numbers have the order of exact ones where these differ by 1e-5.
     np.testing.assert_array_equal(search.nearest(rows, 5), order)
@@ -80,7 +80,7 @@ def test_rows_far_away_and_cells_of_few_means_have_nearest_means(many_means, mon
     means, _ = many_means
     means = np.concatenate([means, 1e6 * np.arange(1.0, 51.0)[:, None] * np.ones(6)])
     search = NearestMean(means)
-    monkeypatch.setattr(nearest_mean, "_N_VISITED", 1)
+    monkeypatch.setattr(neighbours, "_N_VISITED", 1)
     far = np.array([[1e200] * 6, [-1e30] * 6, [2.7e7] * 6])
     found = search.nearest(far, 40)
     assert ((found >= 0) & (found < len(means))).all()

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.rows import check_per_row, concatenate_rows
+from kdgraph.base.validation import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.calibration.local.neighbours import (
     NO_GROUP,

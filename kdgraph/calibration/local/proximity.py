@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
-from kdgraph.base.training_rows import user_stacklevel
+from kdgraph.base.frozen import user_stacklevel
 from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap

@@ -20,8 +20,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc_classifier import display_label
 from kdgraph.metrics import TopLabel
+from kdgraph.wording import display_label
 
 SAME = 1e-13
 """Largest difference at which two scores in [0, 1] count as equal.

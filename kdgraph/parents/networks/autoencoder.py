@@ -18,7 +18,7 @@ import torch
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kdgraph.base.precision import check_single_precision
+from kdgraph.base.validation import check_single_precision
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape

@@ -25,8 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor, nn
 
-from kdgraph.base.precision import check_single_precision
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_single_precision, check_weights
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint

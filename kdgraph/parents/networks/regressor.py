@@ -22,8 +22,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 from torch.nn import functional
 
-from kdgraph.base.precision import check_single_precision
-from kdgraph.base.rows import check_weights
+from kdgraph.base.validation import check_single_precision, check_weights
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily
 from kdgraph.errors import DataError
 from kdgraph.parameters import check_parameters
