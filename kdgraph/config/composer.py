@@ -7,7 +7,8 @@ Overrides are composed to the typed config of a run. Every error leaves in one l
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -294,7 +295,7 @@ class Composer:
             key in ("method", "network")
             or (
                 self.overrides.root(override) not in METHOD
-                and _stays_in_its_group(override.replace("=", "/"), self.folders)
+                and _leaves_nodes_alone(override.replace("=", "/"), METHOD, self.folders)
             )
         )
 
@@ -325,20 +326,29 @@ class Composer:
         return list(_keys(self._composition(choices).nodes))
 
 
-def _stays_in_its_group(option: str, folders: Sequence[Path]) -> bool:
-    """Return whether the file of an option, and those that it builds on, write no other node."""
+def _leaves_nodes_alone(option: str, nodes: Collection[str], folders: Sequence[Path]) -> bool:
+    """Return whether the file of an option, and those that it builds on, write none of the nodes.
+
+    ``nodes`` are keys at the top of a config. An option without a file may write any.
+    """
     files = (file for folder in folders if is_option(file := folder / f"{option}.yaml"))
-    return (file := next(files, None)) is not None and _writes_one_node(file, folders)
+    file = next(files, None)
+    return file is not None and _nodes_written_by(file, folders).isdisjoint([*nodes, "_global_"])
 
 
-def _writes_one_node(file: Path, folders: Sequence[Path]) -> bool:
-    text = read_text(file)
-    return (
-        "@package" not in text
-        and "_global_" not in text
-        and all(isinstance(entry, str) for entry in defaults_of(file))
-        and all(_writes_one_node(base, folders) for base, _ in bases_of(file, folders))
-    )
+def _nodes_written_by(file: Path, folders: Sequence[Path]) -> set[str]:
+    """Return the nodes that the file of an option names a package in, beside that of its group."""
+    packages = [header[1]] if (header := re.search(r"@package\s+(\S+)", read_text(file))) else []
+    for entry in defaults_of(file):
+        name = entry if isinstance(entry, str) else str(next(iter(entry)))
+        group, _, package = name.removeprefix("override ").partition("@")
+        if package:
+            packages.append(package)
+        elif not isinstance(entry, str):
+            packages.append(group.strip("/"))
+    own = {re.split(r"[./]", package.removeprefix("_global_."))[0] for package in packages}
+    bases = (_nodes_written_by(base, folders) for base, _ in bases_of(file, folders))
+    return own.union(*bases) - {"_here_"}
 
 
 def _check_file(path: Path) -> None:

@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from kdgraph.config.composer import Composer, conf_dir
+from kdgraph.config.composer import METHOD, Composer, conf_dir
 from kdgraph.config.compositions import Composition
 from kdgraph.config.planning import plan
 from kdgraph.config.yaml_files import option_files, read_text
@@ -218,6 +218,36 @@ def test_a_preset_is_compared_with_a_data_set_that_changes_its_components(tmp_pa
     (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [base]\nname: mine\n")
     words = ["dataset=mine"]
     assert plan(words, config_dir=tmp_path).jobs[0].config.method == "random_forest-isotonic"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_alone"),
+    [
+        ("# @package dataset\ndefaults: [circle@_here_, _self_]\nname: mine\n", True),
+        ("# @package parent\nn_estimators: 7\n", False),
+        ("# @package _global_\nparent: {n_estimators: 7}\n", False),
+        ("defaults: [circle@_here_, {override /parent@_global_.parent: tree}]\n", False),
+        ("defaults: [circle@_here_, {override /metrics@_global_.metrics: posterior}]\n", True),
+        ("defaults: [/dataset/circle@dataset, /parent/tree@_global_.parent]\n", False),
+    ],
+)
+def test_files_that_write_nodes_of_methods_are_recognised(tmp_path, text, is_alone):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "mine.yaml").write_text(text)
+    composer = Composer(tmp_path)
+    with composer.errors_in_one_line():
+        assert composer._leaves_methods_alone("dataset=mine") == is_alone
+
+
+@pytest.mark.parametrize("dataset", ["cc18/adult", "blobs", "shapes", "wine", "scores"])
+def test_a_data_set_beside_a_method_leaves_its_nodes_as_they_are(dataset):
+    composer = Composer()
+    with composer.errors_in_one_line():
+        nodes, options = composer.nodes([f"dataset={dataset}", "method=isotonic"])
+        preset, _ = composer.nodes(["method=isotonic", f"network={options['network']}"])
+        is_alone = composer._leaves_methods_alone(f"dataset={dataset}")
+    assert is_alone == (dataset != "scores")
+    assert is_alone == all(nodes.get(key) == preset.get(key) for key in METHOD)
 
 
 def test_a_point_with_values_is_what_a_run_alone_is():
