@@ -109,17 +109,7 @@ def rewrite_lightgbm(text: str) -> str:
 
 def _header(lines: Iterable[str]) -> dict[str, Any]:
     """Return the entries of the header, checked against each other; None for a bare word."""
-    first, *rest = [line for line in lines if line]
-    if first != "tree":
-        raise ValueError("it is no model of trees")
-    entries: dict[str, Any] = {}
-    for line in rest:
-        name, separator, value = line.partition("=")
-        if name not in _HEADER_ENTRIES or name in entries:
-            raise ValueError(f"the entry {name!r:.40} is unknown or there twice")
-        if (name == "average_output") == bool(separator):
-            raise ValueError(f"the entry {name} has no value, or one that it cannot have")
-        entries[name] = value if separator else None
+    entries = _header_entries(lines)
     missing = set(_HEADER_ENTRIES) - entries.keys() - set(_OPTIONAL_ENTRIES)
     # The earliest versions have no number of trees in an iteration: it is that of classes.
     if missing == {"num_tree_per_iteration"}:
@@ -141,6 +131,21 @@ def _header(lines: Iterable[str]) -> dict[str, Any]:
     _numbers(entries.get("monotone_constraints", ""), _INTEGER, "monotone_constraints")
     if "objective" in entries:
         _check_objective(entries["objective"], n_classes)
+    return entries
+
+
+def _header_entries(lines: Iterable[str]) -> dict[str, Any]:
+    first, *rest = [line for line in lines if line]
+    if first != "tree":
+        raise ValueError("it is no model of trees")
+    entries: dict[str, Any] = {}
+    for line in rest:
+        name, separator, value = line.partition("=")
+        if name not in _HEADER_ENTRIES or name in entries:
+            raise ValueError(f"the entry {name!r:.40} is unknown or there twice")
+        if (name == "average_output") == bool(separator):
+            raise ValueError(f"the entry {name} has no value, or one that it cannot have")
+        entries[name] = value if separator else None
     return entries
 
 

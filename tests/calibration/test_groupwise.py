@@ -61,7 +61,7 @@ def fit_on_subset(calibrator, parent, rows, mask):
         (lambda parent: ScoreMap(parent, method="temperature"), "predict_proba"),
         (lambda parent: ScoreMap(parent, method="isotonic"), "predict_proba"),
         (lambda parent: HistogramBinning(parent, by_class=False, bins=5), "predict_confidence"),
-        (lambda parent: TemperatureScaling(parent), "predict_confidence"),
+        (TemperatureScaling, "predict_confidence"),
     ],
     ids=["temperature", "isotonic", "histogram", "top-label temperature"],
 )

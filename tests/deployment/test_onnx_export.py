@@ -351,7 +351,7 @@ def test_a_fitted_model_and_a_deployed_one_are_exported(tmp_path):
 
 REFUSED = {
     "KernelDensityForest cannot be exported to ONNX, because it compares a row with all training"
-    " rows by their leaves or units": lambda parent: KernelDensityForest(parent),
+    " rows by their leaves or units": KernelDensityForest,
     "VennAbers cannot be exported to ONNX, because its curve has no operators": VennAbers,
     "DensityGate cannot be exported to ONNX, because distance='geodesic' compares the leaves of all"
     " training rows": lambda parent: DensityGate(parent, distance="geodesic"),

@@ -34,7 +34,7 @@ def test_rows_are_not_changed_without_a_pipeline(table):
     [
         lambda p: p,
         FrozenEstimator,
-        lambda p: make_pipeline(p),
+        make_pipeline,
         lambda p: FrozenEstimator(make_pipeline(FrozenEstimator(p))),
     ],
     ids=["as it is", "frozen", "in another pipeline", "in and out"],

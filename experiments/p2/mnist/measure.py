@@ -47,9 +47,9 @@ BANDWIDTHS: dict[str, Make] = {
 METHODS: dict[str, Make] = {
     **TEMPERATURES,
     **BANDWIDTHS,
-    "histogram": lambda parent: HistogramBinning(parent),
+    "histogram": HistogramBinning,
     "CwOC": lambda parent: CumulativeConfidence(parent, theta="best"),
-    "Conf1": lambda parent: ClassPrecision(parent),
+    "Conf1": ClassPrecision,
 }
 UNCALIBRATED = "uncalibrated"
 ALL = "all"

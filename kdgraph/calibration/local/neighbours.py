@@ -172,7 +172,7 @@ class Neighbours:
             "weight": self.weight,
             "leave_one_out": leave_one_out,
         }
-        if self.kernel == "laplacian" or self.kernel == "gaussian":
+        if self.kernel in ("laplacian", "gaussian"):
             return local_means(
                 query.features,
                 self.features,
