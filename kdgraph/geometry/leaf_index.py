@@ -454,31 +454,43 @@ IN_BAG = -1
 
 
 @compiled
-def _query_new_rows(codes, leaves_of_nodes, rows, n_out, powers, masses, nearest):
+def _query_new_rows(codes, leaves_of_nodes, rows, n_out, begin, table, masses, nearest):
     """Fill the class masses of new rows, and their nearest training rows.
 
     ``codes``: Int[m, T], nodes of the queries; ``leaves_of_nodes``: Int[T + 1] and Int[nodes], -1
     for nodes without a row; ``rows``: members of leaves, and numbers, Int[n], classes and weights
-    of the training rows; ``n_out``: Int[n], number of trees that each is out of bag in; ``powers``:
-    Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled are ``masses``: Float[m, K, k], zeros
-    before, and ``nearest``: Int[m], unless it is empty.
+    of the training rows, no weights if all are 1; ``n_out``: Int[n], number of trees that each is
+    out of bag in; ``begin``: Int[n], where the powers of its fractions begin in ``table``, Float[N
+    N, k]. Filled are ``masses``: Float[m, K, k], and ``nearest``: Int[m], unless it is empty.
     """
     # All trees count for a new row, so that the denominator of a pair is that of the training row.
+    # A query meets thousands of rows, in an order of leaves: what is read of each is small and in
+    # as few arrays as possible, and their sums stay in the cache until the row is done.
     leaf_starts, leaf_number = leaves_of_nodes
     starts, members, number, classes, weights = rows
-    n = classes.shape[0]
+    n, n_exponents = classes.shape[0], table.shape[1]
     counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
-    leaves = np.empty(codes.shape[1], np.int32)
+    leaves, sums = np.empty(codes.shape[1], np.int32), np.empty(masses.shape[1:])
     for q in range(codes.shape[0]):
         for t in range(codes.shape[1]):
             leaves[t] = leaf_number[leaf_starts[t] + codes[q, t]]
         n_met = count_by_members(leaves, starts, members, counts, met)
         if nearest.shape[0] > 0:
             nearest[q] = _most_similar(met[:n_met], counts, n_out, number)
-        for i in met[:n_met]:
-            for k in range(powers.shape[2]):
-                masses[q, classes[i], k] += weights[i] * powers[n_out[i], counts[i], k]
-            counts[i] = 0
+        sums[:] = 0.0
+        if weights.shape[0] == 0:
+            for i in met[:n_met]:
+                fraction, y = begin[i] + counts[i], classes[i]
+                for k in range(n_exponents):
+                    sums[y, k] += table[fraction, k]
+                counts[i] = 0
+        else:
+            for i in met[:n_met]:
+                fraction, y = begin[i] + counts[i], classes[i]
+                for k in range(n_exponents):
+                    sums[y, k] += weights[i] * table[fraction, k]
+                counts[i] = 0
+        masses[q] = sums
 
 
 @compiled
@@ -592,9 +604,11 @@ class OutOfBagIndex(LeafIndex):
         order = self._polytope_ids
         is_out = codes >= 0
         self._n_out = is_out.sum(axis=1)[order]
+        self._first_power = (self._n_out * (self._n_out.max(initial=0) + 1)).astype(np.int32)
         self._masks = pack_bits([is_out[order]])
-        self._classes = np.ascontiguousarray(np.asarray(classes)[order], dtype=np.int64)
+        self._classes = np.ascontiguousarray(np.asarray(classes)[order], dtype=np.int32)
         self._row_weights = np.ascontiguousarray(np.asarray(weights)[order], dtype=np.float64)
+        self._has_unit_weights = bool((self._row_weights == 1).all())
 
     def query(
         self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool = True
@@ -657,7 +671,12 @@ class OutOfBagIndex(LeafIndex):
         masses = np.zeros((len(codes), self.n_classes, powers.shape[2]))
         nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
         leaves_of_nodes = self._leaf_starts, self._leaf_number
-        _query_new_rows(codes, leaves_of_nodes, self._rows, self._n_out, powers, masses, nearest)
+        *rows, weights = self._rows
+        rows = *rows, weights[:0] if self._has_unit_weights else weights
+        table = powers.reshape(-1, powers.shape[2])
+        _query_new_rows(
+            codes, leaves_of_nodes, rows, self._n_out, self._first_power, table, masses, nearest
+        )
         return masses, nearest
 
     def _query_training_block(self, queries: np.ndarray, powers: np.ndarray) -> np.ndarray:
