@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -44,6 +45,10 @@ BLOCK_SIZE = 1 << 18
 """Number of distances in a block (2 MB). Results do not depend on it."""
 HEAP_ROWS, HEAP_FRACTION = 10_000, 0.01
 """Brute force takes scikit-learn's heaps from this number of rows on, for this fraction of them."""
+_FEW_DISTANCES = 1 << 20
+"""Up to so many distances at once are computed by one product: the threads of scikit-learn's heaps
+take tens of milliseconds to begin on a busy machine, the distances of a point to 50,000 rows one.
+"""
 _MAX_HEAP_COORDINATE = 1e150
 """Squares of larger coordinates overflow, and heaps of infinite distances hold anything."""
 _EXTRA_CANDIDATES = 4
@@ -217,7 +222,8 @@ class NeighbourSearch:
             return np.reshape(self.tree.query(at, k)[1], (-1, k))
         with np.errstate(over="ignore", invalid="ignore"):
             centred = at - self.mean
-        if self.heaps is not None and k <= HEAP_FRACTION * len(self.X):
+        uses_heaps = k <= HEAP_FRACTION * len(self.X) and len(at) * len(self.X) > _FEW_DISTANCES
+        if self.heaps is not None and uses_heaps:
             # A point this far away is searched again, with all rows as candidates, because the
             # bound of its rounding error is infinite.
             np.clip(centred, -_MAX_HEAP_COORDINATE, _MAX_HEAP_COORDINATE, out=centred)
@@ -236,8 +242,6 @@ class NeighbourSearch:
         largest = np.abs(self.centred).max(initial=0.0)
         if len(self) < HEAP_ROWS or not largest < _MAX_HEAP_COORDINATE:
             return None
-        from sklearn.neighbors import NearestNeighbors
-
         return NearestNeighbors(algorithm="brute").fit(self.centred)
 
     def _window_start(self, x: np.ndarray, k: int) -> np.ndarray:
@@ -261,8 +265,6 @@ class NeighbourSearch:
         """
         if issparse(self.X):
             return np.maximum(1 - (at @ self.X.T).toarray(), 0.0)
-        from sklearn.metrics.pairwise import euclidean_distances
-
         return euclidean_distances(at, self.X)
 
 
@@ -405,8 +407,13 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
     if issparse(rows) or issparse(at):
         return index.kneighbors(at, k)[0]
     rows = np.ascontiguousarray(rows, dtype=np.float64)
+    is_product = index._fit_method == "brute"
 
     def candidates(queries: np.ndarray, width: int) -> np.ndarray:
+        if is_product and len(queries) * len(rows) <= _FEW_DISTANCES:
+            with np.errstate(over="ignore", invalid="ignore"):
+                squares = euclidean_distances(queries, rows, squared=True)
+            return np.argpartition(squares, width - 1, axis=1)[:, :width]
         return index.kneighbors(queries, width, return_distance=False)
 
     if at is not None:

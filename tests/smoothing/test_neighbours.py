@@ -78,6 +78,16 @@ def test_auto_chooses_the_backend_by_the_number_of_features():
     assert suited == ["window", "tree", "brute"]
 
 
+@pytest.mark.parametrize("k", [1, 7])
+def test_a_few_query_points_have_the_neighbours_that_many_have(k):
+    X, at = normal_rows(12_000, 10), normal_rows(300, 10, 1)
+    search = NeighbourSearch(X, backend="brute")
+    assert search.heaps is not None
+    one_by_one = [search.nearest(at[i : i + 1], k) for i in range(20)]
+    for of_one, of_many in zip(zip(*one_by_one, strict=True), search.nearest(at, k), strict=True):
+        np.testing.assert_array_equal(np.concatenate(of_one), of_many[:20])
+
+
 def test_equal_rows_have_distance_0_by_brute_force():
     """The product formula gives 1e-8 instead, and far more for rows away from the origin."""
     X = normal_rows(30, 12) + 1e4
@@ -256,6 +266,7 @@ def searches_with_and_without_heaps(monkeypatch):
             monkeypatch.setattr("kdgraph.smoothing.neighbours.HEAP_ROWS", least)
             searches.append(NeighbourSearch(X, backend="brute"))
         monkeypatch.setattr("kdgraph.smoothing.neighbours.HEAP_FRACTION", 0.5)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours._FEW_DISTANCES", 0)
         return searches
 
     return make
@@ -289,8 +300,10 @@ def test_coordinates_whose_squares_overflow_have_neighbours(searches_with_and_wi
 
 
 @pytest.mark.parametrize("d", [3, 30])
-def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_distances_of_an_index_of_scikit_learn_have_all_digits(d, few, monkeypatch):
     """Far from the origin, products of matrices give equal rows a distance of about 1e-5."""
+    monkeypatch.setattr("kdgraph.smoothing.neighbours._FEW_DISTANCES", few)
     X = np.repeat(1e3 + normal_rows(20, d), 4, axis=0)
     at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + normal_rows(6, d, 1)])
     index = NearestNeighbors(n_neighbors=6).fit(X)
