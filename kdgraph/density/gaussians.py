@@ -334,6 +334,8 @@ MAX_LEFT_OUT_ROWS = 10_000
 # their number: with 1,000 normal rows of 4 to 100 features, a tenth to a seventh of the fit of a
 # forest of 100 trees, and up to a half where its trees are shallow.
 MAX_EXACT_POLYTOPES = 1000
+# Rows that are left out at once, so that memory beyond the rows does not grow with them.
+_LEFT_OUT_BLOCK = 1000
 # Rows that choose the shrinkage of the spacing, every s-th one of more.
 _MAX_CHOOSING_ROWS = 500
 # Folds of log_density_by_folds.
@@ -516,22 +518,18 @@ class LeftOutRows:
         self._own_mean, self._own_squares = own_mean[rows], own_squares[rows]
         self._moments, self._n_others = moments, moments.sizes[self._polytope] - 1
         means, is_gone = moments.mean, self._n_others == 0
-        self._is_exact, steps = len(means) <= MAX_EXACT_POLYTOPES, NeighbourSteps.of(means)
-        self.spacing, self._spacing = (
-            steps.spacing,
-            (
-                spacings_without(means, self._polytope, self._own_mean, is_gone)
-                if self._is_exact
-                else steps.spacings_without(np.where(is_gone, self._polytope, -1))
-            ),
-        )
+        self._is_exact, self._steps = len(means) <= MAX_EXACT_POLYTOPES, NeighbourSteps.of(means)
+        self._gone, self._weight = np.where(is_gone, self._polytope, -1), 0.0
+        if self._is_exact:
+            own = self._polytope, self._own_mean, is_gone
+            self._exact_spacing = spacings_without(means, *own)
         some, likelihood = np.arange(0, len(rows), -(-len(rows) // _MAX_CHOOSING_ROWS)), []
         for weight in SHRINKAGE_GRID:
-            log_density = self._log_density(some, weight)
+            self._weight = weight
+            log_density = self._log_density(some)
             likelihood.append(float(log_density[np.isfinite(log_density)].sum()) / len(some))
-        weight = SHRINKAGE_GRID[choose_shrinkage(likelihood)]
-        self.spacing = _shrink(self.spacing, weight)
-        self._spacing = _shrink(self._spacing, weight)
+        self._weight = SHRINKAGE_GRID[choose_shrinkage(likelihood)]
+        self.spacing = _shrink(self._steps.spacing, self._weight)
 
     def log_density(self, search: NearestMean) -> np.ndarray:
         """Return the log densities of the rows at :func:`left_out_positions`, Float[m].
@@ -541,23 +539,22 @@ class LeftOutRows:
         the nearest of at most 4,096.
         """
         every = np.arange(len(self._rows))
+        blocks = [every[first : first + _LEFT_OUT_BLOCK] for first in every[::_LEFT_OUT_BLOCK]]
         if self._is_exact:
-            return self._log_density(every)
+            return np.concatenate([self._log_density(rows) for rows in blocks])
         two = search.nearest(self._rows, 2)
         other = np.where(two[:, 0] == self._polytope, two[:, 1], two[:, 0])
-        to_own = np.where(self._n_others > 0, self._distance(self._own_mean), np.inf)
-        is_own = to_own < self._distance(self._moments.mean[other])
-        return self._log_density_at(every, np.where(is_own, self._polytope, other), self._spacing)
+        return np.concatenate([self._log_density_near(rows, other[rows]) for rows in blocks])
 
-    def _distance(self, means: np.ndarray) -> np.ndarray:
-        return ((self._rows - means) ** 2 / self._spacing).sum(axis=1)
+    def _spacing_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the spacing without each of some rows (Int[m]), Float[m, d]."""
+        if self._is_exact:
+            return _shrink(self._exact_spacing[rows], self._weight)
+        return _shrink(self._steps.spacings_without(self._gone[rows]), self._weight)
 
-    def _log_density(self, rows: np.ndarray, weight: float = 0.0) -> np.ndarray:
-        """Return log densities of some rows (Int[m]), by the nearest of all means.
-
-        ``weight``: weight of a shrinkage of all spacings.
-        """
-        spacing = _shrink(self._spacing[rows], weight)
+    def _log_density(self, rows: np.ndarray) -> np.ndarray:
+        """Return log densities of some rows (Int[m]), by the nearest of all means."""
+        spacing = self._spacing_of(rows)
         nearest = nearest_means_without(
             self._rows[rows],
             self._moments.mean,
@@ -565,9 +562,20 @@ class LeftOutRows:
             self._own_mean[rows],
             self._n_others[rows] == 0,
             spacing,
-            _shrink(self.spacing, weight),
+            _shrink(self._steps.spacing, self._weight),
         )
         return self._log_density_at(rows, nearest, spacing)
+
+    def _log_density_near(self, rows: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return log densities of some rows, at their polytope or another one that is nearer."""
+        spacing = self._spacing_of(rows)
+
+        def distance(means: np.ndarray) -> np.ndarray:
+            return ((self._rows[rows] - means) ** 2 / spacing).sum(axis=1)
+
+        to_own = np.where(self._n_others[rows] > 0, distance(self._own_mean[rows]), np.inf)
+        is_own = to_own < distance(self._moments.mean[other])
+        return self._log_density_at(rows, np.where(is_own, self._polytope[rows], other), spacing)
 
     def _log_density_at(
         self, rows: np.ndarray, nearest: np.ndarray, spacing: np.ndarray
