@@ -16,17 +16,7 @@ from kdgraph.errors import DataNotAvailable
 
 @dataclass(frozen=True)
 class MissingData:
-    """Data that a run needs and that this machine can neither read nor fetch.
-
-    Attributes
-    ----------
-    name : str
-        Name of the data set.
-    reason : str
-        Why it is not available.
-    error : DataNotAvailable
-        The error that a run raises, in one line.
-    """
+    """Data that a run needs and that this machine can neither read nor fetch, and why."""
 
     name: str
     reason: str
@@ -34,26 +24,11 @@ class MissingData:
 
 
 def fetch_all(jobs: Iterable[Job], report: Callable[[str], None]) -> dict[str, MissingData]:
-    """Fetch the data sets of the jobs that are not on this machine, each once.
+    """Fetch the data sets of the checked jobs that are not on this machine, each once.
 
-    In this process, because no cache may be written by two.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-        Jobs whose config is checked.
-    report : callable
-        Receives a line before anything is fetched.
-
-    Returns
-    -------
-    dict
-        Run id → what is missing, of the jobs that cannot run.
-
-    Raises
-    ------
-    DataError
-        Data are on this machine and cannot be used.
+    All in this process, because no cache may be written by two. ``report`` receives a line before
+    anything is fetched. Returns run id → missing data, of the jobs that cannot run. Raises
+    DataError where data are on this machine and cannot be used.
     """
     missing_by_key: dict[str, MissingData | None] = {}
     missing_by_run: dict[str, MissingData] = {}

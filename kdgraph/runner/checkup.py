@@ -27,17 +27,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the check.
-
-    Attributes
-    ----------
-    name, value : str
-        Subject and result.
-    remedy : str
-        The way out, if something is wrong or missing.
-    wrong : bool
-        True if kdgraph does not work without the remedy.
-    """
+    """One line of the check; ``wrong`` if kdgraph does not work without the remedy."""
 
     name: str
     value: str
@@ -46,13 +36,7 @@ class Finding:
 
 
 def check_up(out: Path) -> Iterator[Finding]:
-    """Yield all findings, the most basic first; nothing is fetched.
-
-    Parameters
-    ----------
-    out : Path
-        The folder of runs.
-    """
+    """Yield all findings, the most basic first; ``out`` has the runs. Nothing is fetched."""
     versions = library_versions()
     yield Finding("kdgraph", _kdgraph(versions.pop("kdgraph")))
     yield Finding(

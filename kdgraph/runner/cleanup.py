@@ -29,16 +29,9 @@ OLDER, CHECKPOINTS, LEFTOVERS = "older version", "checkpoints", "leftovers"
 
 @dataclass(frozen=True)
 class Garbage:
-    """A file that no run needs.
+    """A file that no run needs, and the bytes that its deletion frees.
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    kind : str
-        Its stage, or one of ``OLDER``, ``CHECKPOINTS``, ``LEFTOVERS``.
-    frees : int
-        Bytes that its deletion frees.
+    ``kind`` is its stage, or one of ``OLDER``, ``CHECKPOINTS``, ``LEFTOVERS``.
     """
 
     path: Path
@@ -50,12 +43,7 @@ def find_garbage(out: Path) -> list[Garbage]:
     """Return the files in the store of ``out`` that no run needs, by kind.
 
     Files whose names are none of an entry's are not the store's, and stay, and so does what a link
-    leads to.
-
-    Raises
-    ------
-    UsageError
-        The store is a link, so that runs of other folders may need its entries.
+    leads to. A store that is a link raises UsageError: runs of other folders may need its entries.
     """
     store = out / STORE_FOLDER
     if store.is_symlink():

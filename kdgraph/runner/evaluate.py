@@ -61,34 +61,14 @@ def evaluate(
 
     Sets are predicted together, as many as fit into :data:`BATCH_BYTES`: a forest pays for each of
     its trees at every call, 50 ms for 500 of them. A larger set is predicted in blocks, and its
-    outputs are joined. Sets are drawn just before they are predicted,
-    so that 40 sets of images never lie in memory at the same time.
+    outputs are joined. Sets are drawn just before they are predicted, so that 40 sets of images
+    never lie in memory at the same time.
 
     A model that scores sets of rows draws its own from each set, with a generator that depends on
     the seed and on the set's name: neither other sets nor other models change what is drawn.
 
-    Parameters
-    ----------
-    parent, model : FittedModel
-        The parent alone, and with the components after it.
-    metrics : mapping
-        As in :func:`measure`.
-    dataset, ood : mapping
-        Nodes of the data set and of the source of OOD sets.
-    splits : Splits
-        Rows by role.
-    seed : int
-        Seed of the run.
-    parent_outputs : sequence or None
-        Outputs of the parent in an earlier evaluation on the same sets, which are not computed
-        again.
-    spaces : callable or None
-        Rows in the spaces that metrics name.
-
-    Returns
-    -------
-    Evaluation
-        Metrics, tables and predictions.
+    ``metrics`` and ``spaces`` are those of :func:`measure`. ``parent_outputs`` are the parent's of
+    an earlier evaluation on the same sets, which are not computed again.
     """
     stored_outputs = None if parent_outputs is None else iter(parent_outputs)
     outputs = [_outputs_of(parent, metrics), _outputs_of(model, metrics)]
@@ -325,24 +305,10 @@ def measure(
     A table without rows is left out. One of the two models may lack an output that a metric needs
     (a calibrator of the confidence alone predicts no probabilities): its value is None.
 
-    Parameters
-    ----------
-    predictions : sequence of Predictions
-        One of every set of rows; the test rows are among them.
-    metrics : mapping
-        "test", "calibration", "grid" or "ood" → key → options, as
-        :func:`~kdgraph.metrics.select_metric` reads them; entries and tables have the key.
-    splits : Splits
-        Provides the prior and the features of the test rows.
-    source : str
-        Name of the data in errors.
-    spaces : callable or None
-        Rows in the spaces that metrics name.
-
-    Raises
-    ------
-    ValueError
-        A metric names a space, and ``spaces`` is None.
+    ``metrics`` maps "test", "calibration", "grid" or "ood" to key → options, as
+    :func:`~kdgraph.metrics.select_metric` reads them; entries and tables have the key. The test
+    rows are among the predictions. ``source`` names the data in errors. A metric that names a space
+    needs ``spaces``, or ValueError is raised.
     """
     test = _test_predictions(predictions)
     numbers: list[Entry] = []
@@ -466,18 +432,8 @@ class Spaces:
     every method on one parent is measured in the same space, and t-SNE needs no place for other
     rows.
 
-    Parameters
-    ----------
-    nodes : mapping
-        Name → node of a :class:`~kdgraph.features.FeatureMap`, as in ``metrics.spaces``.
-    parent : estimator
-        Fitted parent.
-    splits : Splits
-        Rows of the run.
-    seed : int
-        Seed of the run.
-    keep : callable or None
-        Looks embeddings up and stores them; None: every one is computed.
+    ``nodes`` are those of ``metrics.spaces``, by name. ``keep`` looks embeddings up and stores
+    them; without it every one is computed.
     """
 
     def __init__(

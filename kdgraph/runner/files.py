@@ -28,21 +28,8 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
     """Write to a temporary file in the same folder, and rename it to ``path``.
 
-    A reader, or a kill at any moment, finds the old content or the new, never a part.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    content : bytes
-        All of it.
-    option : str, default OUT
-        The argument with which a user names another place, for the message.
-
-    Raises
-    ------
-    CannotWrite
-        In one line, with the way out.
+    A reader, or a kill at any moment, finds the old content or the new, never a part. ``option`` is
+    the argument with which a user names another place, for the message of CannotWrite.
     """
     temporary = temporary_path(path)
     with wrap_os_errors(path, option):
@@ -70,20 +57,7 @@ def delete_temporary_files(folder: Path) -> None:
 
 
 def check_writable(folder: Path, option: str = OUT) -> None:
-    """Create ``folder`` if need be, and write a small, unnamed file to it.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    option : str, default OUT
-        The argument with which a user names another one, for the message.
-
-    Raises
-    ------
-    CannotWrite
-        In one line, with the way out.
-    """
+    """Create ``folder`` if need be, and write a small, unnamed file to it, or raise CannotWrite."""
     with wrap_os_errors(folder, option):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -94,12 +68,8 @@ def check_writable(folder: Path, option: str = OUT) -> None:
 def wrap_os_errors(path: Path, option: str = OUT) -> Iterator[None]:
     """Raise CannotWrite, one line with the way out, for an error of the operating system.
 
-    Parameters
-    ----------
-    path : Path
-        The file or folder that the block writes.
-    option : str, default OUT
-        The argument with which a user names another place.
+    ``path`` is what the block writes, ``option`` the argument with which a user names another
+    place.
     """
     try:
         yield
@@ -129,14 +99,8 @@ def check_output_name(path: Path, flag: str) -> None:
 def refuse_inputs(output: Path, inputs: Mapping[str, str | Path | None], flag: str) -> None:
     """Raise UsageError if the file that ``flag`` names is one that the command reads.
 
-    Parameters
-    ----------
-    output : Path
-        File to write.
-    inputs : mapping of str to str, Path or None
-        Option → the file that it names. None, and a name of no file, is never the output.
-    flag : str
-        Option that names the output.
+    ``inputs`` maps options to the files that they name. None, and a name of no file, is never the
+    output.
     """
     for option, path in inputs.items():
         # A link to the input, and another name of it, are the same file.
@@ -178,19 +142,10 @@ class ChecksumError(ValueError):
 
 
 def add_checksum(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
-    """Return ``value`` as JSON whose last member is the SHA-256 of all bytes before it.
+    """Return ``value`` as JSON in UTF-8 whose last member is the SHA-256 of all bytes before it.
 
-    Parameters
-    ----------
-    value : mapping
-        JSON-safe values by key, without a key ``checksum`` and without NaN.
-    indent : int or None, default 1
-        As in :func:`json.dumps`; None: one line.
-
-    Returns
-    -------
-    bytes
-        UTF-8.
+    Its values are JSON-safe and not NaN, and no key is ``checksum``. ``indent`` is that of
+    :func:`json.dumps`; None: one line.
     """
     text = json.dumps({**value, "checksum": ""}, indent=indent, ensure_ascii=False, allow_nan=False)
     before, name, end = text.rpartition('"checksum": "')
@@ -201,14 +156,9 @@ def add_checksum(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
 def check_and_load(content: bytes) -> dict[str, Any]:
     """Return the values behind the bytes of :func:`add_checksum`.
 
-    Raises
-    ------
-    ChecksumError
-        The checksum is absent, or is not that of the content, or the content is no JSON that
-        Python reads.
+    Raises ChecksumError where the checksum is absent, or not that of the content, or the content is
+    no JSON that Python reads.
 
-    Examples
-    --------
     >>> check_and_load(add_checksum({"seed": 3}))
     {'seed': 3}
     """

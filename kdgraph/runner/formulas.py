@@ -30,8 +30,6 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 def escape_formula(text: str) -> str:
     """Return text with a single quote in front, if a spreadsheet would evaluate it.
 
-    Examples
-    --------
     >>> [escape_formula(text) for text in ("=1+1", "@SUM(A1)", "-1.5", "a=b")]
     ["'=1+1", "'@SUM(A1)", '-1.5', 'a=b']
     """

@@ -28,16 +28,9 @@ OTHER_INDICES = 4
 
 @dataclass(frozen=True)
 class Index:
-    """Run directories by the key of a job.
+    """Entries of the runs in ``out`` by the key of their job.
 
-    Attributes
-    ----------
-    out : Path
-        Folder of the runs.
-    path : Path or None
-        The file; None where nothing can be remembered.
-    entries : mapping
-        Key of a job → its entry.
+    ``path`` is the file; None where nothing can be remembered.
     """
 
     out: Path
@@ -132,12 +125,7 @@ def _line(key: str, run: str, science: Mapping[str, Any]) -> bytes:
 def _are_unchanged(files: Iterable[Any], unchanged: dict[str, bool]) -> bool:
     """Return whether the files' sizes and times, or else their content, are as in an entry.
 
-    Parameters
-    ----------
-    files : iterable
-        Files of an entry, as in :func:`_line`.
-    unchanged : dict
-        Results for files of other entries; changed in place.
+    ``unchanged`` has the results for files of other entries, and gets those of these.
     """
     for target, key, path, stamp, digest in files:
         name, read = f"{target} {key} {path} {digest}", recorded_read(target, key, path)

@@ -59,19 +59,9 @@ def lock(
 ) -> Iterator[bool]:
     """Hold the lock ``path`` for the block; wait while another living process holds it.
 
-    Parameters
-    ----------
-    path : Path
-        The lock's file.
-    report_wait : callable
-        Called once with a line about the owner, before waiting.
-    subject : (Path, str) or None, default None
-        The file that is locked, and the argument that names it, for messages; None: the lock.
-
-    Yields
-    ------
-    bool
-        True if another process held it before: its result may be what is wanted.
+    Yields True if another process held it before: its result may be what is wanted. ``report_wait``
+    gets a line about the owner, once, before waiting. ``subject`` is the file that is locked and
+    the argument that names it, for messages; by default the lock.
     """
     named = subject or (path, OUT)
     with wrap_os_errors(*named):
@@ -161,17 +151,7 @@ def _heartbeat(path: Path) -> Iterator[None]:
 
 @contextmanager
 def call_every(seconds: float, function: Callable[[], object], *, name: str) -> Iterator[None]:
-    """Call ``function`` every few seconds while the block runs, in a thread, never after its end.
-
-    Parameters
-    ----------
-    seconds : float
-        Time between two calls.
-    function : callable
-        Called without arguments.
-    name : str
-        Name of the thread.
-    """
+    """Call a function every few seconds while the block runs, in a thread, never after its end."""
     ended = threading.Event()
 
     def loop() -> None:
@@ -324,12 +304,8 @@ def exit_with(owner: Mapping[str, Any], clean_up: Callable[[], object]) -> None:
     it. A worker that is blocked in a pipe to its dead parent holds no lock of the interpreter, so
     the thread runs.
 
-    Parameters
-    ----------
-    owner : mapping
-        A value of :func:`process_identity` from a process of the same table.
-    clean_up : callable
-        Called just before the end.
+    ``owner`` is the :func:`process_identity` of a process of the same table. ``clean_up`` is called
+    just before the end.
     """
     if any(thread.name == _WATCHER for thread in threading.enumerate()):
         return

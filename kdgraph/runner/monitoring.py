@@ -46,14 +46,9 @@ class ProgressReporter:
 
 @dataclass
 class Cost:
-    """Cost of a block of code.
+    """Wall-clock time of a block of code, and the largest memory of the process meanwhile.
 
-    Attributes
-    ----------
-    seconds : float
-        Wall-clock time.
-    peak_memory_mb : float
-        Largest resident memory of the process meanwhile, in MB (10⁶ bytes).
+    Memory is resident memory in MB (10⁶ bytes).
     """
 
     seconds: float = 0.0

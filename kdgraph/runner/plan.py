@@ -22,23 +22,9 @@ from kdgraph.wording import counted
 def plan_runs(
     overrides: Sequence[str], *, multirun: bool = False, config_dir: str | None = None
 ) -> Plan:
-    """Return every job of the overrides.
+    """Return every job of the overrides; raise ConfigError if one of them cannot be composed.
 
     Jobs of a sweep have the run directory that the index knows from an earlier composition.
-
-    Parameters
-    ----------
-    overrides : sequence of str
-        Overrides of the primary config.
-    multirun : bool, default=False
-        True for a sweep.
-    config_dir : str or None, default=None
-        Folder of the user's own config groups.
-
-    Raises
-    ------
-    ConfigError
-        One of the jobs cannot be composed.
     """
     planned = plan(overrides, multirun=multirun, config_dir=config_dir)
     if not planned.multirun:
@@ -83,16 +69,10 @@ def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """Result of the jobs of a plan, in its order.
+    """Result of the jobs of a plan.
 
-    Attributes
-    ----------
-    outcomes : sequence of Outcome
-        Outcomes of the jobs that could be started.
-    before : set of Job
-        Jobs that were done before.
-    absent : mapping of str to MissingData
-        Run id → data that are not available.
+    ``outcomes`` are those of the jobs that could be started, in the order of the plan, ``before``
+    the jobs that were done before. ``absent`` maps run ids to data that are not available.
     """
 
     outcomes: Sequence[Outcome]
@@ -103,10 +83,7 @@ class PlanResult:
 def run_plan(planned: Plan, reporter: ProgressReporter) -> PlanResult:
     """Check all jobs, fetch their data, and run those that are not done.
 
-    Raises
-    ------
-    KdgError
-        If a config cannot be run, or the data of the only job are not available.
+    A config that cannot be run raises KdgError, and so do absent data of the only job.
     """
     todo, records = _split_by_record(planned, reporter.note)
     for job in records:

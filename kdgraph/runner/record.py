@@ -92,20 +92,9 @@ def make_record(
 ) -> dict[str, Any]:
     """Return the record as JSON-safe values.
 
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    splits : Splits
-        Its rows.
-    stages : mapping
-        Stage → result, in the order in which they ran; ``evaluate`` has the metrics.
-    learnt : mapping
-        Component after the parent → summary of what was fitted.
-    files : mapping
-        Names of the files in the run's directory.
-    entries : mapping
-        Stage → name of its entry in the store.
+    ``stages`` are in the order in which they ran, and ``evaluate`` has the metrics. ``learnt`` maps
+    components after the parent to summaries of what was fitted, ``files`` has the names of files in
+    the run's directory, ``entries`` those in the store by stage.
     """
     return json_safe(
         {

@@ -38,13 +38,8 @@ Readers of such a part call themselves once for each level.
 def record_problem(record: Mapping[str, Any]) -> str | None:
     """Return the first rule that a record breaks, with its key; None if it breaks none.
 
-    Parameters
-    ----------
-    record : mapping
-        Parsed from JSON, of the schema that this version writes.
+    The record is parsed from JSON, of the schema that this version writes.
 
-    Examples
-    --------
     >>> record_problem({"run_id": 5})
     'run_id must be text of one line, got 5'
     >>> record_problem({"run_id": "1cb9f0a2"})

@@ -10,15 +10,7 @@ from kdgraph.deployment import DeployedModel
 
 @dataclass(frozen=True)
 class Repair:
-    """A repaired model, and the numbers of rows that it was fitted on.
-
-    Attributes
-    ----------
-    model : DeployedModel
-        The model.
-    n_train, n_calibration : int
-        Numbers of training and of calibration rows.
-    """
+    """A repaired model, and the numbers of rows that it was fitted on."""
 
     model: DeployedModel
     n_train: int
@@ -31,19 +23,11 @@ class Repair:
 
 
 def repair(config: RunConfig) -> Repair:
-    """Return the model of a config, fitted on all rows of its data set.
+    """Return the model of a checked config, fitted on all rows of its data set.
 
-    How well it does is a question for runs, which hold rows out; here no row does.
-
-    Parameters
-    ----------
-    config : RunConfig
-        Checked config of a run. Its OOD rows, metrics and figures have no effect.
-
-    Raises
-    ------
-    KdgError
-        If rows and components do not go together.
+    How well it does is a question for runs, which hold rows out; here no row does. OOD rows,
+    metrics and figures of the config have no effect. Raises KdgError if rows and components do not
+    go together.
     """
     from threadpoolctl import threadpool_limits
 

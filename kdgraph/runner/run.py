@@ -34,13 +34,6 @@ def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str
     components that do not go together are refused before anything is written. A failure after that
     is written to ``error.txt`` and raised, and the run is tried again next time; the results of
     stages that were finished stay in the store.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    reporter : ProgressReporter or None
-        Receives its progress.
     """
     reporter = reporter or ProgressReporter()
     folder = RunDir(config.run_dir)
@@ -63,10 +56,7 @@ def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str
 def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> StageResult:
     """Split the rows, and check all that can be checked before anything is fitted.
 
-    Raises
-    ------
-    KdgError
-        The run is refused. Any other error is a failure, and written to ``error.txt``.
+    KdgError refuses the run. Any other error is a failure, and written to ``error.txt``.
     """
     # Imported late: a run that is done needs no scikit-learn.
     from threadpoolctl import threadpool_limits

@@ -50,12 +50,8 @@ class RecordShapeError(ValueError):
 def load_record(content: bytes) -> dict[str, Any]:
     """Return the record in the content of a file.
 
-    Raises
-    ------
-    ChecksumError
-        The content is not as it was written.
-    RecordShapeError
-        It is a record of this version with a value that no run writes.
+    Raises ChecksumError for content that is not as it was written, RecordShapeError for a record of
+    this version with a value that no run writes.
     """
     record = check_and_load(content)
     if is_current(record) and (problem := record_problem(record)):
@@ -83,28 +79,17 @@ def load_old_record(content: bytes) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class RunVersions:
-    """Versions of a run's record and of its last failure: one changes when the run ends again.
-
-    Attributes
-    ----------
-    record, failure : tuple of int or None
-        Inode and time of the file; None if there is none.
-    """
+    """Inode and time of a run's record and of its last failure: one changes when the run ends."""
 
     record: tuple[int, int] | None
     failure: tuple[int, int] | None
 
 
 class RunDir:
-    """The directory of a run.
+    """The directory of a run: ``<out>/<dataset>/<method>/<run_id>``.
 
     ``result.json`` is the only mark of done; ``running.json`` is the lock, ``error.txt`` the last
     failure.
-
-    Parameters
-    ----------
-    path : Path
-        ``<out>/<dataset>/<method>/<run_id>``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -224,13 +209,7 @@ class RunDir:
         break_stale_lock(self.path / LOCK_FILE)
 
     def pin(self, entries: Mapping[str, str]) -> None:
-        """Keep store entries from being deleted until the record lists them.
-
-        Parameters
-        ----------
-        entries : mapping
-            Stage → name of its entry.
-        """
+        """Keep store entries, by their stage, from being deleted until the record lists them."""
         write_atomically(self.path / PINS, add_checksum({"store": entries}))
 
     def finish(self, record: dict[str, Any]) -> None:
@@ -261,12 +240,8 @@ class RunDir:
         """Write ``model/``: the parent, the calibrated model, and the schema of their rows.
 
         The models are hard links to the store's entries, so that they cost no disk space, and stay
-        when the store is deleted or the run is copied elsewhere.
-
-        Returns
-        -------
-        list of str
-            Names of the files; none if a stage has no entry in the store.
+        when the store is deleted or the run is copied elsewhere. Returns the names of the files;
+        none if a stage has no entry in the store.
         """
         if fitted.entry is None or calibrated.entry is None:
             return []

@@ -93,31 +93,10 @@ def fit(
     fitted parent predicts on one core: with threads, a random forest adds its trees' votes in the
     order in which they finish, and the last bit of a probability changes from call to call.
 
-    Parameters
-    ----------
-    parent : mapping
-        Node of the parent.
-    train : Dataset
-        Training rows.
-    preprocess : mapping
-        Node of the preprocessing.
-    has_missing : bool or None
-        True if any row of any role has a missing value; None: look at the training rows.
-    seed : int
-        Seed of the run.
-    n_jobs : int
-        Cores of the fit.
-    report : callable or None
-        Receives the progress of a parent that trains for long.
-    checkpoint : Path or None
-        File of the state of a training, from which it resumes.
-    unlabelled : sequence of arrays, default=()
-        Test and OOD rows, for a parent that trains on them too in its paper.
-
-    Returns
-    -------
-    estimator
-        The parent, fitted.
+    ``has_missing`` is True if any row of any role has a missing value; None: look at the training
+    rows. ``report`` receives the progress of a parent that trains for long, and ``checkpoint`` is
+    the file of its state, from which it resumes. ``unlabelled`` are test and OOD rows, for a parent
+    that trains on them too in its paper.
     """
     training = {"report": report, "checkpoint": checkpoint}
     estimator = build(
@@ -176,15 +155,8 @@ def cross_fit(
 ) -> tuple[list[Any], np.ndarray]:
     """Fit a parent for each of ``cv`` folds, on the rows outside of the fold.
 
-    Folds are drawn by class, and by group where the rows have groups to keep together. Parameters
-    are those of :func:`fit`.
-
-    Returns
-    -------
-    parents : list of estimator
-        Parent of each fold, fitted.
-    fold : Int[n]
-        Fold of each row.
+    Folds are drawn by class, and by group where the rows have groups to keep together. Returns the
+    fitted parents, and Int[n], the fold of each row.
     """
     random_state = _draw_seed(stage_rng(seed, "cross_fit"))
     strata = train.y if train.task == "classification" else np.zeros(len(train.y), dtype=int)
@@ -229,33 +201,10 @@ def calibrate(
 ) -> FittedModel:
     """Fit the components after the parent, each on training and calibration rows.
 
-    Parameters
-    ----------
-    nodes : mapping
-        Group → node, of some of :data:`~kdgraph.config.AFTER`. All build on the parent, but the
-        gate on the calibrator.
-    parent : estimator
-        Fitted parent.
-    splits : Splits
-        Rows by role.
-    calibration : {"held_out", "oob", "cross_fit"}
-        Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
-    folds : tuple or None
-        Result of :func:`cross_fit`, for "cross_fit".
-    protocol : {"strict", "paper"}
-        "paper" shows test rows, or OOD rows, to the components whose ``paper_protocol`` states
-        that their paper does.
-    ood : mapping or None
-        Node of the source of OOD rows, for such a component.
-    seed : int
-        Seed of the run.
-    n_jobs : int
-        Cores.
-
-    Returns
-    -------
-    FittedModel
-        The parent with the fitted components.
+    ``nodes`` maps some groups of :data:`~kdgraph.config.AFTER` to their nodes. All build on the
+    parent, but the gate on the calibrator. ``folds`` is the result of :func:`cross_fit`, for
+    "cross_fit". The protocol "paper" shows test rows, or OOD rows of ``ood``, to the components
+    whose ``paper_protocol`` states that their paper does.
     """
     rng = stage_rng(seed, "calibrate")
     components: dict[str, Any] = {}
@@ -300,23 +249,8 @@ def divide_calibration(
     would cover too little. Nothing is divided where no sets follow, or where calibrator and gate
     use no calibration rows: they are calibrated out of bag or by cross-fitting, or there are none.
 
-    Parameters
-    ----------
-    nodes : mapping
-        Group → node of what is fitted after the parent; ``calibration_size`` of the sets is their
-        fraction of the rows.
-    splits : Splits
-        Rows by role.
-    calibration : {"held_out", "oob", "cross_fit"}
-        Rows and outputs that calibrate.
-    seed : int
-        Seed of the run.
-
-    Returns
-    -------
-    others, of_sets : Splits
-        The rows with those calibration rows that calibrator and gate, and the sets, are fitted on.
-        Rows that stay together in the division into roles do so here, too.
+    ``calibration_size`` of the sets is their fraction of the rows. Rows that stay together in the
+    division into roles do so here, too.
     """
     sets, rows = nodes.get("conformal"), splits.calibration
     uses_rows = calibration == "held_out" and any(
@@ -362,13 +296,7 @@ def _fit_component(
 
 
 def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dataset | None:
-    """Return the rows that a component is calibrated on, None for its training rows.
-
-    Raises
-    ------
-    DataError
-        There are none, or they lack groups that the component needs.
-    """
+    """Return the rows that a component is calibrated on, None for its training rows."""
     name = type(estimator).__name__
     if getattr(estimator, "calibration", "held_out") != "held_out":
         if getattr(estimator, "takes_groups", False):
@@ -406,13 +334,7 @@ def check_groups(component: str, rows: Dataset) -> None:
 
 
 def check_stages(config: RunConfig, splits: Splits) -> None:
-    """Raise an error that a later stage would raise, if it can be known before anything is fitted.
-
-    Raises
-    ------
-    ConfigError, DataError, ParameterError
-        The rows, the components and this machine do not go together.
-    """
+    """Raise an error that a later stage would raise, if it can be known before the first fit."""
     model = unfitted_model(config)
     if model is not None:  # else a function makes the parent, and may take long
         check_model(config, model)

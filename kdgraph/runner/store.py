@@ -58,20 +58,9 @@ _noted: set[tuple[Path, str]] = set()
 
 @dataclass(frozen=True)
 class StageResult:
-    """Result of a stage, from this process or from the store.
+    """Result of a stage, from this process or from the store, with its cost and warnings.
 
-    Attributes
-    ----------
-    value : object
-        The stage's value.
-    cost : Cost
-        Cost of the stage when it ran.
-    warnings : sequence of str
-        Messages of its warnings when it ran.
-    from_store : bool
-        True if it was read from the store.
-    entry : Path or None
-        The file in the store that holds the value, if there is one.
+    These are of when it ran. ``entry`` is the file in the store that holds the value, if any.
     """
 
     value: Any
@@ -123,18 +112,10 @@ def entry_name(stage: str, key: str) -> str:
 class Store:
     """A folder of entries.
 
-    Parameters
-    ----------
-    root : Path
-        The folder.
-    reporter : ProgressReporter
-        Receives notes about entries that were deleted, about waiting, and about what cannot be
-        stored.
-    reuse : bool, default True
-        False runs every stage again and replaces its entry.
-    trusted : sequence of str, default ()
-        Packages whose classes a stage may store beside those of kdgraph, scikit-learn and torch:
-        those that the config names.
+    ``reporter`` receives notes about entries that were deleted, about waiting, and about what
+    cannot be stored. ``reuse=False`` runs every stage again and replaces its entry. ``trusted`` are
+    packages whose classes a stage may store beside those of kdgraph, scikit-learn and torch: those
+    that the config names.
     """
 
     def __init__(
@@ -157,21 +138,11 @@ class Store:
         function: Callable[[], Any],
         shared: Mapping[str, Any] | None = None,
     ) -> StageResult:
-        """Return the result under ``key``; run the stage if there is none.
+        """Return the result under ``key``, of :func:`stage_key`; run the stage if there is none.
 
-        Of processes that need the result at the same time, one runs the stage.
-
-        Parameters
-        ----------
-        stage : str
-            Name of the stage.
-        key : str
-            A value of :func:`stage_key`.
-        function : callable
-            The stage; called without arguments.
-        shared : mapping or None
-            Name → object that the value refers to and that another entry holds: these are left out
-            of the entry, and put back when it is read.
+        Of processes that need the result at the same time, one runs the stage. Objects in
+        ``shared`` are those that the value refers to and that another entry holds: they are left
+        out of the entry, and put back when it is read.
         """
         path = self.path(stage, key)
         lock_path = path.with_suffix(LOCK_SUFFIX)

@@ -42,21 +42,8 @@ from kdgraph.runner.store import (
 class StoredStages:
     """Fit, calibrate and evaluate of one run, with their results in the store.
 
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    splits : Splits
-        Its rows.
-    reporter : ProgressReporter
-        Receives the name of each stage, and the store's notes.
-    workers : FitWorkers, default=None
-        Workers of the fits; None to fit in this process.
-
-    Attributes
-    ----------
-    keys : dict
-        Stage → key in the store.
+    ``workers`` fit, or this process where there are none. ``keys`` maps stages to keys in the
+    store.
     """
 
     def __init__(

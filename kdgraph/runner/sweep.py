@@ -24,18 +24,9 @@ STATUS_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a job: a record, or a failure.
+    """The end of a job: a record, or a failure in one line.
 
-    Attributes
-    ----------
-    job : Job
-        The job.
-    record : dict or None
-        Its record.
-    failure : str or None
-        Its failure in one line.
-    error : Exception or None
-        The exception, where it was raised in this process.
+    ``error`` is the exception, where it was raised in this process.
     """
 
     job: Job
@@ -52,25 +43,11 @@ class Outcome:
 def launch(
     planned: Plan, todo: Sequence[Job], n_done: int, reporter: ProgressReporter
 ) -> list[Outcome]:
-    """Run the jobs, each whatever becomes of the others, and return their outcomes.
+    """Run checked jobs, each whatever becomes of the others, and return their outcomes.
 
-    They run in this process, or where the launcher that the config names starts them.
-
-    Parameters
-    ----------
-    planned : Plan
-        Names the launcher.
-    todo : sequence of Job
-        Checked jobs.
-    n_done : int
-        How many more jobs of the sweep were done before.
-    reporter : ProgressReporter
-        Receives progress.
-
-    Raises
-    ------
-    UnusableKey
-        ``KDGRAPH_KEY_FILE`` names a file that holds no key for models.
+    They run in this process, or where the launcher that the config names starts them. ``n_done`` is
+    how many more jobs of the sweep were done before. Raises UnusableKey where ``KDGRAPH_KEY_FILE``
+    names a file that holds no key for models.
     """
     if todo:
         from kdgraph.persistence.archive import current_key
@@ -132,18 +109,10 @@ def _outcome(
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """Runs of a sweep by state.
+    """Numbers of runs of a sweep by state; ``cached`` are those that were done before it began.
 
-    Attributes
-    ----------
-    done, running, failed, left : int
-        Runs by state.
-    cached : int
-        Runs that were done before the sweep began.
-    seconds_left : float or None
-        Estimated time that is left; None until a run is done.
-    running_names : tuple of str
-        ``<data set> → <method>`` of the running runs, each once.
+    ``seconds_left`` is an estimate, None until a run is done. ``running_names`` has ``<data set> →
+    <method>`` of the running runs, each once.
     """
 
     done: int
@@ -179,14 +148,8 @@ class SweepStatus:
 class SweepCounter:
     """Counter of the runs of a sweep that were to do when it began.
 
-    It reads run directories, which are the same whatever machine the runs are on.
-
-    Parameters
-    ----------
-    run_dirs : sequence of Path
-        Directories of the runs; a record that is there already is one that ``force`` replaces.
-    cached : int
-        How many more runs were done before.
+    It reads run directories, which are the same whatever machine the runs are on. A record that is
+    there already is one that ``force`` replaces. ``cached`` more runs were done before.
     """
 
     def __init__(self, run_dirs: Sequence[Path], cached: int) -> None:

@@ -56,18 +56,10 @@ The end of a parquet file holds the extremes of all its columns.
 
 @dataclass(frozen=True)
 class PartCounts:
-    """Numbers of rows of a part.
+    """Numbers of predicted rows of a part, of rows with an OOD score above 0, and of bytes.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows that were predicted.
-    n_ood : int
-        Rows of them with an OOD score above 0.
-    n_bytes : int
-        Size of the part's file.
-    became_missing : dict
-        Feature → number of cells with a category that the training data do not have.
+    ``became_missing`` maps features to numbers of cells with a category that the training data do
+    not have.
     """
 
     n_rows: int
@@ -84,20 +76,11 @@ def write_part(
     output: Path,
     escapes_formulas: bool = False,
 ) -> PartCounts:
-    """Write the frames of a part to a file, and return its counts.
+    """Write the frames of a part to a .csv or .parquet file, and return its counts.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv or .parquet file, which is replaced.
-    frames : iterable of (DataFrame, Counter)
-        Predictions, in the order of their rows, and :attr:`PartCounts.became_missing` of them.
-    first : bool
-        Whether it is the first part; no other .csv has a header.
-    output : Path
-        The output, for messages.
-    escapes_formulas : bool, default=False
-        Put a single quote before text in a .csv that a spreadsheet would evaluate.
+    Each frame has its :attr:`PartCounts.became_missing`. The first part alone has a header in a
+    .csv, whose text that a spreadsheet would evaluate gets a single quote where
+    ``escapes_formulas`` is True. ``output`` is for messages.
     """
     n_rows = n_ood = 0
     became_missing: Counter[str] = Counter()
@@ -125,21 +108,11 @@ def write_part(
 
 
 class PartsFolder:
-    """The folder with the parts of an output, and the output that they become.
+    """The folder with the parts of an output, and the .csv or .parquet file that they become.
 
-    Parameters
-    ----------
-    output : Path
-        A .csv or .parquet file.
-    identity : mapping
-        JSON-safe values that decide the output.
-    fdr : float or None
-        False discovery rate of a column ``ood_flagged``. The flags depend on the p-values of all
-        rows, so that parts are in a form to which a column can be added.
-    note : callable
-        Receives notes, in one line each.
-    escapes_formulas : bool, default=False
-        As of :func:`write_part`.
+    ``identity`` has the JSON-safe values that decide the output, ``fdr`` is the false discovery
+    rate of a column ``ood_flagged``. The flags depend on the p-values of all rows, so that parts
+    are in a form to which a column can be added.
     """
 
     def __init__(

@@ -55,18 +55,10 @@ _REPAIR_AGAIN = "write it again with 'kdg repair'"
 
 @dataclass(frozen=True)
 class PredictionCounts:
-    """Numbers of predicted rows.
+    """Numbers of predicted rows, and of those with an OOD score above 0.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows that were predicted.
-    n_ood : int
-        Rows of them with an OOD score above 0.
-    n_flagged : int or None, default=None
-        Rows that are flagged at the false discovery rate, if there is one.
-    became_missing : dict
-        Feature → number of cells with a category that the training data do not have.
+    ``n_flagged`` are flagged at the false discovery rate, if there is one. ``became_missing`` is
+    that of :class:`~kdgraph.runner.prediction.parts.PartCounts`.
     """
 
     n_rows: int
@@ -77,16 +69,9 @@ class PredictionCounts:
 
 @dataclass(frozen=True)
 class SavedModel:
-    """Files of a model, from which each process loads it once.
+    """A run's directory, or a file of ``kdg repair``, from which each process loads its model once.
 
-    Attributes
-    ----------
-    path : Path
-        Directory of a run, or a file of ``kdg repair``.
-    is_run : bool
-        Whether it is a run.
-    trust : bool or tuple of str
-        As in :func:`kdgraph.persistence.load`.
+    ``trust`` is that of :func:`kdgraph.persistence.load`.
     """
 
     path: Path
@@ -122,19 +107,10 @@ def _load_once(source: SavedModel, versions: tuple[tuple[int, int], ...]) -> Dep
 
 
 def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedModel:
-    """Load the model of a run.
+    """Load the model of the run in a directory.
 
-    Parameters
-    ----------
-    run_dir : Path
-        Directory of the run.
-    trust : bool or sequence of str
-        As in :func:`kdgraph.persistence.load`.
-
-    Raises
-    ------
-    UsageError
-        There is no model, it was written with another key and is not trusted, or it is no model.
+    ``trust`` is that of :func:`kdgraph.persistence.load`. Raises UsageError where there is no
+    model, it was written with another key and is not trusted, or it is no model.
     """
     file = run_dir / MODEL_FOLDER / CALIBRATED
     if not file.is_file():
@@ -151,21 +127,7 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> DeployedMode
 
 
 def load_repaired(file: Path, trust: bool | Sequence[str] = False) -> DeployedModel:
-    """Load the model of a file that ``kdg repair`` wrote.
-
-    Parameters
-    ----------
-    file : Path
-        The file.
-    trust : bool or sequence of str
-        As in :func:`kdgraph.persistence.load`.
-
-    Raises
-    ------
-    UsageError
-        There is no such file, it was written with another key and is not trusted, or it holds
-        something else.
-    """
+    """Load the model of a file of ``kdg repair``, under the conditions of :func:`load_run`."""
     if not file.is_file():
         hint = " (a folder; the model of a run is given by --run)" if file.is_dir() else ""
         raise UsageError(f"--model {file}: no such file{hint}; 'kdg repair' writes one")
@@ -227,21 +189,8 @@ def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
 class _Work:
     """The content of a message to a process that predicts parts of a file.
 
-    Attributes
-    ----------
-    source : SavedModel
-        The model.
-    path : Path
-        The file of rows.
-    unseen : {"refuse", "missing"}
-        Treatment of categories that the training data do not have.
-    output : Path
-        The output, for messages.
-    part_rows, read_rows : int
-        Rows of a part, and rows that are read at a time: blocks times a power of two, so that a
-        part begins where rows begin that are read together.
-    escapes_formulas : bool
-        As of :func:`~kdgraph.runner.prediction.parts.write_part`.
+    ``part_rows`` and ``read_rows``, those read at a time, are blocks times a power of two, so that
+    a part begins where rows begin that are read together.
     """
 
     source: SavedModel
@@ -316,47 +265,20 @@ def predict(
 ) -> PredictionCounts:
     """Predict every row and write the file ``output``, which is complete or absent.
 
-    Rows are predicted in parts (:mod:`kdgraph.runner.prediction.parts`), by several processes if
-    there are any. If this process ends before it is done, the same call goes
-    on after the parts that were finished. Its output is the same to the byte, as it is for any
-    number of processes.
+    Rows are predicted in parts (:mod:`kdgraph.runner.prediction.parts`), by ``n_jobs`` processes,
+    each with the model in memory. If this process ends before it is done, the same call goes on
+    after the parts that were finished. Its output is the same to the byte, as it is for any number
+    of processes.
 
-    Parameters
-    ----------
-    source : SavedModel
-        The model.
-    new_rows : NewRows
-        The rows.
-    output : Path
-        A .csv or .parquet file.
-    chunk : int
-        Rows that a process reads at a time, rounded up to full blocks, and at most
-        :data:`READ_BLOCKS` of them; never changes a number.
-    fdr : float or None, default=None
-        False discovery rate at which rows are flagged in a column ``ood_flagged``. It depends on
-        the p-values of all rows, so that the other columns wait in files.
-    escapes_formulas : bool, default=False
-        Put a single quote before text in a .csv that a spreadsheet would evaluate.
-    n_jobs : int, default=1
-        Processes that predict. Each has the model in memory.
-    progress : callable
-        Receives the number of predicted rows and the fraction of the input that was read.
-    note : callable
-        Receives notes on parts of an earlier call, in one line each.
+    ``chunk`` is the number of rows that a process reads at a time, rounded up to full blocks, and
+    at most :data:`READ_BLOCKS` of them; it never changes a number. ``fdr`` and ``escapes_formulas``
+    are those of :class:`~kdgraph.runner.prediction.parts.PartsFolder`. ``progress`` receives the
+    number of predicted rows and the fraction of the input that was read, ``note`` a line on parts
+    of an earlier call.
 
-    Returns
-    -------
-    PredictionCounts
-        Numbers of rows.
-
-    Raises
-    ------
-    DataError
-        The input has no rows, or one that the model does not take.
-    UsageError
-        ``fdr`` is given, and the model has no p-values of single rows.
-    RunFailed
-        A process was lost, as it is when memory runs out.
+    Raises DataError for an input without rows or with one that the model does not take, UsageError
+    where ``fdr`` is given and the model has no p-values of single rows, and RunFailed where a
+    process was lost, as it is when memory runs out.
     """
     saved = source.load()
     if fdr is not None and not saved.model.supports("ood_p_value"):

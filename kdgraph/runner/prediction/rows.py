@@ -27,16 +27,9 @@ SUFFIXES = (*TABLE_SUFFIXES, ".npz")
 class Block(NamedTuple):
     """Some rows as the model takes them.
 
-    Attributes
-    ----------
-    start : int
-        Number of the first row in its file.
-    X : ndarray
-        Float64[n, d], or Float32[n, c, h, w].
-    groups : ndarray or None
-        Int[n], the group of each row; None if the model takes no groups.
-    became_missing : Counter
-        Feature → number of cells with a category that the training data do not have.
+    ``start`` is the number of the first row in its file, ``X`` Float64[n, d] or Float32[n, c, h,
+    w], ``groups`` Int[n] or None if the model takes none. ``became_missing`` counts the cells of
+    each feature with a category that the training data do not have.
     """
 
     start: int
@@ -48,18 +41,10 @@ class Block(NamedTuple):
 class NewRows:
     """The rows of a file, as the model of a schema takes them.
 
-    Parameters
-    ----------
-    path : Path
-        A file of one of :data:`SUFFIXES`, a compressed text file, or a folder of parquet files.
-    schema : Schema
-        Description of the rows that the model was fitted on.
-    unseen : {"refuse", "missing"}
-        A category that the training data do not have is an error, or a missing cell.
-    report : callable
-        Receives notes on the file, in one line each.
-    option : str, default="--input"
-        Option of the command line that names the file, for messages.
+    ``path`` is a file of one of :data:`SUFFIXES`, a compressed text file, or a folder of parquet
+    files. A category that the training data do not have is an error, or a missing cell where
+    ``unseen`` is "missing". ``report`` receives notes on the file, in one line each; ``option``
+    names the file in messages.
     """
 
     def __init__(
@@ -92,21 +77,10 @@ class NewRows:
     ) -> Iterator[Block]:
         """Yield scaled rows with their groups, ``rows`` at a time and fewer at the end.
 
-        Parameters
-        ----------
-        rows : int
-            Rows of a block.
-        start, stop : int and int or None, default=0 and None
-            The first row, and the one after the last; of a file with :attr:`row_groups` alone.
-        skip : callable
-            Number of a block's first row → whether the block is left out. Its cells are not
-            converted.
-
-        Raises
-        ------
-        DataError
-            A column is missing, a cell has the wrong type, or the training data do not have a
-            category.
+        ``start`` and ``stop`` are for a file with :attr:`row_groups` alone. The cells of a block
+        are not converted where ``skip`` of the number of its first row is True. Raises DataError
+        where a column is missing, a cell has the wrong type, or the training data do not have a
+        category.
         """
         for first, X, groups in self._read(rows, start, stop, skip):
             became_missing = Counter(self._cells.became_missing)
@@ -116,10 +90,7 @@ class NewRows:
     def check_columns(self) -> None:
         """Report columns that the model does not use, once.
 
-        Raises
-        ------
-        DataError
-            If a column that the model needs is missing or occurs twice.
+        A column that it needs and that is missing or occurs twice raises DataError.
         """
         if isinstance(self._file, ArrayRows) or self._checked:
             return

@@ -74,18 +74,10 @@ class NewTable(Protocol):
 
 
 def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> NewTable:
-    """Return the table in a file.
+    """Return the table in a file, whose kind the ``suffix`` of its name determines.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    suffix : str
-        End of its name, which determines its kind.
-    text_format : TextFormat
-        How cells of the run's file are written.
-    where : str
-        Option and name of the file, for messages.
+    ``text_format`` is how cells of the run's file are written. ``where`` has the option and the
+    name of the file, for messages.
     """
     if path.is_dir() or suffix == FEATHER:
         return ArrowDataset(path, where)
@@ -103,19 +95,9 @@ def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> Ne
 class TextTable:
     """Table in a csv or tsv file, which may be compressed.
 
-    Every cell stays text, so that its meaning does not depend on other cells.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    text_format : TextFormat
-        How cells of the run's file are written; a byte-order mark of this file overrides its
-        encoding.
-    default : str
-        Separator by the file's suffix.
-    where : str
-        Option and name of the file, for messages.
+    Every cell stays text, so that its meaning does not depend on other cells. A byte-order mark of
+    the file overrides the encoding of ``text_format``. ``default`` is the separator by the file's
+    suffix.
     """
 
     def __init__(self, path: Path, text_format: TextFormat, default: str, where: str) -> None:
@@ -487,26 +469,13 @@ class ArrayRows:
 
     ``X`` is read from inside the zip archive, some rows at a time: [n, d] or images [n, c, h, w],
     which are divided by 255 if they are of uint8.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    where : str
-        Option and name of the file, for messages.
     """
 
     def __init__(self, path: Path, where: str) -> None:
         self.path, self.where, self.read, self.total = path, where, 0, 1
 
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of one row.
-
-        Raises
-        ------
-        DataError
-            There is no ``X`` of numbers.
-        """
+        """Return the shape of one row; raise DataError if there is no ``X`` of numbers."""
         with self._opened() as file:
             return self._header(file)[0][1:]
 
@@ -531,10 +500,7 @@ class ArrayRows:
     def groups(self) -> np.ndarray:
         """Return the array ``groups``, [n]: the group of each row.
 
-        Raises
-        ------
-        DataError
-            There is none, or it does not have the group of every row.
+        Raises DataError if there is none, or it does not have the group of every row.
         """
         with self._opened() as file, np.load(self.path, allow_pickle=False) as arrays:
             n = self._header(file)[0][0]
