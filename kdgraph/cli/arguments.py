@@ -38,20 +38,10 @@ calibrator, gate, detector, recalibrator, protocol, seed, or any key of the conf
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parser of one command.
+    """Parser of one command, whose words after ``kdg`` are ``run`` or ``data get``, for example.
 
-    Parameters
-    ----------
-    command : str
-        Words after ``kdg``: ``run``, ``data get``.
-    description : str
-        First paragraph of the help.
-    examples : sequence of str
-        Command lines, each with ``kdg``.
-    notes : str
-        Further paragraphs, between options and examples.
-    exit_codes : mapping of int to str
-        Exit code → meaning.
+    The help has the description, then the examples, command lines with ``kdg``, then the options
+    and the notes.
     """
 
     def __init__(
@@ -92,13 +82,7 @@ class CommandParser(argparse.ArgumentParser):
         return "\n\n".join([super().format_help().rstrip(), *paragraphs, examples, codes]) + "\n"
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Return the parsed arguments; options and words may come in any order.
-
-        Raises
-        ------
-        UsageError
-            If they cannot be parsed.
-        """
+        """Return the parsed arguments; options and words may come in any order."""
         return self.parse_intermixed_args(list(arguments))
 
     def error(self, message: str) -> NoReturn:
@@ -178,11 +162,8 @@ class FilterParser(CommandParser):
 class FittedModelParser(CommandParser):
     """Parser of ``kdg COMMAND --model MODEL --data FILE [--target COLUMN] [key=value ...]``.
 
-    Attributes
-    ----------
-    option_of : dict of str to str
-        Override, or key of the config, that :func:`fitted_model_overrides` or the command sets →
-        the option that it comes from.
+    ``option_of`` maps overrides, or keys of the config, that :func:`fitted_model_overrides` or the
+    command sets, to the options that they come from.
     """
 
     def __init__(self, command: str, description: str, **texts: Any) -> None:
@@ -227,10 +208,7 @@ class FittedModelParser(CommandParser):
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Return the parsed arguments, as :meth:`CommandParser.parse`.
 
-        Raises
-        ------
-        UsageError
-            If they cannot be parsed, or the target is missing where the file has columns.
+        A target that is missing where the file has columns raises UsageError.
         """
         args = super().parse(arguments)
         if is_array_file(args.data) == (args.target is not None):
@@ -270,16 +248,10 @@ _QUOTED_COMMAND = r"'kdg [^']*'"
 def name_options(message: str, option_of: Mapping[str, str]) -> str:
     """Return a message that names options of a command where it named keys of the config.
 
-    Parameters
-    ----------
-    message : str
-        Message of an error. Commands in it, such as 'kdg run -m method=kdf', stay as they are.
-    option_of : mapping of str to str
-        As :attr:`FittedModelParser.option_of`. A key without a dot may be a word of the message, so
-        that it is replaced only before an equals sign, or where the message is on what it must be.
+    Commands in it, such as 'kdg run -m method=kdf', stay as they are. A key without a dot may be a
+    word of the message, so that it is replaced only before an equals sign, or where the message is
+    on what it must be.
 
-    Examples
-    --------
     >>> option_of = {"parent.path": "--model", "parent.trust=true": "--trust"}
     >>> name_options("parent.path=m.pkl: is a pickle; give parent.trust=true", option_of)
     '--model m.pkl: is a pickle; give --trust'

@@ -220,10 +220,7 @@ def _shared_overrides(args: argparse.Namespace) -> list[str]:
 def _own_partition(config: RunConfig) -> str | None:
     """Return the kind of the partition that is read from the model, None without any.
 
-    Raises
-    ------
-    UsageError
-        The model is a regressor.
+    A regressor raises UsageError.
     """
     from sklearn.base import is_classifier
 
@@ -244,10 +241,7 @@ def _own_partition(config: RunConfig) -> str | None:
 def _agreement(parent: FittedParent, table: Dataset, args: argparse.Namespace) -> Agreement | None:
     """Return the comparison of the model with what the user's library predicts, if that is given.
 
-    Raises
-    ------
-    UsageError
-        The file has other rows or columns.
+    A file with other rows or columns raises UsageError.
     """
     if args.expect is None:
         return None

@@ -122,13 +122,8 @@ def parser() -> CommandParser:
 def candidates(line: str) -> list[str]:
     """Return the words that complete a command line, those that are complete with a blank behind.
 
-    Parameters
-    ----------
-    line : str
-        Command line up to the cursor, ``kdg`` included.
+    ``line`` is up to the cursor, ``kdg`` included.
 
-    Examples
-    --------
     >>> candidates("kdg re")
     ['repair ', 'report ', 'reproduce ']
     >>> candidates("kdg completion z")

@@ -26,14 +26,8 @@ Reporter = Callable[[str], None]
 class Wanted:
     """A data set to fetch.
 
-    Attributes
-    ----------
-    name : str
-        Option, source or number.
-    id : int or None
-        Number of OpenML, if it has one.
-    fetch : callable
-        Fetches it, and reports each download.
+    ``name`` is an option, a source or a number, ``id`` the number of OpenML, if it has one.
+    ``fetch`` reports each download.
     """
 
     name: str
@@ -188,12 +182,7 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
 def _fetch(wanted: Wanted, report: Reporter) -> None:
     """Fetch a data set unless it is in the cache, and check the file there without its rows.
 
-    Raises
-    ------
-    DataNotAvailable
-        If it cannot be fetched.
-    DataError
-        If it is damaged.
+    Raises DataNotAvailable if it cannot be fetched, DataError if it is damaged.
     """
     from kdgraph.data.openml.cache import check_file, find_cached
 

@@ -82,27 +82,11 @@ def list_groups(catalogue: Catalogue, width: int) -> str:
 def list_options(
     catalogue: Catalogue, group: str, words: Sequence[str], width: int, *, show_all: bool = False
 ) -> str:
-    """Return the options of a group in sections, each option with its line.
+    """Return the options of a group in sections, each option with its line of ``width`` columns.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Options to choose from.
-    group : str
-        Name of a group.
-    words : sequence of str
-        Text that names or lines must have, in any case of letters.
-    width : int
-        Columns at which lines are cut.
-    show_all : bool
-        Include the presets of papers.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such group.
-    UsageError
-        If no option has the words.
+    Names or lines have the words, in any case of letters. Presets of papers are left out unless
+    ``show_all``. Raises ConfigError if there is no such group, UsageError if no option has the
+    words.
     """
     from kdgraph.config.catalogue import first_comment
     from kdgraph.config.messages import PAPER, list_command

@@ -84,18 +84,9 @@ def commented_yaml(
 ) -> Iterator[str]:
     """Yield the lines of a mapping as YAML, each key with its meaning as a comment.
 
-    Parameters
-    ----------
-    node : mapping
-        Keys and values.
-    meanings : mapping of str to str
-        Dotted key → meaning.
-    width : int
-        Columns of a line; a comment that would go beyond stands above its key.
-    prefix : str
-        Dotted key of the node, with a dot at its end.
-    indent : str
-        Blanks in front of its keys.
+    Meanings are by dotted key. A comment that would go beyond ``width`` columns stands above its
+    key. ``prefix`` is the dotted key of the node, with a dot at its end, ``indent`` the blanks in
+    front of its keys.
     """
     for key, value in node.items():
         path = f"{prefix}{key}"

@@ -20,7 +20,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config.checks import check
-from kdgraph.config.data_sources import Read, file_digests, files_read, reads, refuse_changed
 from kdgraph.config.run_config import (
     AFTER,
     COMPONENTS,
@@ -53,18 +52,13 @@ __all__ = [
     "Origin",
     "Plan",
     "Protocol",
-    "Read",
     "RunConfig",
     "check",
     "compose",
     "conf_dir",
-    "file_digests",
-    "files_read",
     "method_label",
     "method_options",
     "plan",
-    "reads",
-    "refuse_changed",
     "run_id",
 ]
 

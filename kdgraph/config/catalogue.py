@@ -73,15 +73,7 @@ _CONTINUED = re.compile(r"^( *[\w.]+:(?: [^#\n]*?)? +)# .*\n +#.*", re.MULTILINE
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a config file.
-
-    Attributes
-    ----------
-    default : str
-        Value as YAML has it; empty for a mapping.
-    meaning : str
-        Comment behind it.
-    """
+    """A key of a config file: its value as YAML has it, empty for a mapping, and its comment."""
 
     default: str
     meaning: str
@@ -91,12 +83,8 @@ class Key:
 class Component:
     """An option of a config group.
 
-    Attributes
-    ----------
-    target : str
-        Import path of its class; empty if it has none.
-    keys : dict of str to Key
-        Its keys; those of nodes inside it with a dot.
+    ``target`` is the import path of its class, empty if it has none. ``keys`` are its own, and
+    those of nodes inside it with a dot.
     """
 
     target: str
@@ -106,16 +94,9 @@ class Component:
 class Catalogue:
     """Options of the config groups in some folders.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders of config groups; of two files of the same name the first counts, as in Hydra.
-
-    Attributes
-    ----------
-    groups : dict of str to dict of str to Path
-        Group → option → file, sorted by name; files that others only build on (``_table``) are
-        left out.
+    Of two files of the same name in the folders the first counts, as in Hydra. ``groups`` maps
+    groups to options to files, sorted by name; files that others only build on (``_table``) are
+    left out.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -201,12 +182,8 @@ class Catalogue:
     def repairs(self) -> dict[str, str]:
         """Return the methods that ``kdg check`` compares, in their order, and what each is for.
 
-        A line in the file of the method has both: ``# place in kdg check: 8, for trees``.
-
-        Raises
-        ------
-        ConfigError
-            A file has another word than :data:`REPAIRED`.
+        A line in the file of the method has both: ``# place in kdg check: 8, for trees``. Another
+        word than one of :data:`REPAIRED` raises ConfigError.
         """
         places: list[tuple[int, str, str]] = []
         for method, path in self.groups.get("method", {}).items():
@@ -227,10 +204,7 @@ class Catalogue:
     def meanings(self, choices: Mapping[str, str]) -> dict[str, str]:
         """Return what the comments of the files explain, by dotted key.
 
-        Parameters
-        ----------
-        choices : mapping of str to str
-            Group → chosen option, in the order of composition: a later file wins.
+        ``choices`` maps groups to chosen options in the order of composition: a later file wins.
         """
         meanings: dict[str, str] = {}
         root = self.folders[0] / "config.yaml"
@@ -276,15 +250,7 @@ def first_comment(path: Path) -> str:
 
 
 def read_component(path: Path, folders: Sequence[Path]) -> Component:
-    """Read the file of an option, with the files that it builds on.
-
-    Parameters
-    ----------
-    path : Path
-        File of an option.
-    folders : sequence of Path
-        Folders of config groups, for bases such as ``/parent/mlp``.
-    """
+    """Read the file of an option, with the files that it builds on, such as ``/parent/mlp``."""
     keys: dict[str, Key] = {}
     for base_path, prefix in bases_of(path, folders):
         base = read_component(base_path, folders)

@@ -40,17 +40,9 @@ FOR_REGRESSION = "method=local_pit"
 
 
 def check_model(config: RunConfig, model: FittedModel) -> None:
-    """Raise unless the components of an unfitted model go together, and with the data set.
+    """Raise ConfigError unless the components of a model go together, and with the data set.
 
-    Parameters
-    ----------
-    config : the run.
-    model : of :func:`~kdgraph.config.models.unfitted_model`.
-
-    Raises
-    ------
-    ConfigError
-        If two components do not fit together.
+    ``model`` is that of :func:`~kdgraph.config.models.unfitted_model`.
     """
     parent = model.parent
     if is_fitted_elsewhere(parent):
@@ -160,12 +152,8 @@ def uses_training_rows(config: RunConfig) -> bool:
 
     A model from a file needs none. Components that estimate a density need them, local calibration
     may need a forest of its own where the model has no partition, and the errors of a regressor
-    without distributions have to be measured.
-
-    Raises
-    ------
-    ConfigError
-        If a model from a file and the other components do not go together: rows are read next.
+    without distributions have to be measured. Raises ConfigError if a model from a file and the
+    other components do not go together: rows are read next.
     """
     if not hasattr(config.component("parent").target, "check_file"):
         return True
@@ -242,14 +230,10 @@ def _as_classes(train: Dataset) -> str:
 def check_task(
     parent: Node, estimator: Any, dataset: str, task: Task | None, as_classes: str = ""
 ) -> None:
-    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round.
+    """Raise ConfigError for a classifier on a regression, or the other way round.
 
-    Parameters
-    ----------
-    parent, estimator : node of the parent, and what it describes.
-    dataset : name of the data set.
-    task : of the data set; None where it is unknown.
-    as_classes : beginning of the way out, or "".
+    ``estimator`` is what the node of the parent describes. The task is None where it is unknown.
+    ``as_classes`` is the beginning of the way out, or "".
     """
     name, is_classifier = f"parent={parent['name']}", hasattr(estimator, "predict_proba")
     if task == "regression" and not hasattr(estimator, "predict_dist"):
@@ -395,15 +379,6 @@ def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, A
     The run would have the numbers of ``protocol=strict``, and every table would mark it as fitted
     on test rows. The parent alone, the baseline of a sweep over calibrators, is not refused, and
     nor are scores of a file: its features, such as a t-SNE, may have been fitted on test rows.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    parent : estimator
-        The parent.
-    after : mapping of str to estimator
-        Group → component that is fitted after the parent.
     """
     if config.protocol != "paper" or not after:
         return
@@ -464,12 +439,7 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
     """Raise ConfigError for a component that does not fit the one that it is fitted on.
 
     It may need a method, such as ``predict_proba``, a kind of partition, or the groups of rows.
-
-    Parameters
-    ----------
-    group, node, component : group of the component, its node, and what the node describes.
-    upstream : what it is fitted on.
-    choice : override that chose it, ``parent=mlp``.
+    ``choice`` is the override that chose ``upstream``: ``parent=mlp``.
     """
     from kdgraph.geometry import KIND_NAMES, partition_kind
 

@@ -46,14 +46,7 @@ TOP_LEVEL_KEYS = frozenset({"dataset", "method", "metrics", "network", "ood", "p
 class ResolvedNode:
     """A node of a config, whose class and those of the nodes in it are imported.
 
-    Attributes
-    ----------
-    node : mapping
-        The node.
-    target : class, function or None
-        What its ``_target_`` names.
-    inner : mapping
-        Parameter → resolved node, or name → resolved node.
+    ``inner`` maps parameters, or names, to resolved nodes.
     """
 
     node: Node
@@ -87,10 +80,8 @@ class ResolvedNode:
 def resolve(node: Node, path: str = "component") -> ResolvedNode:
     """Return a node with its class, and those of the nodes that are parameters of the class.
 
-    Raises
-    ------
-    ConfigError
-        A ``_target_`` cannot be imported; the line has its key, which begins with ``path``.
+    A ``_target_`` that cannot be imported raises ConfigError with its key, which begins with
+    ``path``.
     """
     target = target_of(node, path)
     inner: dict[str, ResolvedNode | Mapping[str, ResolvedNode]] = {}
@@ -106,13 +97,7 @@ def resolve(node: Node, path: str = "component") -> ResolvedNode:
 
 
 def resolve_option(group: str, node: Any) -> ResolvedNode:
-    """Return the resolved node of a group, whose ``name`` is checked.
-
-    Raises
-    ------
-    ConfigError
-        It is no node, or has no name for files and tables.
-    """
+    """Return the resolved node of a group; ConfigError if it has no name for files and tables."""
     _check_name(group, node)
     return resolve(node, group)
 
@@ -127,12 +112,7 @@ def errors_by_key(path: str, node: Node) -> Iterator[None]:
     """Make errors about parameters name the keys of the config that set them.
 
     The name of a parameter in its class is ``degree=1``. What can be pasted behind a command is
-    ``recalibrator.degree=1``.
-
-    Parameters
-    ----------
-    path : key of ``node`` in the config, such as ``recalibrator``.
-    node : what is built or fitted inside the block.
+    ``recalibrator.degree=1``, where ``path`` is ``recalibrator``, the key of ``node``.
     """
     try:
         yield
@@ -232,14 +212,10 @@ def check_component(
     more: Mapping[str, Any] | None = None,
     inner: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Raise a one-line error unless a component can be built.
+    """Raise a one-line error unless the component at the key ``path`` can be built.
 
-    Parameters
-    ----------
-    path : its key in the config, such as ``parent``.
-    component : its resolved node.
-    more : annotations of keys that the node may have in addition to its class's parameters.
-    inner : the same for nodes in it, at any depth, by their key.
+    ``more`` has annotations of keys that the node may have in addition to its class's parameters;
+    ``inner`` the same for nodes in it, at any depth, by their key.
     """
     node, target = component.node, component.target
     annotations = {**(annotations_of(target) if target else {}), **(more or {})}
@@ -300,12 +276,7 @@ def check_options(
 ) -> None:
     """Raise unless every key is known and every value fits its annotation.
 
-    Parameters
-    ----------
-    path : key of the options in the config.
-    options : keys and values.
-    annotations : by key.
-    known : valid keys; default: those with an annotation.
+    ``path`` is the key of the options in the config. Keys with an annotation are known by default.
     """
     known = set(annotations if known is None else known)
     for key, value in options.items():

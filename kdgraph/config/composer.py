@@ -104,18 +104,10 @@ def config_folders(config_dir: str | Path | None) -> list[Path]:
 
 
 class Composer:
-    """Hydra over ``conf/`` and, behind it, the folder of the user.
+    """Hydra over ``conf/`` and, behind it, the folder of config groups of the user.
 
-    Parameters
-    ----------
-    config_dir : folder of config groups of the user, or None.
-
-    Attributes
-    ----------
-    folders : list of Path
-        Of two files with the same name, the one in the first folder counts.
-    loader : ConfigLoader
-        Hydra's loader over these folders, as its launchers want it.
+    Of two files with the same name, the one in the first of the ``folders`` counts. ``loader`` is
+    Hydra's over these folders, as its launchers want it.
     """
 
     def __init__(self, config_dir: str | Path | None = None) -> None:
@@ -219,10 +211,7 @@ class Composer:
     def run_config(self, overrides: Sequence[str]) -> RunConfig:
         """Return the typed config of one run.
 
-        Raises
-        ------
-        ConfigError
-            For a key that it has no place for, and for one that was removed.
+        A key that it has no place for, or that was removed, raises ConfigError.
         """
         nodes, options = self.nodes(overrides)
         known = {*SCIENCE, *PLAIN}
@@ -300,13 +289,7 @@ class Composer:
         )
 
     def options(self, group: str) -> list[str]:
-        """Return the names of a group's options.
-
-        Raises
-        ------
-        ConfigError
-            For what is named as an option of the user's and is no file.
-        """
+        """Return the names of a group's options; ConfigError if one of the user's is no file."""
         for folder in self.folders:
             for path in option_files(folder / group):
                 if not is_option(path):

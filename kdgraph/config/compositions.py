@@ -47,12 +47,8 @@ Value = tuple[str, Any]
 class Composition:
     """The nodes of a config, as Hydra composed them, without Hydra's own node.
 
-    Parameters
-    ----------
-    nodes : dict
-        Plain dicts and lists, with interpolations as they are written.
-    options : mapping
-        Chosen option by group.
+    They are plain dicts and lists, with interpolations as they are written. ``options`` maps groups
+    to chosen options.
     """
 
     nodes: Mapping[str, Any]
@@ -61,11 +57,8 @@ class Composition:
     def with_values(self, values: Sequence[Value] = ()) -> dict[str, Any] | None:
         """Return the resolved nodes, with other values at keys that exist; not for writing.
 
-        Returns
-        -------
-        dict or None
-            None where only Hydra can set them: a key that does not exist, a mapping, a value for
-            something that is an interpolation.
+        None where only Hydra can set them: a key that does not exist, a mapping, a value for
+        something that is an interpolation.
         """
         before = [_value_at(self.nodes, key.split(".")) for key, _ in values]
         if any(isinstance(value, Mapping) or _refers(value) for value in before):
@@ -125,15 +118,8 @@ def _replace(nodes: dict[str, Any], path: Sequence[str], value: Any) -> None:
 class Compositions:
     """Hydra over folders of config groups, with what it has composed.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folder of ``config.yaml``, and behind it the user's, if there is one.
-
-    Attributes
-    ----------
-    loader : ConfigLoader
-        Hydra's loader over these folders, as its launchers want it.
+    The first folder has ``config.yaml``; behind it is the user's, if there is one. ``loader`` is
+    Hydra's over these folders, as its launchers want it.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:

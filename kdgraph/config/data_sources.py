@@ -130,24 +130,7 @@ def _class(node: Node) -> str:
 
 @dataclass(frozen=True)
 class Read:
-    """File or folder that a parameter of a source names.
-
-    Attributes
-    ----------
-    target : import path of the source's class, or None.
-    key : name of the parameter.
-    path : its value.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "my.csv"
-    ...     _ = path.write_text("no columns")
-    ...     read = Read("kdgraph.data.tables.TableFile", "path", str(path))
-    ...     [file.name for file in read.files()], len(read.digest() or "")
-    (['my.csv'], 16)
-    """
+    """File or folder that a parameter of a source names, with the import path of the class."""
 
     target: str | None
     key: str
@@ -174,15 +157,6 @@ def recorded_read(target: str | None, key: str, path: str) -> Read:
     A record may come from somebody else, and an import runs code. So a class counts if it is one of
     kdgraph's, or imported already. Of another one only the path itself is looked at: a change
     inside of a folder is not noticed.
-
-    Parameters
-    ----------
-    target, key, path : of a :class:`Read`.
-
-    Examples
-    --------
-    >>> recorded_read("antigravity.Source", "path", "my.csv").target is None
-    True
     """
     module = str(target).rpartition(".")[0]
     is_known = module.startswith(_OWN_SOURCES) or module in sys.modules
@@ -190,18 +164,7 @@ def recorded_read(target: str | None, key: str, path: str) -> Read:
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest for each of :func:`files_read` that exists.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "my.csv"
-    ...     _ = path.write_text("no columns")
-    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
-    ...     file_digests({"dataset": source, "ood": {}})
-    {'path': '0b61c74970bdb448'}
-    """
+    """Return a digest for each of :func:`files_read` that exists."""
     digests = {key: read.digest() for key, read in files_read(science).items()}
     return {key: digest for key, digest in digests.items() if digest is not None}
 
@@ -209,8 +172,6 @@ def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
 def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
     """Return the files of the data set, of OOD rows, of outliers, and of a model as parent.
 
-    Examples
-    --------
     >>> source = {"_target_": "kdgraph.data.tables.TableFile", "path": "my.csv"}
     >>> files_read({"dataset": source, "ood": {}})
     {'path': Read(target='kdgraph.data.tables.TableFile', key='path', path='my.csv')}
@@ -237,22 +198,8 @@ def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
 def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return a record's entry for each of :func:`files_read` that exists.
 
+    It has target, key and absolute path of the :class:`Read`, its ``stamp`` and its ``sha256``.
     Other content is recognised by it later.
-
-    Returns
-    -------
-    dict
-        Key → target, key and absolute path of a :class:`Read`, its ``stamp`` and its ``sha256``.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "my.csv"
-    ...     _ = path.write_text("no columns")
-    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
-    ...     sorted(reads({"dataset": source, "ood": {}})["path"])
-    ['key', 'path', 'sha256', 'stamp', 'target']
     """
     absolute = {
         key: Read(read.target, read.key, str(Path(os.path.expanduser(read.path)).absolute()))
@@ -267,34 +214,9 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
-    """Raise where a file has other content than before: a stage may have read either.
+    """Raise RunFailed where a file has other content than before: a stage may have read either.
 
-    Parameters
-    ----------
-    before : of :func:`file_digests`, when the run's id was made.
-    science : the part of the config that decides the numbers.
-
-    Raises
-    ------
-    RunFailed
-        One line with the name of the file.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "my.csv"
-    ...     _ = path.write_text("a few rows")
-    ...     source = {"_target_": "kdgraph.data.tables.TableFile", "path": str(path)}
-    ...     science = {"dataset": source, "ood": {}}
-    ...     before = file_digests(science)
-    ...     refuse_changed(before, science)
-    ...     _ = path.write_text("a few rows and more")
-    ...     try:
-    ...         refuse_changed(before, science)
-    ...     except RunFailed as error:
-    ...         print(str(error).replace(folder, "…").partition(";")[0])
-    …/my.csv has changed while the run was reading it
+    ``before`` is of :func:`file_digests`, when the run's id was made.
     """
     for key, digest in file_digests(science).items():
         if before.get(key) != digest:
@@ -308,10 +230,7 @@ def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> Non
 def reads_of(source: Node) -> Mapping[str, Any]:
     """Return the parameters of a source that name a file or a folder.
 
-    Returns
-    -------
-    mapping
-        Parameter → function from its value, a path, to the files that are read.
+    Each maps to a function from its value, a path, to the files that are read.
     """
     return getattr(target_of(source), "file_parameters", {"path": _only_itself})
 

@@ -101,13 +101,9 @@ def config_error(
 ) -> ConfigError:
     """Return the error of one line for an exception of Hydra, OmegaConf or a YAML reader.
 
-    Parameters
-    ----------
-    error : exception that was raised while a config was composed.
-    keys : returns every full key of the config, for "did you mean".
-    options : returns the names of a config group's options.
-    groups : returns the names of all config groups.
-    can_be_read : returns whether a word of a shell has the grammar of an override.
+    ``keys`` returns every full key of the config, for "did you mean", ``options`` the names of a
+    group's options, and ``groups`` those of all groups. ``can_be_read`` returns whether a word of a
+    shell has the grammar of an override.
     """
     causes = list(_causes(error))
     for cause in causes:

@@ -17,12 +17,8 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
     """Return the model that a config describes, built of its components and not fitted.
 
     Whether they go together is for :func:`kdgraph.config.compatibility.check_model` to find out.
-
-    Returns
-    -------
-    FittedModel or None
-        None where a function makes the parent. It may read a file or train, so it is called when
-        the run needs its result.
+    None where a function makes the parent: it may read a file or train, so it is called when the
+    run needs its result.
     """
     from kdgraph.base import FittedModel
 

@@ -39,12 +39,8 @@ _NODES_OF_HYDRA = {
 class Overrides:
     """Overrides as Hydra parses them, each once: a sweep has few values, and many points.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders of config groups.
-    loader : ConfigLoader
-        Hydra's loader over them, which has the names that ``glob()`` matches.
+    ``loader`` is Hydra's over the folders of config groups; it has the names that ``glob()``
+    matches.
     """
 
     def __init__(self, folders: Sequence[Path], loader: ConfigLoader) -> None:
@@ -54,13 +50,7 @@ class Overrides:
         self.is_group = cache(self._is_group)
 
     def _parse(self, override: str) -> Override:
-        """Return an override.
-
-        Raises
-        ------
-        ConfigError
-            For a value that Hydra's grammar has and its composition cannot deal with.
-        """
+        """Return an override; ConfigError for a value that Hydra parses and cannot compose."""
         (parsed,) = self._parser.parse_overrides([override])
         self._check_value(parsed)
         return parsed

@@ -36,19 +36,10 @@ WORKERS = {
 class Job:
     """One point of a sweep, or the only one.
 
-    Attributes
-    ----------
-    composer : Composer
-        Composes the config.
-    overrides : tuple of str
-        Overrides without those of Hydra's own keys; ``kdg run`` with them runs the job alone.
-    swept : mapping
-        Key → value, of the keys that vary in the sweep.
-    known : Path or None
-        Run directory, if it is known without composing.
+    ``overrides`` are without those of Hydra's own keys; ``kdg run`` with them runs the job alone.
+    ``swept`` has the keys that vary in the sweep. ``known`` is the run directory, if it is known
+    without composing.
 
-    Examples
-    --------
     >>> job = plan(["method=isotonic", "seed=3"]).jobs[0]
     >>> job.overrides, job.config.parent["name"], job.run_dir.parts[:-1]
     (('method=isotonic', 'seed=3'), 'random_forest', ('outputs', 'spiral', 'isotonic'))

@@ -37,12 +37,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def presets_of_folder(folder: Path) -> Mapping[str, str]:
     """Return the presets of the table of a folder, name → text as of a YAML file.
 
-    It is empty if there is no table.
-
-    Raises
-    ------
-    ConfigError
-        If the table has another form, or a preset is a file as well.
+    It is empty if there is no table. Raises ConfigError if the table has another form, or a preset
+    is a file as well.
     """
     table = folder / TABLE
     try:

@@ -39,10 +39,7 @@ def _preset(path: Path) -> str | None:
 def read_text(path: Path) -> str:
     """Return the text of the file of an option, or what the table of its folder makes of it.
 
-    Raises
-    ------
-    ConfigError
-        If it is a folder or a link to nothing, cannot be opened, or is not UTF-8.
+    Raises ConfigError if it is a folder or a link to nothing, cannot be opened, or is not UTF-8.
     """
     if (preset := _preset(path)) is not None:
         return preset
@@ -60,10 +57,7 @@ def read_text(path: Path) -> str:
 def load_yaml(path: Path) -> Mapping[str, Any]:
     """Return the content of a config file; shared, so not for writing.
 
-    Raises
-    ------
-    ConfigError
-        If it is no text, no YAML, or no mapping.
+    Raises ConfigError if it is no text, no YAML, or no mapping.
     """
     text = read_text(path)
     try:
@@ -128,11 +122,7 @@ def check_mapping(path: Path, values: Any) -> None:
 def check_option(group: str, option: str, node: Any, folders: Sequence[Path]) -> None:
     """Raise ConfigError unless the node of an option names itself and its class.
 
-    Parameters
-    ----------
-    group, option : such as ``dataset`` and ``spiral``.
-    node : of the composed config.
-    folders : of configs; the file of the option is in the first that has it.
+    The file of the option is in the first of the folders that has it.
     """
     missing_keys = [
         key for key in ("name", "_target_") if not isinstance(node, dict) or key not in node

@@ -17,8 +17,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config import Job, Plan, files_read
-from kdgraph.config.data_sources import recorded_read
+from kdgraph.config import Job, Plan
+from kdgraph.config.data_sources import files_read, recorded_read
 from kdgraph.containment import LeadsOutside, path_inside
 from kdgraph.runner.files import ChecksumError, add_checksum, check_and_load
 

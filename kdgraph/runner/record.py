@@ -65,7 +65,8 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.config import RECORD_SCHEMA, RunConfig, reads
+from kdgraph.config import RECORD_SCHEMA, RunConfig
+from kdgraph.config.data_sources import reads
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
 from kdgraph.runner.store import CODE_SCHEMA, StageResult, trusted_packages

@@ -7,7 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.config import RunConfig, refuse_changed
+from kdgraph.config import RunConfig
+from kdgraph.config.data_sources import refuse_changed
 from kdgraph.containment import path_inside
 from kdgraph.errors import KdgError
 from kdgraph.runner.files import (

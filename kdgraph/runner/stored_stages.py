@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel
-from kdgraph.config import RunConfig, file_digests
+from kdgraph.config import RunConfig
 from kdgraph.config.compatibility import is_fitted_with_ood, trains_on_unlabelled
 from kdgraph.config.components import Node, build
-from kdgraph.config.data_sources import seen_in_training
+from kdgraph.config.data_sources import file_digests, seen_in_training
 from kdgraph.config.run_config import FITTED_PARENT
 from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline

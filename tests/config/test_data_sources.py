@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kdgraph.config import RunConfig, compose, files_read
+from kdgraph.config import RunConfig, compose
+from kdgraph.config.data_sources import files_read
 from kdgraph.data.dataset import Dataset
 from kdgraph.runner.index import Index, _line
 from kdgraph.runner.stages import split

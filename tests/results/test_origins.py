@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.config import Read
+from kdgraph.config.data_sources import Read
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import read_measures, unique_labels
 from kdgraph.results.names import name_runs

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.config import compose, files_read
+from kdgraph.config import compose
+from kdgraph.config.data_sources import files_read
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet, Splits
 from kdgraph.data.ood import Contaminated, GaussianNoise, Sphere
