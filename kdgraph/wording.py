@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -102,6 +103,11 @@ def printable(text: str) -> str:
     """
     hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     return "".join(repr(c)[1:-1] if unicodedata.category(c) in hidden else c for c in text)
+
+
+def print_note(line: str) -> None:
+    """Print one line of the command line on stderr, whatever characters it contains."""
+    print(f"kdg: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def reads_as_number(text: str) -> bool:

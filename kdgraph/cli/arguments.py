@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from kdgraph.cli import COMMANDS
 from kdgraph.errors import KdgError, UsageError
 from kdgraph.quoting import as_value
+from kdgraph.runner.formulas import SAFE_CSV, SAFE_CSV_HELP, refuse_safe_csv
 
 WIDTH = 80
 """Columns of every help text, so that the page of the site has the same lines."""
@@ -118,6 +119,12 @@ class CommandParser(argparse.ArgumentParser):
         """Add ``--config-dir``."""
         self.add_argument("--config-dir", metavar="DIR", help=CONFIG_DIR_HELP)
 
+    def add_out(self, what: str = "the runs") -> None:
+        """Add ``--out``, the folder of ``what``."""
+        self.add_argument(
+            "--out", default="outputs", metavar="DIR", help=f"folder of {what} (default: outputs)"
+        )
+
 
 class OverrideParser(CommandParser):
     """Parser of ``kdg COMMAND [-m] [--config-dir DIR] [key=value ...]``."""
@@ -149,14 +156,40 @@ class FilterParser(CommandParser):
         self.add_argument(
             "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
         )
-        self.add_argument(
-            "--out", default="outputs", metavar="DIR", help="folder of the runs (default: outputs)"
-        )
+        self.add_out()
         self.add_argument(
             "--outdated",
             action="store_true",
             help="include runs whose data files have changed since, under other names",
         )
+
+    def add_names(self, option: str, metavar: str, help: str, **more: Any) -> None:
+        """Add an option that takes names with commas between them."""
+        self.add_argument(
+            option, type=comma_separated, default=[], metavar=f"{metavar},...", help=help, **more
+        )
+
+    def add_output(self, help: str) -> None:
+        """Add ``--output`` and ``--safe-csv``, which :func:`output_kind` reads."""
+        self.add_argument("--output", metavar="FILE", help=help)
+        self.add_argument(SAFE_CSV, action="store_true", help=SAFE_CSV_HELP)
+
+
+def output_kind(args: argparse.Namespace, kinds: Sequence[str]) -> str | None:
+    """Return the ending of ``--output``, one of ``kinds``, or None if there is no such file.
+
+    UsageError is raised for any other ending, and for ``--safe-csv`` without a .csv.
+    """
+    if not args.output:
+        if args.safe_csv:
+            raise UsageError(f"{SAFE_CSV} is for a file; give --output FILE too")
+        return None
+    from kdgraph.results.export import file_kind
+
+    kind = file_kind(args.output, kinds)
+    if args.safe_csv:
+        refuse_safe_csv(args.output, is_csv=kind == "csv")
+    return kind
 
 
 class FittedModelParser(CommandParser):
@@ -196,7 +229,9 @@ class FittedModelParser(CommandParser):
             help="read a model that can run any code, such as a pickle, because you know and"
             " trust its origin",
         )
-        self.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
+        self.add_argument(
+            "--seed", type=whole_number(0), default=0, metavar="N", help="(default: 0)"
+        )
         self.add_argument(
             "overrides",
             nargs="*",
@@ -220,10 +255,15 @@ class FittedModelParser(CommandParser):
         return args
 
 
-def _seed(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0, got '{text}'")
-    return int(text)
+def whole_number(least: int, what: str = "a whole number") -> Callable[[str], int]:
+    """Return the type of an option that takes whole numbers from ``least``."""
+
+    def parse(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be {what} from {least}, got '{text}'")
+        return int(text)
+
+    return parse
 
 
 def is_array_file(path: str) -> bool:

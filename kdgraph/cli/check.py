@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,10 +19,11 @@ from kdgraph.cli.arguments import (
     fitted_model_overrides,
     is_array_file,
     name_options,
+    whole_number,
 )
 from kdgraph.errors import RunFailed, UsageError
 from kdgraph.quoting import as_value
-from kdgraph.wording import counted, printable
+from kdgraph.wording import counted, print_note
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, RunConfig
@@ -160,7 +160,11 @@ def parser() -> FittedModelParser:
         " those that suit the model)",
     )
     parser.add_argument(
-        "--folds", type=_folds, default=5, metavar="N", help="number of folds (default: 5)"
+        "--folds",
+        type=whole_number(2, "a number of folds"),
+        default=5,
+        metavar="N",
+        help="number of folds (default: 5)",
     )
     parser.add_argument(
         "--max-rows",
@@ -182,16 +186,8 @@ def parser() -> FittedModelParser:
     parser.add_argument(
         "--output", default="check.html", metavar="FILE", help="the page (default: check.html)"
     )
-    parser.add_argument(
-        "--out", default="outputs", metavar="DIR", help="folder of the runs (default: outputs)"
-    )
+    parser.add_out()
     return parser
-
-
-def _folds(text: str) -> int:
-    if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"must be a number of folds from 2, got '{text}'")
-    return int(text)
 
 
 def _shared_overrides(args: argparse.Namespace) -> list[str]:
@@ -292,14 +288,13 @@ def _run_folds(
     for outcome in result.outcomes:
         method = methods[0] if len(methods) == 1 else outcome.job.swept["method"]
         if outcome.record is None:
-            failure = name_options(str(outcome.failure), option_of)
-            failures.setdefault(method, printable(failure))
+            failures.setdefault(method, name_options(str(outcome.failure), option_of))
         else:
             jobs[method].append(outcome.job)
             runs[method].append(FinishedRun(outcome.job.run_dir, outcome.record))
     for failure in dict.fromkeys(failures.values()):
         names = [name for name, of_method in failures.items() if of_method == failure]
-        print(f"kdg: left out: {', '.join(names)} ({failure})", file=sys.stderr)
+        print_note(f"left out: {', '.join(names)} ({failure})")
     for name in failures:
         del jobs[name], runs[name]
     if not runs:
@@ -454,8 +449,7 @@ def _warnings(runs: Mapping[str, Sequence[FinishedRun]]) -> list[str]:
                 named = methods.setdefault(str(warning["message"]), [])
                 if name not in named:
                     named.append(name)
-    everywhere = len(runs)
     return [
-        message if len(named) == everywhere else f"{', '.join(named)}: {message}"
+        message if len(named) == len(runs) else f"{', '.join(named)}: {message}"
         for message, named in methods.items()
     ]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
+from kdgraph.cli.arguments import CommandParser, FilterParser, output_kind
 from kdgraph.errors import UsageError, did_you_mean
-from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 
 if TYPE_CHECKING:
     from kdgraph.results.comparison.aggregate import MeasureComparison
@@ -18,24 +17,18 @@ if TYPE_CHECKING:
 MOST_DATASETS = 6
 """Most data sets that are shown one by one on the terminal."""
 MOST_SIGNIFICANT_DIGITS = 15
-FILE_KINDS = ("csv", "md", "tex")
 PICTURES = ("svg", "png", "pdf")
 
 
 def main(arguments: list[str]) -> int:
     """Compare the methods of the chosen runs and return the exit code."""
     args = parser().parse(arguments)
-    from kdgraph.results.export import file_kind
-
     if not 1 <= args.digits <= MOST_SIGNIFICANT_DIGITS:
         raise UsageError(f"--digits must be from 1 to {MOST_SIGNIFICANT_DIGITS}, got {args.digits}")
-    if args.output:
-        kind = file_kind(args.output, FILE_KINDS)
-        if args.safe_csv:
-            refuse_safe_csv(args.output, is_csv=kind == "csv")
-    elif args.safe_csv:
-        raise UsageError("--safe-csv is for a file; give --output FILE too")
+    kind = output_kind(args, ("csv", "md", "tex"))
     if args.figure:
+        from kdgraph.results.export import file_kind
+
         file_kind(args.figure, PICTURES, "--figure")
     from kdgraph.results.comparison.aggregate import compare_methods
     from kdgraph.results.comparison.study import build_study, pool_ood_sets
@@ -53,9 +46,9 @@ def main(arguments: list[str]) -> int:
     comparisons = [compare_methods(selection, measure, against) for measure in selection.measures]
     if args.figure:
         _draw(selection, comparisons, args.figure)
-    if args.output:
-        _write(selection, comparisons, args)
-    if not args.output and not args.figure:
+    if kind:
+        _write(selection, comparisons, args, kind)
+    elif not args.figure:
         _show(selection, comparisons, args)
     return 0
 
@@ -77,20 +70,13 @@ def parser() -> CommandParser:
             "kdg compare --metric auroc,oce --on ood --pool",
         ],
     )
-    parser.add_argument(
-        "--metric",
-        type=comma_separated,
-        default=[],
-        metavar="NAME,...",
-        help="metrics (default: those of error, nll and ece that were measured)",
+    parser.add_names(
+        "--metric", "NAME", "metrics (default: those of error, nll and ece that were measured)"
     )
-    parser.add_argument(
+    parser.add_names(
         "--on",
-        type=comma_separated,
-        default=[],
-        metavar="SET,...",
-        help="sets of rows: test, calibration, grid, ood, sphere, radius=2 (default: test, else"
-        " all)",
+        "SET",
+        "sets of rows: test, calibration, grid, ood, sphere, radius=2 (default: test, else all)",
     )
     parser.add_argument(
         "--pool",
@@ -114,12 +100,7 @@ def parser() -> CommandParser:
         action="store_true",
         help=f"show every data set (default: up to {MOST_DATASETS})",
     )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="write everything: .md or .tex for people, .csv for programs",
-    )
-    parser.add_argument("--safe-csv", action="store_true", help=SAFE_CSV_HELP)
+    parser.add_output("write everything: .md or .tex for people, .csv for programs")
     parser.add_argument(
         "--figure",
         metavar="FILE",
@@ -176,7 +157,10 @@ def _show(
 
 
 def _write(
-    selection: Study, comparisons: Sequence[MeasureComparison], args: argparse.Namespace
+    selection: Study,
+    comparisons: Sequence[MeasureComparison],
+    args: argparse.Namespace,
+    kind: str,
 ) -> None:
     from kdgraph.results.comparison.tables import (
         comparison_table,
@@ -186,13 +170,12 @@ def _write(
     from kdgraph.results.export import sections_to_latex, sections_to_markdown, write_columns
     from kdgraph.runner.files import write_atomically
 
-    kind = Path(args.output).suffix
-    if kind == ".csv":
+    if kind == "csv":
         table = comparison_table(selection, comparisons)
         write_columns(table, args.output, escapes_formulas=args.safe_csv)
     else:
         sections = file_sections(selection, comparisons, args.digits)
-        text = (sections_to_markdown if kind == ".md" else sections_to_latex)(
+        text = (sections_to_markdown if kind == "md" else sections_to_latex)(
             sections, study_heading(selection)
         )
         write_atomically(Path(args.output), text.encode(), "--output")

@@ -63,29 +63,14 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 """Shell → script to evaluate in it."""
 
 _NAMES = (
-    "dataset",
-    "method",
-    "parent",
-    "calibrator",
-    "gate",
-    "detector",
-    "recalibrator",
-    "conformal",
+    *("dataset", "method", "parent", "calibrator", "gate"),
+    *("detector", "recalibrator", "conformal"),
 )
 _MOST_RECORDS = 50
 """Records that are read for keys and values of filters; a folder may have thousands."""
 _RUN_KEYS = (
-    "seed",
-    "calibration",
-    "cv",
-    "protocol",
-    "n_jobs",
-    "fit_on",
-    "force",
-    "fail_fast",
-    "save",
-    "out",
-    "logger",
+    *("seed", "calibration", "cv", "protocol", "n_jobs", "fit_on"),
+    *("force", "fail_fast", "save", "out", "logger"),
 )
 
 

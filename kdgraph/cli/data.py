@@ -12,7 +12,7 @@ from typing import Any
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 from kdgraph.errors import DataError, DataNotAvailable, UsageError, did_you_mean
-from kdgraph.wording import counted, printable
+from kdgraph.wording import counted, print_note
 
 _NAMES_HELP = (
     "an option of the group dataset, a group of them (cc18), a pattern ('cc18/mfeat_*'), or a"
@@ -130,7 +130,7 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
     print(check_table(results, cache_folder()))
     damaged = [result.problem for result in results if result.problem]
     for problem in damaged:
-        print(f"kdg: {printable(problem)}", file=sys.stderr)
+        print_note(problem)
     return 1 if damaged else 0
 
 
@@ -172,10 +172,9 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
         " of them fetched now"
     )
     for reason, missing in by_reason(absent).items():
-        line = f"not at hand: {', '.join(missing)} ({reason})"
-        print(f"kdg: {printable(line)}", file=sys.stderr)
+        print_note(f"not at hand: {', '.join(missing)} ({reason})")
     for problem in damaged:
-        print(f"kdg: {printable(problem)}", file=sys.stderr)
+        print_note(problem)
     return 1 if absent or damaged else 0
 
 

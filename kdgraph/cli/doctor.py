@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     if sys.stdout.isatty():
         width = min(MOST_COLUMNS, shutil.get_terminal_size().columns)
     n_wrong = 0
-    for finding in check_up(args.out):
+    for finding in check_up(Path(args.out)):
         mark = "!" if finding.wrong else " "
         lines = textwrap.wrap(
             finding.value, width - 21, break_long_words=False, break_on_hyphens=False
@@ -48,11 +48,5 @@ def parser() -> CommandParser:
             130: INTERRUPTED,
         },
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("outputs"),
-        metavar="DIR",
-        help="folder of the runs (default: outputs)",
-    )
+    parser.add_out()
     return parser

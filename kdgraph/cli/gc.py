@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser
 from kdgraph.errors import UsageError
-from kdgraph.wording import counted
+from kdgraph.wording import counted, print_note
 
 if TYPE_CHECKING:
     from kdgraph.runner.cleanup import Garbage
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     if not has_runs(out):
         raise no_finished_run(out)
     for line in damaged_records(out):
-        print(f"kdg: {line}", file=sys.stderr)
+        print_note(line)
     files = find_garbage(out)
     print(_overview(files, out))
     if not files or args.dry_run or not (args.yes or _confirmed()):
@@ -61,12 +61,7 @@ def parser() -> CommandParser:
         " Entries of runs that are running are never deleted.",
         examples=["kdg gc --dry-run", "kdg gc --out /scratch/outputs --yes"],
     )
-    parser.add_argument(
-        "--out",
-        default="outputs",
-        metavar="DIR",
-        help="folder of the runs and the store (default: outputs)",
-    )
+    parser.add_out("the runs and the store")
     parser.add_argument("--yes", action="store_true", help="delete without a confirmation")
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be deleted, and delete nothing"

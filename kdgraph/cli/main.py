@@ -21,7 +21,7 @@ from typing import Any
 from kdgraph.cli import COMMANDS
 from kdgraph.cli.arguments import CommandParser, parser_of
 from kdgraph.errors import KdgError, Terminated, UsageError, did_you_mean
-from kdgraph.wording import first_line, printable
+from kdgraph.wording import first_line, print_note, printable
 
 HELP = """\
 usage: kdg COMMAND [arguments]
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _signals_unwind():
             return _run_command(words)
     except KdgError as error:
-        print(f"kdg: {printable(str(error))}", file=sys.stderr)
+        print_note(str(error))
         return error.exit_code
     except KeyboardInterrupt as error:
         signum = error.signum if isinstance(error, Terminated) else signal.SIGINT
@@ -104,19 +104,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         with suppress(OSError):  # at SIGHUP the terminal is gone
             what = "parts" if words[:1] == ["predict"] else "stages"
-            print(f"kdg: {name}; finished {what} are kept", file=sys.stderr, flush=True)
+            print_note(f"{name}; finished {what} are kept")
         return 128 + signum
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         return 0
     except OSError as error:
-        print(f"kdg: {printable(_in_one_line(error))}", file=sys.stderr)
+        print_note(_in_one_line(error))
         return 1 if error.errno in _OUT_OF_ORDER else UsageError.exit_code
     except RuntimeError as error:
         # pathlib raises it in place of an OSError, from Path.resolve and Path.expanduser
         if not str(error).startswith(("Symlink loop", "Could not determine home")):
             raise
-        print(f"kdg: {printable(str(error))}; name the file itself", file=sys.stderr)
+        print_note(f"{error}; name the file itself")
         return UsageError.exit_code
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser, OverrideParser
+from kdgraph.wording import print_note
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -69,7 +69,7 @@ def _state(job: Job, force: bool) -> str:
     if not force and folder.record():
         return "done"
     if damage := folder.damage():
-        print(f"kdg: {damage}", file=sys.stderr)
+        print_note(damage)
     return "failed" if folder.versions.failure else "to do"
 
 

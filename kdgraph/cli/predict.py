@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser
+from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser, whole_number
 from kdgraph.errors import UsageError
 from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
-from kdgraph.wording import counted, printable
+from kdgraph.wording import counted, print_note
 
 if TYPE_CHECKING:
     from kdgraph.deployment import DeployedModel
@@ -62,10 +61,7 @@ def main(arguments: list[str]) -> int:
     source = SavedModel(model, is_run, names or bool(args.trust))
     saved = source.load()
 
-    def note(line: str) -> None:
-        print(f"kdg: {printable(line)}", file=sys.stderr)
-
-    rows = NewRows(new, saved.schema, args.unseen, note)
+    rows = NewRows(new, saved.schema, args.unseen, print_note)
     with _bar() as progress:
         done = predict(
             source,
@@ -76,14 +72,13 @@ def main(arguments: list[str]) -> int:
             escapes_formulas=args.safe_csv,
             n_jobs=args.jobs,
             progress=progress,
-            note=note,
+            note=print_note,
         )
     for name, n in done.became_missing.items():
         if n:
-            print(
-                f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do"
-                " not have: read as missing",
-                file=sys.stderr,
+            print_note(
+                f"{n:,} cells of '{name}' have a category that the training data do not have: read"
+                " as missing"
             )
     print(_summary(saved, done, output))
     if done.n_flagged is not None:
@@ -129,7 +124,7 @@ def parser() -> CommandParser:
     parser.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
     parser.add_argument(
         "--chunk",
-        type=_rows,
+        type=whole_number(1, "a number of rows"),
         default=_CHUNK,
         metavar="N",
         help=f"rows that a process reads at a time (default: {_CHUNK:,}); changes no number",
@@ -172,12 +167,6 @@ def parser() -> CommandParser:
     return parser
 
 
-def _rows(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number of rows from 1, got '{text}'")
-    return int(text)
-
-
 def _processes(text: str) -> int:
     if text == "-1":
         from joblib import cpu_count
@@ -201,13 +190,12 @@ def _fraction(text: str) -> float:
 
 
 def _check(output: Path, inputs: Mapping[str, str | Path | None]) -> None:
-    from kdgraph.runner.files import check_output_name, refuse_inputs
+    from kdgraph.runner.files import refuse_inputs
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(
             f"--output {output}: the ending chooses the format, and must be .parquet or .csv"
         )
-    check_output_name(output, "--output")
     refuse_inputs(output, inputs, "--output")
 
 

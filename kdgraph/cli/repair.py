@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import warnings
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from kdgraph.cli.arguments import (
     fitted_model_overrides,
 )
 from kdgraph.errors import UsageError
-from kdgraph.wording import counted, printable
+from kdgraph.wording import counted, print_note
 
 SUFFIX = ".kdg"
 """End of the name of a model file."""
@@ -42,14 +41,8 @@ def _repair(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if output.suffix != SUFFIX:
         raise UsageError(f"--output {output}: a model file ends in {SUFFIX}, got '{output.suffix}'")
-    from kdgraph.runner.files import (
-        check_output_name,
-        check_writable,
-        refuse_inputs,
-        wrap_os_errors,
-    )
+    from kdgraph.runner.files import check_writable, refuse_inputs, wrap_os_errors
 
-    check_output_name(output, "--output")
     refuse_inputs(output, {"--model": args.model, "--data": args.data}, "--output")
     from kdgraph.config import check, compose
     from kdgraph.persistence import SaveError, save
@@ -70,7 +63,7 @@ def _repair(args: argparse.Namespace) -> int:
                     f"--output {output}: the model cannot be saved ({error})"
                 ) from error
     for message in dict.fromkeys(str(item.message) for item in caught):
-        print(f"kdg: {printable(message)}", file=sys.stderr)
+        print_note(message)
     print(
         f"{output}   {args.model} with {args.method}, fitted on {counted(repaired.n_rows, 'row')}"
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from kdgraph.cli.arguments import CommandParser, FilterParser
-from kdgraph.wording import counted
+from kdgraph.wording import counted, print_note
 
 
 def main(arguments: list[str]) -> int:
@@ -34,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
     def note(line: str) -> None:
         """Print why runs are left out at once: where all of them are, what follows is an error."""
-        print(f"kdg: {line}", file=sys.stderr)
+        print_note(line)
         notes.append(line)
 
     with pause_garbage_collection():

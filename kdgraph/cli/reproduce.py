@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser
 from kdgraph.errors import UsageError
-from kdgraph.wording import counted
+from kdgraph.wording import counted, print_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def _run(tasks: Sequence[Task]) -> int:
     for task in tasks:
         for name in task.size.computed:
             if not task.file_of(name).exists():
-                print(f"kdg: {task.title}: {name}", file=sys.stderr)
+                print_note(f"{task.title}: {name}")
                 task.compute(name)
         for sweep in task.sweeps:
             with report_progress() as reporter:

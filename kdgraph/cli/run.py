@@ -18,7 +18,7 @@ from kdgraph.errors import (
     RunFailed,
     UsageError,
 )
-from kdgraph.wording import counted, first_line
+from kdgraph.wording import counted, first_line, print_note
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -152,9 +152,8 @@ def _print_failures(
         if len(started) == 1
         else "them again, and these run one alone"
     )
-    print(
-        f"kdg: {len(started)} of {counted(n_runs, 'run')} failed; the same command tries {again}:",
-        file=sys.stderr,
+    print_note(
+        f"{len(started)} of {counted(n_runs, 'run')} failed; the same command tries {again}:"
     )
     for outcome in started:
         trace = outcome.job.run_dir / "error.txt"
@@ -165,11 +164,8 @@ def _print_failures(
         )
     if len(started) < len(failed):
         left = len(failed) - len(started)
-        print(
-            f"kdg: {counted(left, 'run')} {'was' if left == 1 else 'were'} not started"
-            " (fail_fast=true)",
-            file=sys.stderr,
-        )
+        were = "was" if left == 1 else "were"
+        print_note(f"{counted(left, 'run')} {were} not started (fail_fast=true)")
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
@@ -225,16 +221,15 @@ def _log_outcomes(logger: str, outcomes: Sequence[Outcome]) -> bool:
     try:
         destination, n_logged = log_runs(logger, done)
     except Exception as error:  # noqa: BLE001 - any of a library or its server
-        print(
-            f"kdg: logger={logger}: {first_line(error)}; the runs are stored, and the same command"
-            " logs them",
-            file=sys.stderr,
+        print_note(
+            f"logger={logger}: {first_line(error)}; the runs are stored, and the same command logs"
+            " them"
         )
         return False
     if done:
         n_before = len(done) - n_logged
         before = f", {n_before} of them before" if n_before else ""
-        print(f"kdg: {counted(len(done), 'run')} logged{before}: {destination}", file=sys.stderr)
+        print_note(f"{counted(len(done), 'run')} logged{before}: {destination}")
     return True
 
 

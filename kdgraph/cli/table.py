@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
+from kdgraph.cli.arguments import CommandParser, FilterParser, output_kind
 from kdgraph.errors import UsageError
-from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 from kdgraph.wording import counted
 
 if TYPE_CHECKING:
@@ -25,16 +24,11 @@ def main(arguments: list[str]) -> int:
 
         print("\n".join(f"{name:<15} {meaning}" for name, meaning in TABLE_COLUMNS.items()))
         return 0
-    if (args.keys or args.safe_csv) and not args.output:
-        what = "--with adds columns to" if args.keys else "--safe-csv is for"
-        raise UsageError(f"{what} a file; give --output FILE too")
-    from kdgraph.results.export import file_kind
+    if args.keys and not args.output:
+        raise UsageError("--with adds columns to a file; give --output FILE too")
     from kdgraph.results.records import find_runs, pause_garbage_collection
 
-    if args.output:
-        kind = file_kind(args.output, ("parquet", "csv", "md", "tex"))
-        if args.safe_csv:
-            refuse_safe_csv(args.output, is_csv=kind == "csv")
+    output_kind(args, ("parquet", "csv", "md", "tex"))
     with pause_garbage_collection():
         runs = find_runs(args.out, args.filters, outdated=args.outdated)
         _write(runs, args) if args.output else _show(runs, args)
@@ -56,32 +50,14 @@ def parser() -> CommandParser:
             "kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet",
         ],
     )
-    parser.add_argument(
-        "--metric",
-        type=comma_separated,
-        default=[],
-        metavar="NAME,...",
-        help="these metrics only: error,nll,ece",
+    parser.add_names("--metric", "NAME", "these metrics only: error,nll,ece")
+    parser.add_names(
+        "--on", "SET", "these sets of rows only: test, calibration, grid, ood, radius=2"
     )
-    parser.add_argument(
-        "--on",
-        type=comma_separated,
-        default=[],
-        metavar="SET,...",
-        help="these sets of rows only: test, calibration, grid, ood, radius=2",
+    parser.add_names(
+        "--with", "KEY", "one more column for each of these keys of the config", dest="keys"
     )
-    parser.add_argument(
-        "--with",
-        type=comma_separated,
-        default=[],
-        metavar="KEY,...",
-        dest="keys",
-        help="one more column for each of these keys of the config",
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex"
-    )
-    parser.add_argument("--safe-csv", action="store_true", help=SAFE_CSV_HELP)
+    parser.add_output("write a file: .parquet, .csv, .md or .tex")
     parser.add_argument(
         "--columns", action="store_true", help="print the meaning of the columns of a file"
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.sweep import SweepStatus
-from kdgraph.wording import printable, significant
+from kdgraph.wording import print_note, printable, significant
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -162,5 +162,4 @@ def print_missing_data(absent: Mapping[str, MissingData]) -> None:
     from kdgraph.runner.availability import by_reason  # imports readers of data
 
     for reason, names in by_reason(absent.values()).items():
-        line = f"not runnable: {', '.join(names)} ({reason})"
-        print(f"kdg: {printable(line)}", file=sys.stderr)
+        print_note(f"not runnable: {', '.join(names)} ({reason})")

@@ -97,11 +97,12 @@ def check_output_name(path: Path, flag: str) -> None:
 
 
 def refuse_inputs(output: Path, inputs: Mapping[str, str | Path | None], flag: str) -> None:
-    """Raise UsageError if the file that ``flag`` names is one that the command reads.
+    """Raise UsageError if ``flag`` names no file, or one that the command reads.
 
     ``inputs`` maps options to the files that they name. None, and a name of no file, is never the
     output.
     """
+    check_output_name(output, flag)
     for option, path in inputs.items():
         # A link to the input, and another name of it, are the same file.
         if (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.wording import printable
+from kdgraph.wording import print_note
 
 
 class ProgressReporter:
@@ -31,7 +31,7 @@ class ProgressReporter:
 
     def note(self, line: str) -> None:
         """Print a line about something out of the ordinary that was dealt with."""
-        print(f"kdg: {printable(line)}", file=sys.stderr, flush=True)
+        print_note(line)
 
     def waiting(self, line: str) -> None:
         """Print a line about another process that holds a lock."""
