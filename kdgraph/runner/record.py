@@ -59,7 +59,6 @@ import platform
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +68,11 @@ from kdgraph.config import RECORD_SCHEMA, RunConfig
 from kdgraph.config.data_sources import reads
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
-from kdgraph.runner.store import CODE_SCHEMA, StageResult, trusted_packages
+from kdgraph.runner.store import CODE_SCHEMA, StageResult, installed_version, trusted_packages
 
 LIBRARIES = (
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "torch",
-    "pandas",
-    "matplotlib",
-    "hydra-core",
+    *("numpy", "scipy", "scikit-learn", "numba", "torch"),
+    *("pandas", "matplotlib", "hydra-core"),
 )
 
 
@@ -183,10 +176,8 @@ def library_versions(packages: Iterable[str] = ()) -> dict[str, str]:
 
     versions = {"kdgraph": kdgraph.__version__, "python": platform.python_version()}
     for name in (*LIBRARIES, *packages):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
+        if number := installed_version(name):
+            versions[name] = number
     return versions
 
 

@@ -76,51 +76,37 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-def _text(value: Any) -> str | None:
-    return None if _is_text(value) else _got("text", value)
+def _rule(rule: str, holds: Callable[[Any], bool]) -> _Check:
+    return lambda value: None if holds(value) else _got(rule, value)
 
 
-def _name(value: Any) -> str | None:
-    if _is_text(value) and (value.isprintable() or printable(value) == value):
-        return None
-    return _got("text of one line", value)
+def _is_number(value: Any, low: float, high: float) -> bool:
+    return type(value) in (float, int) and low <= value <= high  # NaN is in no range
 
 
-def _path(value: Any) -> str | None:
-    return None if _is_text(value) and "\0" not in value else _got("a path", value)
-
-
-def _file_name(value: Any) -> str | None:
-    if _is_text(value) and is_inner_name(value):
-        return None
-    return _got("the name of a file in the run's folder", value)
-
-
-def _flag(value: Any) -> str | None:
-    return None if type(value) is bool else _got("true or false", value)
-
-
-def _seed(value: Any) -> str | None:
-    is_seed = type(value) is int and value >= 0
-    return None if is_seed else _got("an integer from 0", value)
-
-
-def _count(value: Any) -> str | None:
-    is_count = type(value) is int and 0 <= value <= LARGEST_COUNT
-    return None if is_count else _got(f"an integer from 0 to {LARGEST_COUNT}", value)
-
-
-def _number(value: Any) -> str | None:
-    # NaN is in no range
-    if type(value) in (float, int) and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-        return None
-    return _got(f"a number of size {LARGEST_NUMBER:g} at most", value)
-
-
-def _cost(value: Any) -> str | None:
-    if type(value) in (float, int) and 0 <= value <= LARGEST_COST:
-        return None
-    return _got(f"a number from 0 to {LARGEST_COST:g}", value)
+_text = _rule("text", _is_text)
+_name = _rule(
+    "text of one line",
+    lambda value: _is_text(value) and (value.isprintable() or printable(value) == value),
+)
+_path = _rule("a path", lambda value: _is_text(value) and "\0" not in value)
+_file_name = _rule(
+    "the name of a file in the run's folder",
+    lambda value: _is_text(value) and is_inner_name(value),
+)
+_flag = _rule("true or false", lambda value: type(value) is bool)
+_seed = _rule("an integer from 0", lambda value: type(value) is int and value >= 0)
+_count = _rule(
+    f"an integer from 0 to {LARGEST_COUNT}",
+    lambda value: type(value) is int and 0 <= value <= LARGEST_COUNT,
+)
+_number = _rule(
+    f"a number of size {LARGEST_NUMBER:g} at most",
+    lambda value: _is_number(value, -LARGEST_NUMBER, LARGEST_NUMBER),
+)
+_cost = _rule(
+    f"a number from 0 to {LARGEST_COST:g}", lambda value: _is_number(value, 0, LARGEST_COST)
+)
 
 
 def _any(value: Any, levels: int = DEEPEST) -> str | None:

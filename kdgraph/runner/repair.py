@@ -33,7 +33,7 @@ def repair(config: RunConfig) -> Repair:
 
     from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.deployment import schema_of
-    from kdgraph.runner.stages import calibrate, check_stages, cross_fit, fit, split
+    from kdgraph.runner.stages import calibrate, check_stages, cross_fit, fit, fit_options, split
 
     with threadpool_limits(1, user_api="blas"):
         splits = split(
@@ -44,12 +44,7 @@ def repair(config: RunConfig) -> Repair:
             tests=False,
         )
         check_stages(config, splits)
-        shared = {
-            "preprocess": config.preprocess,
-            "has_missing": splits.has_missing,
-            "seed": config.seed,
-            "n_jobs": config.n_jobs,
-        }
+        shared = fit_options(config, splits)
         parent = fit(config.parent, splits.train, **shared)
         folds = (
             cross_fit(config.parent, splits.train, cv=config.cv, **shared)

@@ -32,18 +32,25 @@ from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.config.models import unfitted_model, upstream_of
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.division import Fold, Folds
-from kdgraph.data.source_columns import SourceColumn
 from kdgraph.data.splits import join_rows, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import CalibrationMode, check_value
 from kdgraph.quoting import override
 from kdgraph.runner.evaluate import ood_sets
-from kdgraph.runner.store import (
-    stage_rng,
-)
+from kdgraph.runner.store import stage_rng
 from kdgraph.wording import use_class_names
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
+
+
+def fit_options(config: RunConfig, splits: Splits) -> dict[str, Any]:
+    """Return the options that :func:`fit` and :func:`cross_fit` share in a run."""
+    return {
+        "preprocess": config.preprocess,
+        "has_missing": splits.has_missing,
+        "seed": config.seed,
+        "n_jobs": config.n_jobs,
+    }
 
 
 def split(
@@ -98,15 +105,15 @@ def fit(
     the file of its state, from which it resumes. ``unlabelled`` are test and OOD rows, for a parent
     that trains on them too in its paper.
     """
-    training = {"report": report, "checkpoint": checkpoint}
     estimator = build(
         parent,
         random_state=_draw_seed(stage_rng(seed, "fit")),
         n_jobs=n_jobs,
         layer_widths=train.layer_widths,
-        data_columns=columns_of(train),
+        data_columns=train.source_columns,
         data_labels=train.classes.tolist(),
-        **training,
+        report=report,
+        checkpoint=checkpoint,
     )
     check_rows(parent, estimator, train)
     pipeline = _behind_preprocessing(preprocess, estimator, train, has_missing)
@@ -127,11 +134,6 @@ def fit(
         if name.split("__")[-1] in after_fit
     }
     return pipeline.set_params(**changes) if changes else pipeline
-
-
-def columns_of(rows: Dataset) -> tuple[SourceColumn, ...]:
-    """Return each column as its source has it, for a model from elsewhere; none for images."""
-    return rows.source_columns
 
 
 def _behind_preprocessing(
@@ -269,11 +271,8 @@ def divide_calibration(
 def _fit_component(
     estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]
 ) -> Any:
-    train, calibration, arguments = (
-        splits.learning,
-        _calibration_rows(estimator, splits, protocol),
-        {},
-    )
+    train, calibration = splits.learning, _calibration_rows(estimator, splits, protocol)
+    arguments: dict[str, Any] = {}
     paper_protocol = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
     if paper_protocol == "transductive":
         arguments["X_test"] = splits.test.X

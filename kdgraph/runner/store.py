@@ -84,13 +84,14 @@ def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> st
     its data, its config with all earlier ones, and the seed. Numbers belong to the libraries that
     computed them, so their versions are part of the key too, None for one that is not installed.
     """
-    libraries = {name: _version(name) for name in ("numpy", "scikit-learn", "torch")}
+    libraries = {name: installed_version(name) for name in ("numpy", "scikit-learn", "torch")}
     code = {name: CODE_SCHEMA[name] for name in (stage, *BUILDS_ON.get(stage, ()))}
     parts = [stage, code, data, config, seed, libraries]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _version(library: str) -> str | None:
+def installed_version(library: str) -> str | None:
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return version(library)
     except PackageNotFoundError:
@@ -147,9 +148,8 @@ class Store:
         path = self.path(stage, key)
         lock_path = path.with_suffix(LOCK_SUFFIX)
         if self.reuse and (result := self._read(path, shared or {})):
-            break_stale_lock(
-                lock_path
-            )  # of a process that was killed just after it wrote the entry
+            # Left by a process that was killed just after it wrote the entry.
+            break_stale_lock(lock_path)
             return result
         with lock(lock_path, self.reporter.waiting) as waited:
             if (self.reuse or waited) and (result := self._read(path, shared or {})):

@@ -79,12 +79,9 @@ class StoredStages:
                 lambda: stages.fit(
                     config.parent,
                     splits.train,
-                    preprocess=config.preprocess,
-                    has_missing=splits.has_missing,
+                    **stages.fit_options(config, splits),
                     report=self.reporter.progress,
                     checkpoint=self.store.path("fit", self.keys["fit"]).with_suffix(".training"),
-                    seed=config.seed,
-                    n_jobs=config.n_jobs,
                     unlabelled=self._unlabelled(),
                 )
             ),
@@ -101,7 +98,8 @@ class StoredStages:
     def cross_fit(self) -> StageResult | None:
         """Return the parents of the folds, where the run is calibrated by cross-fitting."""
         config, splits = self.config, self.splits
-        if config.calibration != "cross_fit" or not self._has_components():
+        has_components = any(node["_target_"] is not None for node in config.after.values())
+        if config.calibration != "cross_fit" or not has_components:
             return None
         self.reporter.stage("cross_fit")
         return self.store.get_or_run(
@@ -112,38 +110,33 @@ class StoredStages:
                     config.parent,
                     splits.train,
                     cv=config.cv,
-                    preprocess=config.preprocess,
-                    has_missing=splits.has_missing,
-                    seed=config.seed,
-                    n_jobs=config.n_jobs,
+                    **stages.fit_options(config, splits),
                 )
             ),
         )
-
-    def _has_components(self) -> bool:
-        """Return whether anything is fitted after the parent."""
-        return any(node["_target_"] is not None for node in self.config.after.values())
 
     def calibrate(self, parent: Any, folds: Any = None) -> StageResult:
         """Return the :class:`~kdgraph.base.FittedModel` of the parent and the components after it.
 
         Its entry leaves the parent out. ``folds``: result of :meth:`cross_fit`.
         """
-        config = self.config
-        options = {
-            "calibration": config.calibration,
-            "folds": folds,
-            "protocol": config.protocol,
-            "ood": config.ood,
-            "seed": config.seed,
-            "n_jobs": config.n_jobs,
-        }
+        config, splits = self.config, self.splits
         self.reporter.stage("calibrate")
         return self.store.get_or_run(
             "calibrate",
             self.keys["calibrate"],
             lambda: self._workers.run(
-                lambda: stages.calibrate(config.after, parent, self.splits, **options)
+                lambda: stages.calibrate(
+                    config.after,
+                    parent,
+                    splits,
+                    calibration=config.calibration,
+                    folds=folds,
+                    protocol=config.protocol,
+                    ood=config.ood,
+                    seed=config.seed,
+                    n_jobs=config.n_jobs,
+                )
             ),
             shared={"parent": parent},
         )
@@ -214,7 +207,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         parent["files"] = files
     # A model from a file finds its columns by their names, which no fingerprint contains.
     if config.parent.get("_target_") == FITTED_PARENT:
-        parent["columns"] = stages.columns_of(splits.train)
+        parent["columns"] = splits.train.source_columns
     sets = {"dataset": science["dataset"], "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):

@@ -19,7 +19,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -85,11 +85,7 @@ def write_part(
     n_rows = n_ood = 0
     became_missing: Counter[str] = Counter()
     with wrap_os_errors(output, OUTPUT):
-        writer = (
-            _CsvWriter(path, header=first, escapes_formulas=escapes_formulas)
-            if path.suffix == ".csv"
-            else _ParquetWriter(path)
-        )
+        writer = _writer(path, path.suffix, header=first, escapes_formulas=escapes_formulas)
     try:
         for frame, became_missing_here in frames:
             with wrap_os_errors(output, OUTPUT):
@@ -168,10 +164,11 @@ class PartsFolder:
         joined, n_flagged = self.path / "joined", None
         with wrap_os_errors(self.output, OUTPUT):
             if self.fdr is not None:
-                writer = (
-                    _CsvWriter(joined, header=True, escapes_formulas=self.escapes_formulas)
-                    if self.output.suffix.lower() == ".csv"
-                    else _ParquetWriter(joined)
+                writer = _writer(
+                    joined,
+                    self.output.suffix.lower(),
+                    header=True,
+                    escapes_formulas=self.escapes_formulas,
                 )
                 n_flagged = _join_flagged(files, writer, self.fdr)
             elif len(files) == 1:
@@ -289,18 +286,15 @@ def _join_bytes(files: Iterable[Path], joined: Path) -> None:
 
 
 def _join_row_groups(files: Iterable[Path], joined: Path) -> None:
-    writer = _ParquetWriter(joined)
-    try:
+    with closing(_ParquetWriter(joined)) as writer:
         for table in _row_groups(files):
             writer.write_table(table)
-    finally:
-        writer.close()
 
 
 def _join_flagged(files: list[Path], writer: _CsvWriter | _ParquetWriter, fdr: float) -> int:
     """Join parts with a column of flags, and return the number of flagged rows."""
     column = "ood_p_value"
-    try:
+    with closing(writer):
         p_values = [table[column].to_numpy() for table in _row_groups(files, [column])]
         flagged, start = benjamini_hochberg(np.concatenate(p_values), fdr), 0
         for table in _row_groups(files):
@@ -309,8 +303,6 @@ def _join_flagged(files: list[Path], writer: _CsvWriter | _ParquetWriter, fdr: f
             frame.insert(position, "ood_flagged", flagged[start : start + len(frame)])
             writer.write(frame)
             start += len(frame)
-    finally:
-        writer.close()
     return int(flagged.sum())
 
 
@@ -322,6 +314,14 @@ def _row_groups(files: Iterable[Path], columns: list[str] | None = None) -> Iter
         with parquet.ParquetFile(path) as file:
             for k in range(file.num_row_groups):
                 yield file.read_row_group(k, columns=columns)
+
+
+def _writer(
+    path: Path, suffix: str, *, header: bool, escapes_formulas: bool
+) -> _CsvWriter | _ParquetWriter:
+    if suffix == ".csv":
+        return _CsvWriter(path, header=header, escapes_formulas=escapes_formulas)
+    return _ParquetWriter(path)
 
 
 class _CsvWriter:

@@ -11,13 +11,14 @@ import math
 import re
 import warnings
 import zipfile
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -54,23 +55,33 @@ _JSON_LINES = (".jsonl", ".ndjson")
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 
 
-class NewTable(Protocol):
+class RowsFile:
+    """A file of rows, with the numbers of rows that were read and of all.
+
+    ``where`` has the option and the name of the file, for messages.
+    """
+
+    def __init__(self, path: Path, where: str) -> None:
+        self.path, self.where, self.read, self.total = path, where, 0, 1
+
+    def share_read(self) -> float:
+        """Return the fraction of the file that was read, from 0 to 1."""
+        return self.read / self.total
+
+
+class NewTable(RowsFile, ABC):
     """A table in a file."""
 
+    @abstractmethod
     def columns(self) -> list[str]:
         """Return the names of the columns, in order."""
-        ...
 
+    @abstractmethod
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the wanted columns, ``rows`` rows at a time and fewer at the end.
 
         Cells of text stay text: their meaning must not depend on other cells.
         """
-        ...
-
-    def share_read(self) -> float:
-        """Return the fraction of the file that was read, from 0 to 1."""
-        ...
 
 
 def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> NewTable:
@@ -83,85 +94,93 @@ def table_of(path: Path, suffix: str, text_format: TextFormat, where: str) -> Ne
         return ArrowDataset(path, where)
     if suffix in PARQUET:
         return ParquetTable(path, where)
-    if suffix in _JSON_LINES:
-        return JsonTable(path, text_format.encoding, where)
     if suffix == SPREADSHEET:
         return Spreadsheet(path, text_format, where)
-    if suffix == ".arff":
-        return ArffTable(path, text_format.encoding, where)
-    return TextTable(path, text_format, default_separator(suffix), where)
+    kind = JsonTable if suffix in _JSON_LINES else ArffTable if suffix == ".arff" else TextTable
+    return kind(path, suffix, text_format, where)
 
 
-class TextTable:
-    """Table in a csv or tsv file, which may be compressed.
+class _TextFile(NewTable):
+    """A table in a file of text, which may be compressed; ``read`` counts its bytes.
 
-    Every cell stays text, so that its meaning does not depend on other cells. A byte-order mark of
-    the file overrides the encoding of ``text_format``. ``default`` is the separator by the file's
-    suffix.
+    A byte-order mark of the file overrides the encoding of ``text_format``.
     """
 
-    def __init__(self, path: Path, text_format: TextFormat, default: str, where: str) -> None:
-        self.path, self.raw, self.where = path, _Raw(path), where
-        self.text_format, self.default = text_format, default
+    def __init__(self, path: Path, suffix: str, text_format: TextFormat, where: str) -> None:
+        super().__init__(path, where)
+        self.suffix, self.text_format = suffix, text_format
+        self.total = max(path.stat().st_size, 1)
+        self.file: IO[bytes] | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Yield the file, which is decompressed while it is read."""
+        with self.path.open("rb") as self.file:
+            opener = DECOMPRESSORS.get(self.path.suffix.lower())
+            yield opener(self.file) if opener else self.file
+
+    def codec(self, file: IO[bytes]) -> str:
+        """Return the codec of a file that is at its beginning, and is there again after it."""
+        start = file.read(4096)
+        file.seek(0)
+        codec = encoding_from_bom(start) or codec_name(self.text_format.encoding)
+        return check_text_start(self.where, start, codec)
+
+    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        return _each_in_one_line(self.where, self._frames(wanted, rows))
+
+    @abstractmethod
+    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]: ...
+
+    def share_read(self) -> float:
+        return 1.0 if self.file is None or self.file.closed else self.file.tell() / self.total
+
+
+class TextTable(_TextFile):
+    """Table in a csv or tsv file.
+
+    Every cell stays text, so that its meaning does not depend on other cells.
+    """
 
     @cached_property
     def layout(self) -> DelimitedLayout:
         """Encoding, separator and header of the file."""
-        where = self.where
-        with _in_one_line(self.where), self.raw.opened() as file:
-            codec = _codec(file, self.text_format.encoding, where)
-            layout = read_layout(file, codec, self.text_format, self.default, where)
-        layout.refuse_other_separator(where, is_input=True)
+        default = default_separator(self.suffix)
+        with _in_one_line(self.where), self.opened() as file:
+            layout = read_layout(file, self.codec(file), self.text_format, default, self.where)
+        layout.refuse_other_separator(self.where, is_input=True)
         return layout
 
     def columns(self) -> list[str]:
-        """Return the cells of the header."""
         if self.layout.names:
             return self.layout.names
-        with _in_one_line(self.where), self.raw.opened() as file:
-            return _stripped(pd.read_csv(file, nrows=0, **self.layout.options).columns)
-
-    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield cells as text."""
-        return _each_in_one_line(self.where, self._frames(wanted, rows))
+        with _in_one_line(self.where), self.opened() as file:
+            header = pd.read_csv(file, nrows=0, **self.layout.options).columns
+            return [str(name).strip() for name in header]
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         places = [self.columns().index(name) for name in wanted]
         with (
-            self.raw.opened() as file,
+            self.opened() as file,
             pd.read_csv(file, chunksize=rows, dtype=str, **self.layout.options) as chunks,
         ):
             for frame in chunks:
                 yield frame.iloc[:, places].set_axis(list(wanted), axis=1)
 
-    def share_read(self) -> float:
-        """Return the fraction of the bytes that were read."""
-        return self.raw.share()
 
-
-class ArffTable:
-    """Table in an ARFF file; its nominal values are text."""
-
-    def __init__(self, path: Path, encoding: str, where: str) -> None:
-        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
+class ArffTable(_TextFile):
+    """Table in an ARFF file: numbers, and nominal values, which are text."""
 
     @contextmanager
     def _loaded(self) -> Iterator[dict[str, Any]]:
         import arff
 
-        with self.raw.opened() as file:
-            codec = _codec(file, self.encoding, self.where)
-            with io.TextIOWrapper(file, codec) as text:
-                yield arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
+        with self.opened() as file, io.TextIOWrapper(file, self.codec(file)) as text:
+            yield arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
-        """Return the names of the attributes."""
         with _in_one_line(self.where), self._loaded() as content:
             return [str(name) for name, _ in content["attributes"]]
-
-    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield cells as numbers or text."""
-        return _each_in_one_line(self.where, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         names = self.columns()
@@ -170,31 +189,21 @@ class ArffTable:
             while block := list(islice(data, rows)):
                 yield pd.DataFrame.from_records(block, columns=names)[list(wanted)].astype(object)
 
-    def share_read(self) -> float:
-        """Return the fraction of the bytes that were read."""
-        return self.raw.share()
 
+class JsonTable(_TextFile):
+    """Table in a file with a JSON object in each line, whose cells have types.
 
-class JsonTable:
-    """Table in a file with a JSON object in each line, whose cells have types."""
-
-    def __init__(self, path: Path, encoding: str, where: str) -> None:
-        self.path, self.raw, self.encoding, self.where = path, _Raw(path), encoding, where
+    Lines may lack some of the keys, which are the columns.
+    """
 
     @contextmanager
     def _objects(self) -> Iterator[Iterator[dict[str, Any]]]:
-        with self.raw.opened() as file:
-            codec = _codec(file, self.encoding, self.where)
-            yield objects_of_lines(file, codec, self.where)
+        with self.opened() as file:
+            yield objects_of_lines(file, self.codec(file), self.where)
 
     def columns(self) -> list[str]:
-        """Return the keys of the objects, which lines may lack."""
         with _in_one_line(self.where), self._objects() as objects:
             return list(dict.fromkeys(key for value in objects for key in value))
-
-    def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield cells of any types."""
-        return _each_in_one_line(self.where, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         with self._objects() as objects:
@@ -202,16 +211,13 @@ class JsonTable:
                 cells = {name: [value.get(name) for value in block] for name in wanted}
                 yield pd.DataFrame(cells, dtype=object)
 
-    def share_read(self) -> float:
-        """Return the fraction of the bytes that were read."""
-        return self.raw.share()
 
-
-class Spreadsheet:
+class Spreadsheet(NewTable):
     """Table in the first sheet of a file of Excel."""
 
     def __init__(self, path: Path, text_format: TextFormat, where: str) -> None:
-        self.path, self.text_format, self.where, self.read = path, text_format, where, 0.0
+        super().__init__(path, where)
+        self.text_format = text_format
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -223,27 +229,20 @@ class Spreadsheet:
             raise DataError(f"{self.where}{problem}") from error
 
     def columns(self) -> list[str]:
-        """Return the cells of the first row."""
         return [str(name) for name in self.frame.columns]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield cells of the types that pandas infers from all of a column."""
         places = [self.columns().index(name) for name in wanted]
         frame = self.frame.iloc[:, places].set_axis(list(wanted), axis=1)
+        self.total = max(len(frame), 1)
         for start in range(0, len(frame), rows):
-            self.read = start / len(frame)
+            self.read = start
             yield frame.iloc[start : start + rows].reset_index(drop=True)
 
-    def share_read(self) -> float:
-        """Return the fraction of the rows that were read."""
-        return self.read
 
-
-class ArrowDataset:
+class ArrowDataset(NewTable):
     """Table in a feather file, or in a folder of parquet files, whose columns have types."""
-
-    def __init__(self, path: Path, where: str) -> None:
-        self.path, self.where, self.read, self.total = path, where, 0, 1
 
     @cached_property
     def dataset(self) -> Any:
@@ -255,11 +254,9 @@ class ArrowDataset:
             return dataset.dataset(self.path, format=kind, partitioning="hive")
 
     def columns(self) -> list[str]:
-        """Return the names of the columns."""
         return [name for name in self.dataset.schema.names if not _UNNAMED_LEVEL.fullmatch(name)]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Yield cells of the columns' types."""
         with errors_of_arrow(self.path, self.where):
             self.total = max(self.dataset.count_rows(), 1)
             batches = self.dataset.to_batches(columns=list(wanted), batch_size=rows)
@@ -267,22 +264,14 @@ class ArrowDataset:
                 self.read += len(table)
                 yield frame_from_arrow(table)[list(wanted)]
 
-    def share_read(self) -> float:
-        """Return the fraction of the rows that were read."""
-        return self.read / self.total
 
-
-class ParquetTable:
+class ParquetTable(NewTable):
     """Table in a parquet file, whose columns have types.
 
     A level of the index that has a name is a column, as in a run.
     """
 
-    def __init__(self, path: Path, where: str) -> None:
-        self.path, self.where, self.read, self.total = path, where, 0, 1
-
     def columns(self) -> list[str]:
-        """Return the names of the columns."""
         from pyarrow import parquet
 
         with errors_of_arrow(self.path, self.where):
@@ -342,10 +331,6 @@ class ParquetTable:
                 frame = index_as_columns(self.where, frame_from_arrow(table))
                 yield frame.assign(**numbers)[list(wanted)]
 
-    def share_read(self) -> float:
-        """Return the fraction of the rows that were read."""
-        return self.read / self.total
-
 
 def _tables_of(
     batches: Iterable[Any], rows: int, skip: int, limit: int
@@ -395,36 +380,6 @@ def _ranges_of(schema: Any) -> dict[str, range]:
     }
 
 
-class _Raw:
-    """A file that is decompressed while it is read, and the fraction of it that was read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.size, self.file = path, max(path.stat().st_size, 1), None
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        with self.path.open("rb") as self.file:
-            opener = DECOMPRESSORS.get(self.path.suffix.lower())
-            yield opener(self.file) if opener else self.file
-
-    def share(self) -> float:
-        return 1.0 if self.file is None or self.file.closed else self.file.tell() / self.size
-
-
-def _codec(file: IO[bytes], encoding: str, where: str) -> str:
-    """Return the codec of a file by its byte-order mark, else that of ``encoding``.
-
-    The file is at its beginning again.
-    """
-    start = file.read(4096)
-    file.seek(0)
-    return check_text_start(where, start, encoding_from_bom(start) or codec_name(encoding))
-
-
-def _stripped(names: Sequence[Any]) -> list[str]:
-    return [str(name).strip() for name in names]
-
-
 @contextmanager
 def _in_one_line(where: str) -> Iterator[None]:
     """Raise DataError in one line for the errors of readers of a file of another format."""
@@ -464,15 +419,12 @@ def _each_in_one_line(where: str, frames: Iterator[pd.DataFrame]) -> Iterator[pd
         yield frame
 
 
-class ArrayRows:
+class ArrayRows(RowsFile):
     """The arrays ``X`` and ``groups`` of a .npz file.
 
     ``X`` is read from inside the zip archive, some rows at a time: [n, d] or images [n, c, h, w],
     which are divided by 255 if they are of uint8.
     """
-
-    def __init__(self, path: Path, where: str) -> None:
-        self.path, self.where, self.read, self.total = path, where, 0, 1
 
     def shape(self) -> tuple[int, ...]:
         """Return the shape of one row; raise DataError if there is no ``X`` of numbers."""
@@ -516,10 +468,6 @@ class ArrayRows:
                 f" got shape {groups.shape}"
             )
         return groups
-
-    def share_read(self) -> float:
-        """Return the fraction of the rows that were read."""
-        return self.read / self.total
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
