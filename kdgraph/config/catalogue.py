@@ -288,12 +288,8 @@ def keys_of(text: str) -> dict[str, Key]:
         match = _LINE.match(line)
         if match is None or line.startswith(("#", "defaults")):
             continue
-        indent, key, default, meaning = (
-            len(match[1]),
-            match[2],
-            (match[3] or "").strip(),
-            match[4] or "",
-        )
+        indent, key = len(match[1]), match[2]
+        default, meaning = (match[3] or "").strip(), match[4] or ""
         parents = [*(level for level in parents if level[0] < indent), (indent, key)]
         path = ".".join(level[1] for level in parents)
         inner = _flow_mapping(default)
@@ -331,11 +327,10 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return the values of a nested mapping as text, by dotted key."""
     values: dict[str, str] = {}
     for key, value in node.items():
-        values |= (
-            flat(value, f"{prefix}{key}.")
-            if isinstance(value, dict)
-            else {f"{prefix}{key}": str(value).lower()}
-        )
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[f"{prefix}{key}"] = str(value).lower()
     return values
 
 

@@ -9,13 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config.compatibility import check_model
-from kdgraph.config.components import (
-    check_component,
-    check_options,
-    is_node,
-    resolve_option,
-)
-from kdgraph.config.data_sources import check_outliers, ood_nodes
+from kdgraph.config.components import check_component, check_options, resolve_option
+from kdgraph.config.data_sources import check_sources
 from kdgraph.config.messages import unknown_key
 from kdgraph.config.models import unfitted_model
 from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
@@ -53,32 +48,12 @@ def check(config: RunConfig) -> None:
         # though its rows are not split.
         more = split_keys if group == "dataset" else None
         check_component(group, config.component(group), more, {"source": split_keys})
-    check_outliers(config.science())
-    _check_ood_sources(config.ood, config.dataset)
+    check_sources(config.science())
     model = unfitted_model(config)
     if model is not None:
         check_model(config, model)
     _check_metrics(config, _outputs_of(model))
     _check_figures(config)
-
-
-def _check_ood_sources(ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
-    """Raise ConfigError if a source of OOD rows is the data set that is trained on.
-
-    A data set of OpenML can have two names, and one number.
-    """
-    for path, node in ood_nodes("ood", ood):
-        source: Mapping[str, Any] = node.get("source") or {}
-        if not is_node(source):
-            continue
-        if source["name"] == dataset["name"] or (
-            source.get("id") is not None and source["id"] == dataset.get("id")
-        ):
-            problem = (
-                f"{path}.name={source['name']} is what dataset={dataset['name']} trains on, so its"
-                " rows are in distribution"
-            )
-            raise ConfigError(f"{problem}; choose another: 'kdg list dataset' shows them")
 
 
 def _outputs_of(model: FittedModel | None) -> set[str]:

@@ -235,26 +235,21 @@ def check_task(
     ``estimator`` is what the node of the parent describes. The task is None where it is unknown.
     ``as_classes`` is the beginning of the way out, or "".
     """
-    name, is_classifier = f"parent={parent['name']}", hasattr(estimator, "predict_proba")
-    if task == "regression" and not hasattr(estimator, "predict_dist"):
-        what = (
-            "is a classifier"
-            if is_classifier
-            else "predicts no distributions (it has no predict_dist)"
-        )
-        remedy = (
-            f"{as_classes}choose a data set with classes, or what is for regression:"
-            f" {FOR_REGRESSION}"
-        )
-        raise ConfigError(f"dataset={dataset} is for regression, and {name} {what}; {remedy}")
-    if task == "classification" and not is_classifier:
-        what = (
-            "is for regression"
-            if hasattr(estimator, "predict_dist")
-            else "predicts no probabilities (it has no predict_proba)"
-        )
+    is_classifier, is_regressor = (
+        hasattr(estimator, method) for method in ("predict_proba", "predict_dist")
+    )
+    if task == "regression" and not is_regressor:
+        no_distributions = "predicts no distributions (it has no predict_dist)"
         raise ConfigError(
-            f"dataset={dataset} has classes, and {name} {what}; choose another, such as"
+            f"dataset={dataset} is for regression, and parent={parent['name']}"
+            f" {'is a classifier' if is_classifier else no_distributions}; {as_classes}choose a"
+            f" data set with classes, or what is for regression: {FOR_REGRESSION}"
+        )
+    if task == "classification" and not is_classifier:
+        no_probabilities = "predicts no probabilities (it has no predict_proba)"
+        raise ConfigError(
+            f"dataset={dataset} has classes, and parent={parent['name']}"
+            f" {'is for regression' if is_regressor else no_probabilities}; choose another, such as"
             " parent=random_forest"
         )
 
@@ -336,11 +331,9 @@ def check_calibration(
 def check_protocol(group: str, node: Node, component: Any, protocol: str) -> None:
     """Raise ConfigError for a component that needs test rows, unless ``protocol=paper``."""
     if protocol != "paper" and getattr(component, "paper_protocol", None) == "transductive":
-        what = (
-            f"{group}={node['name']} embeds the rows to predict together with those it is fitted on"
-        )
         raise ConfigError(
-            f"{what}, so it sees test rows; set protocol=paper, or choose another map:"
+            f"{group}={node['name']} embeds the rows to predict together with those it is fitted"
+            f" on, so it sees test rows; set protocol=paper, or choose another map:"
             f" {group}.features.reduce=pca"
         )
 
@@ -414,11 +407,11 @@ def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) ->
         and component.paper_protocol == "ood"
         and config.component("ood").target is None
     ):
-        what = (
+        raise ConfigError(
             f"{group}={node['name']} is fitted with rows out of distribution under protocol=paper,"
-            f" and ood={config.ood['name']} has none"
+            f" and ood={config.ood['name']} has none; choose some, such as ood=noise, or leave"
+            " protocol=strict"
         )
-        raise ConfigError(f"{what}; choose some, such as ood=noise, or leave protocol=strict")
     if getattr(component, "paper_protocol", None) != "transductive":
         return
     ways_out = {
@@ -426,12 +419,10 @@ def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) ->
         "metrics=top_label": bool(config.metrics.get("grid")),
     }
     if overrides := [override for override, is_needed in ways_out.items() if is_needed]:
-        what = (
-            f"{group}={node['name']} predicts no rows that were not embedded with the"
-            " calibration rows"
-        )
         raise ConfigError(
-            f"{what}, such as those out of distribution or on a grid; choose {' '.join(overrides)}"
+            f"{group}={node['name']} predicts no rows that were not embedded with the calibration"
+            " rows, such as those out of distribution or on a grid; choose"
+            f" {' '.join(overrides)}"
         )
 
 
@@ -445,12 +436,9 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
 
     needed = getattr(component, "required_method", None)
     if needed == "predict_proba" and getattr(upstream, "takes_groups", False):
-        what = (
-            f"{choice} needs the group of each row, and {group}={node['name']} does not pass it on"
-        )
         raise ConfigError(
-            f"{what}; choose {group}=none, or a calibrator that treats no group apart:"
-            " calibrator=isotonic"
+            f"{choice} needs the group of each row, and {group}={node['name']} does not pass it on;"
+            f" choose {group}=none, or a calibrator that treats no group apart: calibrator=isotonic"
         )
     if needed is not None and not hasattr(upstream, needed):
         what = _RESULT_OF.get(needed, needed)
@@ -469,6 +457,5 @@ def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice
     if required is not None and kind is not None and kind not in _suitable_kinds(required):
         raise ConfigError(
             f"{group}={node['name']} needs the partition of {_NEEDED_PARTITION[required]}, and"
-            f" {choice} is"
-            f" {KIND_NAMES[kind]}; choose {_PARENT_WITH[required]}"
+            f" {choice} is {KIND_NAMES[kind]}; choose {_PARENT_WITH[required]}"
         )

@@ -63,11 +63,10 @@ HOW_TO_RUN = frozenset(
 
 def _file_stem(path: Any, otherwise: str = "table") -> str:
     """Return the value of ``${file_stem:${.path}}``."""
-    from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
+    from kdgraph.data.files.paths import file_stem  # 'kdg list' needs no numpy
 
-    return file_stem(
-        path if path is None else str(path), otherwise
-    )  # a number is refused where its key is checked
+    # A number is refused where its key is checked.
+    return file_stem(path if path is None else str(path), otherwise)
 
 
 OmegaConf.register_new_resolver("file_stem", _file_stem, replace=True)

@@ -10,12 +10,12 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config.components import Node, target_of
+from kdgraph.config.components import Node, is_node, target_of
 from kdgraph.errors import ConfigError, RunFailed
 
 Science = Mapping[str, Any]
@@ -33,21 +33,29 @@ _OWN_SOURCES = ("kdgraph.data.", "kdgraph.fitted.")
 """Packages of kdgraph with sources of rows and models."""
 
 
-def check_outliers(science: Science) -> None:
-    """Raise ConfigError for outliers of an unknown kind, and for rows of the training data."""
+def check_sources(science: Science) -> None:
+    """Raise ConfigError for outliers of an unknown kind, and for rows of the training data.
+
+    These are neither outliers nor out of distribution.
+    """
+    dataset = science["dataset"]
     for path, outliers in _outliers(science):
         if not isinstance(outliers, Mapping) and outliers not in _KINDS_OF_NAME:
             rule = f"one of {', '.join(_KINDS_OF_NAME)}, or a node of kdgraph.parents.networks"
             raise ConfigError(f"{path} must be {rule}, got {outliers!r}")
         for source, _ in _rows_of(outliers):
-            if _names(science["dataset"]) & _names(source):
-                what = (
-                    f"{path}.source is {source['name']}, which is what"
-                    f" dataset={science['dataset']['name']} trains on"
-                )
+            if _names(dataset) & _names(source):
                 raise ConfigError(
-                    f"{what}, and no outlier; choose another: 'kdg list dataset' shows them"
+                    f"{path}.source is {source['name']}, which is what dataset={dataset['name']}"
+                    " trains on, and no outlier; choose another: 'kdg list dataset' shows them"
                 )
+    for path, node in ood_nodes("ood", science["ood"]):
+        source = node.get("source") or {}
+        if is_node(source) and _names(dataset) & _names(source):
+            raise ConfigError(
+                f"{path}.name={source['name']} is what dataset={dataset['name']} trains on, so its"
+                " rows are in distribution; choose another: 'kdg list dataset' shows them"
+            )
 
 
 def seen_in_training(science: Science) -> list[str]:
@@ -201,16 +209,13 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     It has target, key and absolute path of the :class:`Read`, its ``stamp`` and its ``sha256``.
     Other content is recognised by it later.
     """
-    absolute = {
-        key: Read(read.target, read.key, str(Path(os.path.expanduser(read.path)).absolute()))
-        for key, read in files_read(science).items()
-    }
-    digests = {key: read.digest() for key, read in absolute.items()}
-    return {
-        key: {**asdict(read), "stamp": read.stamp(), "sha256": digests[key]}
-        for key, read in absolute.items()
-        if digests[key]
-    }
+    entries: dict[str, dict[str, Any]] = {}
+    for key, relative in files_read(science).items():
+        path = Path(os.path.expanduser(relative.path)).absolute()
+        read = replace(relative, path=str(path))
+        if digest := read.digest():
+            entries[key] = {**asdict(read), "stamp": read.stamp(), "sha256": digest}
+    return entries
 
 
 def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
@@ -241,9 +246,7 @@ def _only_itself(path: Path) -> list[Path]:
 
 @lru_cache(maxsize=256)
 def _digest(read: Read, stamp: str) -> str | None:
-    from kdgraph.data.files.paths import (
-        sha256_of,
-    )  # here, not above: a run that is done needs no table
+    from kdgraph.data.files.paths import sha256_of  # a run that is done needs no table
 
     files = read.files()
     if len(files) == 1:

@@ -31,7 +31,7 @@ from kdgraph.errors import ConfigError
 TABLE = "_presets.yaml"
 _ENTRIES = frozenset({"about", "check", "base", "choose", "set"})
 _RULE = frozenset({"package", "defaults", "about", "named"})
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def presets_of_folder(folder: Path) -> Mapping[str, str]:
@@ -52,7 +52,7 @@ def presets_of_folder(folder: Path) -> Mapping[str, str]:
 def _presets(table: Path, changed: int, size: int) -> Mapping[str, str]:
     del changed, size  # part of the key alone
     try:
-        content = yaml.load(table.read_text(encoding="utf-8"), _Loader) or {}
+        content = yaml.load(table.read_text(encoding="utf-8"), Loader) or {}
     except yaml.YAMLError as error:
         raise not_yaml(table, error) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -10,10 +10,8 @@ from typing import Any
 import yaml
 
 from kdgraph.config.messages import not_yaml
-from kdgraph.config.preset_tables import TABLE, presets_of_folder
+from kdgraph.config.preset_tables import TABLE, Loader, presets_of_folder
 from kdgraph.errors import ConfigError
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def option_files(folder: Path) -> list[Path]:
@@ -74,7 +72,7 @@ def load_yaml(path: Path) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _load_yaml(text: str) -> Any:
-    return yaml.load(text, _Loader) or {}
+    return yaml.load(text, Loader) or {}
 
 
 def defaults_of(path: Path) -> list[Any]:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from kdgraph.config import RunConfig, check, compose, plan
-from kdgraph.config.data_sources import check_outliers, seen_in_training, sources_of_outliers
+from kdgraph.config.data_sources import check_sources, seen_in_training, sources_of_outliers
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.runner.availability import sources
 from kdgraph.runner.run import run
@@ -117,14 +117,14 @@ def test_outliers_default_to_noise_and_a_network_without_outliers_sees_none():
 
 
 def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
-    check_outliers(with_outliers(MIXED).science())
+    check_sources(with_outliers(MIXED).science())
     for dataset in ({"name": "fashion_mnist"}, {"name": "another", "id": 40996}):
         what = (
             "^parent.exposure.outliers.source is fashion_mnist, which is what"
             f" dataset={dataset['name']} trains on, and no outlier; choose"
         )
         with pytest.raises(ConfigError, match=what):
-            check_outliers(with_outliers(MIXED, dataset=dataset).science())
+            check_sources(with_outliers(MIXED, dataset=dataset).science())
     with pytest.raises(
         ConfigError,
         match=(
@@ -132,7 +132,7 @@ def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
             r" 'nois'$"
         ),
     ):
-        check_outliers(with_outliers("nois").science())
+        check_sources(with_outliers("nois").science())
 
 
 def test_a_node_on_the_command_line_is_checked_and_its_rows_are_asked_for_before_a_run():
