@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from kdgraph.data.dataset import Dataset
     from kdgraph.fitted import FittedParent
     from kdgraph.report.page.model_page import ModelPage
-    from kdgraph.results.model_check import Agreement, ModelCheck
+    from kdgraph.results.model_check.expected import Agreement
+    from kdgraph.results.model_check.numbers import ModelCheck
     from kdgraph.results.records import FinishedRun
 
 OF_PARTITION = {"forest": "trees", "boosted": "trees", "network": "a network"}
@@ -78,7 +79,7 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
     from kdgraph.report.page.model_page import render_model_page
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import sections_to_text
-    from kdgraph.results.model_check import measure_models, pool_folds
+    from kdgraph.results.model_check.folds import measure_models, pool_folds
     from kdgraph.runner.stages import fit, split
 
     shared = _shared_overrides(args)
@@ -243,7 +244,7 @@ def _agreement(parent: FittedParent, table: Dataset, args: argparse.Namespace) -
         return None
     import numpy as np
 
-    from kdgraph.results.model_check import compare_with_file
+    from kdgraph.results.model_check.expected import compare_with_file
 
     order = np.argsort(parent.class_order_)
     position = np.argsort(order)
@@ -341,7 +342,7 @@ def _page(
 def _repairs(measured: ModelCheck, args: argparse.Namespace) -> list[tuple[str, str]]:
     """Return captions with commands: the advised repair, and a gate that costs more than it."""
     from kdgraph.report.model_check import cost_of_gate, recommended
-    from kdgraph.results.model_check import UNREPAIRED
+    from kdgraph.results.model_check.numbers import UNREPAIRED
 
     gate, advised, repairs = measured.gated, recommended(measured), []
     if advised != UNREPAIRED:
@@ -410,7 +411,7 @@ def _repaired_file(args: argparse.Namespace) -> str:
 
 def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:
     """Return paragraphs on how the numbers were measured."""
-    from kdgraph.results.model_check import MAX_GIVEN_ROWS
+    from kdgraph.results.model_check.folds import MAX_GIVEN_ROWS
 
     n, folds = len(measured.y), measured.folds
     paragraphs = [

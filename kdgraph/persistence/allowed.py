@@ -123,8 +123,6 @@ def unlisted_names(
     (:func:`~kdgraph.persistence.checks.imported_names`), none of which is listed. ValueError is
     raised if a class or function has an invalid name.
 
-    Examples
-    --------
     >>> unlisted_names(["sklearn.tree._classes:DecisionTreeClassifier", "subprocess:Popen"])
     ['subprocess:Popen']
     """
@@ -164,8 +162,6 @@ def is_public_class(name: str) -> bool:
 
     These are scalar types of NumPy, and the closed list of scikit-learn's classes.
 
-    Examples
-    --------
     >>> is_public_class("sklearn.svm._classes:SVC"), is_public_class("kdgraph.fitted:FittedParent")
     (True, False)
     """

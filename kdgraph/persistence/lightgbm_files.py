@@ -74,8 +74,6 @@ def rewrite_lightgbm(text: str) -> str:
     ValueError is raised if it is no such text, a part is missing, unknown or there twice, a number
     is not finite or has another form, or a node of a tree leads nowhere.
 
-    Examples
-    --------
     >>> rewrite_lightgbm("no model")
     Traceback (most recent call last):
     ValueError: it has no trees, or no end

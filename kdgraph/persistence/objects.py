@@ -20,8 +20,6 @@ class ObjectBuilder:
     Objects may refer to each other in any order, so that nothing is checked before all have their
     state.
 
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> builder = ObjectBuilder()
     >>> model = builder.new(DecisionTreeClassifier)

@@ -26,8 +26,6 @@ def rewrite_onnx(content: bytes, *, trust: bool = False) -> tuple[bytes, Any]:
     standard does not define, unless it is trusted; LoadError if a tensor anywhere in it names
     another file, or a node of a tree leads back.
 
-    Examples
-    --------
     >>> import onnx
     >>> graph = onnx.helper.make_graph([], "empty", [], [])
     >>> content, model = rewrite_onnx(onnx.helper.make_model(graph).SerializeToString())

@@ -76,8 +76,6 @@ def read_skops(content: bytes) -> Any:
     them in places where they could be called with arguments of its choice; LoadError if it is no
     file of skops, is damaged, or was written by a later version.
 
-    Examples
-    --------
     >>> from skops.io import dumps
     >>> from sklearn.linear_model import LinearRegression
     >>> content = dumps(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]))

@@ -21,8 +21,6 @@ def problem_of_tree(
 
     Children, Int[n], are numbers of nodes; they and the features, Int[n], are negative for leaves.
 
-    Examples
-    --------
     >>> problem_of_tree(np.array([1, -1, -1]), np.array([9, -1, -1]), np.zeros(3), 1)
     'a node leads nowhere'
     """

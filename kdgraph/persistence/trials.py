@@ -30,8 +30,6 @@ def try_catboost(content: bytes) -> None:
     in 50 seconds and one for each MB, and not by a signal. ModuleNotFoundError is raised if
     CatBoost is not installed.
 
-    Examples
-    --------
     >>> try_catboost(b"no model")  # CatBoost itself refuses it in a line
     """
     if not is_installed("catboost"):

@@ -26,8 +26,6 @@ def decode_ubjson(content: bytes) -> Any:
 
     ValueError is raised if it is none, is truncated, or has a name twice.
 
-    Examples
-    --------
     >>> decode_ubjson(b"{i\x01a[$U#i\x02\x07\x08}")
     {'a': array([7, 8], dtype=uint8)}
     """
@@ -44,8 +42,6 @@ def encode_ubjson(value: Any) -> bytes:
     else TypeError is raised. Numbers with a fraction become single precision, as those of XGBoost
     are.
 
-    Examples
-    --------
     >>> encode_ubjson({"a": np.array([7, 8], np.uint8)})
     b'{L\x00\x00\x00\x00\x00\x00\x00\x01a[$U#L\x00\x00\x00\x00\x00\x00\x00\x02\x07\x08}'
     """

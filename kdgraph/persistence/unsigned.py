@@ -53,8 +53,6 @@ def check_place(name: str, owner: type | None, attribute: str | None) -> None:
     The name is ``package.module:name``. The owner is the class of the object that has it as an
     attribute, or None if it is in a container.
 
-    Examples
-    --------
     >>> from sklearn.preprocessing import FunctionTransformer
     >>> check_place("numpy:log1p", FunctionTransformer, "func")
     >>> try:
@@ -79,8 +77,6 @@ def check_unsigned(value: Any) -> None:
     ValueError is raised if a parameter of an estimator has a value that its ``fit`` would have
     refused, UntrustedFileError if it would read files, or if what it computes cannot be checked.
 
-    Examples
-    --------
     >>> from sklearn.feature_extraction.text import CountVectorizer
     >>> try:
     ...     check_unsigned(CountVectorizer(input="filename"))

@@ -60,8 +60,6 @@ def rewrite_xgboost(content: bytes) -> tuple[bytes, dict[str, Any]]:
     lists and arrays. ValueError is raised if it is none, or a part of it does not fit another one;
     LookupError or TypeError if it lacks parts, or parts have other types.
 
-    Examples
-    --------
     >>> rewrite_xgboost(b'{"learner": {}}')
     Traceback (most recent call last):
     KeyError: 'learner_model_param'

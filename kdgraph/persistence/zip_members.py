@@ -27,8 +27,6 @@ class ZipMembers(Mapping[str, bytes]):
     ValueError is raised if the archive is damaged, names a file outside of itself or one member
     twice, or expands to more than 100 times its size.
 
-    Examples
-    --------
     >>> buffer = io.BytesIO()
     >>> with zipfile.ZipFile(buffer, "w") as archive:
     ...     archive.writestr("a.txt", "text")
@@ -80,8 +78,6 @@ def array_from_npy(content: bytes) -> np.ndarray:
     ValueError is raised if it is no array of numbers, text or dates, or has another size than its
     header declares.
 
-    Examples
-    --------
     >>> buffer = io.BytesIO()
     >>> np.save(buffer, np.arange(3))
     >>> array_from_npy(buffer.getvalue())

@@ -54,8 +54,6 @@ def check_table(checks: Sequence[CacheCheck], folder: Path) -> str:
 def size_text(size: int) -> str:
     """Return a number of bytes in MB or kB.
 
-    Examples
-    --------
     >>> size_text(13_492_599), size_text(2_000), size_text(0)
     ('13.5 MB', '2 kB', '0 kB')
     """

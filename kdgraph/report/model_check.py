@@ -11,14 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdgraph.results.export import Section
-from kdgraph.results.model_check import (
-    GIVEN,
-    UNREPAIRED,
-    Agreement,
-    Calibration,
-    Interval,
-    ModelCheck,
-)
+from kdgraph.results.model_check.choice import Interval
+from kdgraph.results.model_check.expected import Agreement
+from kdgraph.results.model_check.folds import GIVEN
+from kdgraph.results.model_check.numbers import UNREPAIRED, Calibration, ModelCheck
 from kdgraph.results.names import MARK, MISSING
 from kdgraph.wording import counted, some
 

@@ -36,8 +36,6 @@ def repair_program(
     left out, and ``model`` is that of the parent. ``text`` are columns of numbers that the user
     declares to be names. With ``trains``, a component needs training rows beside calibration rows.
 
-    Examples
-    --------
     >>> temperature = {"_target_": "kdgraph.calibration.ScoreMap", "method": "temperature"}
     >>> program = repair_program(
     ...     {"calibrator": temperature},

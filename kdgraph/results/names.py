@@ -81,8 +81,6 @@ def tie_scale(unit: str | None) -> float:
 def drop_noise(value: float, unit: str | None) -> float:
     """Return 0 for what floating point leaves of a difference of fractions, else the number.
 
-    Examples
-    --------
     >>> drop_noise(1e-17, None), drop_noise(1e-17, "units of y")
     (0.0, 1e-17)
     """
@@ -92,8 +90,6 @@ def drop_noise(value: float, unit: str | None) -> float:
 def is_tie(first: float, second: float, unit: str | None) -> bool:
     """Return True if two values of a metric differ by floating-point noise alone.
 
-    Examples
-    --------
     >>> is_tie(0.1 + 0.2, 0.3, None), is_tie(1e-7, 2e-7, "units of y"), is_tie(1e-17, 2e-17, None)
     (True, False, True)
     """
@@ -105,8 +101,6 @@ def format_value(value: float | None, unit: str | None = None, digits: int = 3) 
 
     Counts of rows have no decimals, and one if they are a mean.
 
-    Examples
-    --------
     >>> format_value(0.05), format_value(None), format_value(-1.0), format_value(294_123.4)
     ('0.050', '–', '-1.000', '294,123')
     >>> format_value(31.0, "rows"), format_value(31.25, "rows"), format_value(1e-17)
@@ -124,8 +118,6 @@ def format_value(value: float | None, unit: str | None = None, digits: int = 3) 
 def format_mean(value: float, deviation: float, unit: str | None = None, digits: int = 3) -> str:
     """Return a mean with its standard deviation as text.
 
-    Examples
-    --------
     >>> format_mean(0.318, 0.0123), format_mean(31.25, 2.5, "rows"), format_mean(0.3, 1e-17)
     ('0.318 ± 0.012', '31.2 ± 2.5', '0.300 ± 0.000')
     """
@@ -140,8 +132,6 @@ def format_distinct(
 ) -> dict[str, str]:
     """Return numbers as text with as many digits as it takes to see that they differ.
 
-    Examples
-    --------
     >>> format_distinct({"parent": 0.05021, "calibrated": 0.05018})
     {'parent': '0.05021', 'calibrated': '0.05018'}
     """
@@ -156,8 +146,6 @@ def format_distinct(
 def number_range(numbers: Sequence[int]) -> str:
     """Return increasing whole numbers as text, three or more consecutive ones by their ends.
 
-    Examples
-    --------
     >>> number_range([0, 1, 2]), number_range([0, 1]), number_range([0, 2, 3])
     ('0–2', '0, 1', '0, 2, 3')
     """

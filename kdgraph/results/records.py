@@ -86,8 +86,6 @@ def component_name(record: Mapping[str, Any], component: str) -> str:
 def post_hoc_names(record: Mapping[str, Any]) -> list[str]:
     """Return the names of what was fitted after the parent; none for a run of the parent alone.
 
-    Examples
-    --------
     >>> components = {"calibrator": "isotonic", "gate": "density", "detector": "none"}
     >>> post_hoc_names({"parent": "random_forest", **components, "recalibrator": "none"})
     ['isotonic', 'density']
@@ -117,8 +115,6 @@ def uses_paper_protocol(record: Mapping[str, Any]) -> bool:
 def method_name(record: Mapping[str, Any]) -> str:
     """Return the method as tables name it, with the options that its preset does not have.
 
-    Examples
-    --------
     >>> method_name({"method": "pit-as_in_paper", "protocol": "paper"})
     'pit (paper protocol)'
     >>> options = {"parent.n_estimators": 100}
@@ -136,8 +132,6 @@ def method_name(record: Mapping[str, Any]) -> str:
 def calibration_mode(record: Mapping[str, Any]) -> str:
     """Return the source of the outputs that calibrated a run: held_out, oob or cross_fit.
 
-    Examples
-    --------
     >>> calibration_mode({"config": {"calibration": "oob"}})
     'oob'
     """
@@ -149,8 +143,6 @@ def holds_rows_out(record: Mapping[str, Any]) -> bool:
 
     Prediction sets always have calibration rows of their own.
 
-    Examples
-    --------
     >>> holds_rows_out({"config": {"calibration": "oob"}})
     False
     """
@@ -167,8 +159,6 @@ def run_task(record: Mapping[str, Any]) -> RunTask:
 def parse_filter(word: str) -> Filter:
     """Read a filter.
 
-    Examples
-    --------
     >>> parse_filter("dataset!=spiral,circle")
     Filter(key='dataset', values=('spiral', 'circle'), wanted=False)
     """
@@ -222,8 +212,6 @@ def refuse_unknown_filters(filters: Iterable[Filter], records: Sequence[Mapping[
 def value_text(value: Any) -> str:
     """Return a value as it is written in a filter.
 
-    Examples
-    --------
     >>> [value_text(value) for value in (True, None, 0.5, [200, 200], "spiral")]
     ['true', 'null', '0.5', '[200,200]', 'spiral']
     """

@@ -23,7 +23,7 @@ from kdgraph.report.model_check import (
 )
 from kdgraph.report.page.model_page import ModelPage, render_model_page
 from kdgraph.report.program import repair_program
-from kdgraph.results.model_check import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
+from kdgraph.results.model_check.numbers import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
 from tests.report.conftest import width_of_content
 
 

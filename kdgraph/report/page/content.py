@@ -219,8 +219,6 @@ def metric_summary(metric: str) -> str:
 
     It is "" for a metric that this version does not have.
 
-    Examples
-    --------
     >>> metric_summary("error").partition(". ")[0]
     'Measure the fraction of rows whose most probable class is not the label, in [0, 1]'
     """

@@ -104,8 +104,6 @@ def render_page(
 def script_json(value: Any) -> str:
     r"""Return JSON for a script element, without a text that ends the element or is a comment.
 
-    Examples
-    --------
     >>> script_json("</script>")
     '"\\u003c/script>"'
     """

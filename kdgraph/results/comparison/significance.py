@@ -207,8 +207,6 @@ def pairs_needed(tests: int, alpha: float = ALPHA) -> int:
 
     If all differences have one direction, p is 2 / 2^n, and Holm's method multiplies it by m.
 
-    Examples
-    --------
     >>> pairs_needed(1), pairs_needed(10)
     (6, 9)
     """
@@ -221,8 +219,6 @@ def datasets_needed(k: int, alpha: float = ALPHA) -> int:
     At best all data sets rank the k methods alike. Between equals the probability of that is
     1 / k!^(n - 1).
 
-    Examples
-    --------
     >>> datasets_needed(3), datasets_needed(4)
     (3, 2)
     """

@@ -22,19 +22,7 @@ _NOISE = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-        Estimate, and the 2.5 % and 97.5 % quantiles of its resamples.
-
-    Examples
-    --------
-    >>> gain = choose_by_loss({"parent": np.ones(50), "kdf": np.full(50, 0.5)}, "parent").gain
-    >>> gain == Interval(value=0.5, low=0.5, high=0.5)
-    True
-    """
+    """An estimate, and the 2.5 % and 97.5 % quantiles of its resamples."""
 
     value: float
     low: float
@@ -43,25 +31,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class MethodLoss:
-    """Loss of one method.
+    """Loss of one method, a mean over rows.
 
-    Attributes
-    ----------
-    loss : float
-        Mean over rows.
-    gain : Interval
-        Mean loss of the reference minus that of the method, paired by row.
-    behind : Interval
-        Mean loss of the method minus that of the chosen one.
-    chosen_share : float
-        Fraction of the resamples in which this method has the least loss.
-
-    Examples
-    --------
-    >>> choice = choose_by_loss({"parent": np.ones(50), "kdf": np.full(50, 0.5)}, "parent")
-    >>> kdf = choice.methods["kdf"]
-    >>> kdf.loss, kdf.gain.value, kdf.behind.value, kdf.chosen_share
-    (0.5, 0.5, 0.0, 1.0)
+    ``gain`` is the mean loss of the reference minus that of the method, paired by row, and
+    ``behind`` that of the method minus that of the chosen one. ``chosen_share`` is the fraction of
+    the resamples in which this method has the least loss.
     """
 
     loss: float
@@ -72,26 +46,12 @@ class MethodLoss:
 
 @dataclass(frozen=True)
 class Choice:
-    """The method with the least loss.
+    """The method with the least loss, of tied ones the first, among all in the order given.
 
-    Attributes
-    ----------
-    chosen : str
-        Its name; of tied methods the first.
-    methods : mapping of str to MethodLoss
-        Every method, the reference included, in the order given.
-    as_good : tuple of str
-        Methods that are not clearly worse than the chosen one: the interval of ``behind`` contains
-        0. The chosen one is among them.
-    gain : Interval
-        Gain over the reference of the method that a resample chooses, on the rows outside of the
-        resample. It has no optimism from choosing the best of several.
-
-    Examples
-    --------
-    >>> choice = choose_by_loss({"parent": np.ones(50), "kdf": np.full(50, 0.5)}, "parent")
-    >>> choice.chosen, choice.as_good, choice.gain.value
-    ('kdf', ('kdf',), 0.5)
+    ``as_good`` are not clearly worse than the chosen one, itself included: the interval of
+    ``behind`` contains 0. ``gain`` is that over the reference of the method that a resample
+    chooses, on the rows outside of the resample. It has no optimism from choosing the best of
+    several.
     """
 
     chosen: str
@@ -110,35 +70,13 @@ def choose_by_loss(
 ) -> Choice:
     """Choose the method with the least mean loss.
 
-    Parameters
-    ----------
-    losses : mapping of str to Float[n]
-        Method → loss of each row, outside of the rows that the method was fitted on.
-    reference : str
-        Method that gains are measured against; one of the losses.
-    units : Int[n] or None, default=None
-        Rows with the same number are drawn together, such as rows of one patient. None: each alone.
-    draws : int, default=2000
-        Number of bootstrap resamples.
-    seed : int, default=0
-        Seed of the resamples.
+    ``losses`` are Float[n] of rows outside of those that the method was fitted on; ``reference`` is
+    one of their names. Rows with the same number in ``units``, Int[n], are drawn together, such as
+    rows of one patient. ValueError is raised if there are no rows, or numbers of rows differ.
 
-    Returns
-    -------
-    Choice
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, or the losses have different numbers of rows.
-
-    Notes
-    -----
-    Resamples are of rows, not of fits: that another division into folds would fit other components
+    The bootstrap draws rows, not fits: that another division into folds would fit other components
     is not in the intervals.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> parent = rng.exponential(1.0, 400)
     >>> losses = {"parent": parent, "a": parent - 0.2 + 0.01 * rng.normal(size=400)}

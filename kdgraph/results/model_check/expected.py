@@ -31,24 +31,9 @@ _PREFIXES = ("", "probability_", "proba_", "p_")
 class Agreement:
     """Comparison of the predictions of a model with those of a file, row by row.
 
-    Attributes
-    ----------
-    what : {"probabilities", "labels"}
-        What the file has.
-    n_rows : int
-        Number of rows.
-    n_different : int
-        Rows with a probability that differs by more than :data:`TOLERANCE`, or with another label.
-    largest : float
-        Largest difference of a probability; 0 for labels.
-    row : int
-        Number of the row with this difference, or of the first one with another label.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.25, 0.75], [0.5, 0.5]])
-    >>> compare_proba(proba, np.array([[0.25, 0.75], [0.9, 0.1]]))
-    Agreement(what='probabilities', n_rows=2, n_different=1, largest=0.4, row=1)
+    ``n_different`` rows have a probability that differs by more than :data:`TOLERANCE`, or another
+    label. ``row`` is the number of that with the largest difference of a probability, or of the
+    first with another label.
     """
 
     what: str
@@ -69,35 +54,13 @@ def compare_proba(proba: np.ndarray, expected: np.ndarray) -> Agreement:
 def compare_with_file(
     path: Path, proba: np.ndarray, predicted: np.ndarray, classes: Sequence[Any]
 ) -> Agreement:
-    r"""Compare the predictions of a model with those in a file.
+    """Compare the predictions of a model with those in a file.
 
-    Parameters
-    ----------
-    path : Path
-        A table with a row for each row of the data, in its order: a column for each class, named by
-        it or in the order of ``classes``; the probability of the second of two classes; or one
-        column with the predicted labels.
-    proba : Float[n, K]
-        Probabilities that the model predicts, in the order of ``classes``.
-    predicted : Int[n]
-        Predicted classes, as positions in them.
-    classes : sequence of K labels
-        Labels, in the order in which the model itself has them.
-
-    Raises
-    ------
-    UsageError
-        If the file has other rows or columns, or no prediction for a row.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "mine.csv")
-    ...     _ = path.write_text("yes,no\n0.75,0.25\n0.5,0.5\n")
-    ...     proba = np.array([[0.25, 0.75], [0.5, 0.5]])
-    ...     compare_with_file(path, proba, np.array([1, 0]), ["no", "yes"]).n_different
-    0
+    The table has a row for each row of the data, in its order: a column for each class, named by it
+    or in the order of ``classes``; the probability of the second of two classes; or one column with
+    the predicted labels. ``classes`` are in the order in which the model itself has them, ``proba``
+    is Float[n, K], and ``predicted``, Int[n], are positions in them. A file with other rows or
+    columns, or without a prediction for a row, raises UsageError.
     """
     frame = _read(path)
     if len(frame) != len(proba):

@@ -37,39 +37,11 @@ _TIMED_ROWS, _TIMED_CALLS = 1000, 3
 def pool_folds(
     runs: Mapping[str, Sequence[FinishedRun]], table: Dataset, gates: frozenset[str]
 ) -> ModelCheck:
-    """Return the check of a model from the runs of its repairs.
+    """Return the check of a model from the runs of its repairs, in the order of the folds.
 
-    Parameters
-    ----------
-    runs : mapping of str to sequence of FinishedRun
-        Method → its run in each fold, in the order of the folds.
-    table : Dataset
-        All rows of the data, with their groups.
-    gates : frozenset of str
-        Methods whose probabilities tend to the prior far from the training data.
-
-    Raises
-    ------
-    UsageError
-        If the runs have not tested the same rows.
-
-    Examples
-    --------
-    The runs of one repair in two folds, as ``kdg check`` makes them:
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from kdgraph.config import plan
-    >>> from kdgraph.config.components import build
-    >>> from kdgraph.runner.run import run
-    >>> words = ["dataset=iris", "dataset.folds=2", "method=isotonic", "parent.n_estimators=10"]
-    >>> words += ["ood=model_check", "metrics=model_check", "figures=none", "n_jobs=1", "seed=0,1"]
-    >>> with TemporaryDirectory() as folder:
-    ...     jobs = plan([*words, f"out={folder}"], multirun=True).jobs
-    ...     runs = [FinishedRun(job.run_dir, run(job.config)) for job in jobs]
-    ...     table = build(jobs[0].config.dataset).load()
-    ...     check = pool_folds({"isotonic": runs}, table, frozenset())
-    >>> list(check.methods), len(check.y), sorted(check.methods["none"].far)
-    (['none', 'isotonic'], 150, ['far', 'noise', 'permuted', 'shifted'])
+    ``table`` are all rows of the data, with their groups, ``gates`` the methods whose probabilities
+    tend to the prior far from the training data. Runs that have not tested the same rows raise
+    UsageError.
     """
     import pandas as pd
 
@@ -195,40 +167,8 @@ def measure_models(
 ) -> ModelCheck:
     """Return a check with what needs the models of the first fold.
 
-    That is the time to predict, and the outputs for rows out of distribution of the user's own.
-
-    Parameters
-    ----------
-    check : ModelCheck
-        Of :func:`pool_folds`.
-    runs : mapping of str to sequence of FinishedRun
-        Method → its runs, with their models.
-    configs : mapping of str to RunConfig
-        Method → config of its first run.
-    given : Path or None, default=None
-        File of rows out of distribution.
-
-    Raises
-    ------
-    KdgError
-        If the file does not have the columns of the data.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from kdgraph.config import plan
-    >>> from kdgraph.config.components import build
-    >>> from kdgraph.runner.run import run
-    >>> words = ["dataset=iris", "dataset.folds=2", "method=isotonic", "parent.n_estimators=10"]
-    >>> words += ["ood=model_check", "metrics=model_check", "figures=none", "n_jobs=1", "seed=0,1"]
-    >>> with TemporaryDirectory() as folder:
-    ...     jobs = plan([*words, f"out={folder}"], multirun=True).jobs
-    ...     runs = {"isotonic": [FinishedRun(job.run_dir, run(job.config)) for job in jobs]}
-    ...     table = build(jobs[0].config.dataset).load()
-    ...     check = pool_folds(runs, table, frozenset())
-    ...     check = measure_models(check, runs, {"isotonic": jobs[0].config})
-    >>> {name: method.predict_ms > 0 for name, method in check.methods.items()}
-    {'none': True, 'isotonic': True}
+    That is the time to predict, and the outputs for rows out of distribution of the user's own, in
+    the file ``given``, which raises KdgError if it does not have the columns of the data.
     """
     from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.runner.prediction.predict import load_run

@@ -40,19 +40,9 @@ _nll_by_row = cast("Callable[..., np.ndarray]", nll.by_row)
 class FarRows:
     """Outputs for one set of rows out of distribution.
 
-    Attributes
-    ----------
-    confidence : Float[m]
-        Largest probability of each row, of all folds.
-    auroc : float or None
-        Area under the ROC curve of the OOD score against the test rows, a mean over folds. None
-        without a score of its own: minus the confidence has the same order as ``confidence``.
-
-    Examples
-    --------
-    >>> far = FarRows(confidence=np.array([0.9, 0.5]), auroc=None)
-    >>> float(far.confidence.mean())
-    0.7
+    ``confidence``, Float[m], is the largest probability of each row, of all folds. ``auroc`` is the
+    area under the ROC curve of the OOD score against the test rows, a mean over folds. None without
+    a score of its own: minus the confidence has the same order as ``confidence``.
     """
 
     confidence: np.ndarray
@@ -63,25 +53,11 @@ class FarRows:
 class PooledPredictions:
     """Predictions of one method, pooled over folds.
 
-    Attributes
-    ----------
-    proba : Float[n, K]
-        Class probabilities of the test rows.
-    far : mapping of str to FarRows
-        Set of rows out of distribution → outputs.
-    fit_seconds : float or None
-        Time of the fit after the model, a mean over folds.
-    predict_ms : float or None
-        Time for a thousand rows in one call, in milliseconds, the model's own included.
-    predicted : Int[n] or None
-        Labels that the method predicts, as positions in the classes, where they may be others than
-        those of the largest probability.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.25, 0.75], [1.0, 0.0]])
-    >>> PooledPredictions(proba, far={}).top_label.confidence
-    array([0.75, 1.  ])
+    ``proba``, Float[n, K], are of the test rows, ``far`` maps sets of rows out of distribution to
+    outputs. ``fit_seconds`` is the time of the fit after the model, a mean over folds,
+    ``predict_ms`` that for a thousand rows in one call, the model's own included. ``predicted``,
+    Int[n], are labels, as positions in the classes, where they may be others than those of the
+    largest probability.
     """
 
     proba: np.ndarray
@@ -101,36 +77,13 @@ class PooledPredictions:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Numbers of one model on the pooled test rows.
+    """Numbers of one model on the pooled test rows; ``error``, ``nll`` and ``brier`` are means.
 
-    Attributes
-    ----------
-    error, nll, brier : float
-        Means over rows; ``nll`` in nats, with probabilities of at least 1e-6.
-    error_stderr, nll_stderr : float
-        Their standard errors.
-    ece, top_label_ece, classwise_ece : float
-        Expected calibration errors in 15 bins of equal width.
-    ece_by_chance, top_label_ece_by_chance : float
-        The same of a calibrated model with these confidences, a mean over simulations.
-    calibrated_p : float
-        Share of such simulations with an ECE of at least this one: the p-value of the hypothesis
-        that the confidences are correct.
-    lce, lce_by_chance : float or None
-        Local calibration error, of at most 5,000 rows, and that of a calibrated model. None for
-        images.
-
-    Examples
-    --------
-    >>> y = np.array([0, 0, 1, 1] * 50)
-    >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
-    >>> unsure = np.full((200, 2), 0.5)
-    >>> methods = {"none": PooledPredictions(unsure, {}), "kdf": PooledPredictions(sure, {})}
-    >>> check = ModelCheck(y, ["no", "yes"], methods, gates=frozenset({"kdf"}))
-    >>> {name: round(numbers.nll, 3) for name, numbers in check.calibration.items()}
-    {'none': 0.693, 'kdf': 0.105}
-    >>> round(check.calibration["kdf"].ece, 3)
-    0.1
+    ``nll`` is in nats, with probabilities of at least 1e-6. ECEs are in 15 bins of equal width;
+    those ``by_chance`` are of a calibrated model with these confidences, a mean over simulations.
+    ``calibrated_p`` is the fraction of such simulations with an ECE of at least this one: the
+    p-value of the hypothesis that the confidences are correct. ``lce`` is of at most 5,000 rows;
+    None for images.
     """
 
     error: float
@@ -150,31 +103,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class GroupNumbers:
-    """Numbers of one model on the rows of one group.
+    """Numbers of one model on the test rows of one group.
 
-    Attributes
-    ----------
-    name : str
-        Name of the group.
-    rows : int
-        Number of its test rows.
-    error : float
-        Fraction of wrong predictions.
-    confidence : float
-        Mean confidence, which equals 1 - error if the model is calibrated on the group.
-    gap_stderr : float
-        Standard error of confidence minus accuracy.
-    ece, ece_by_chance : float
-        Expected calibration error in 5 bins, and that of a calibrated model.
-
-    Examples
-    --------
-    >>> y, groups = np.array([0, 0, 1, 1] * 50), np.arange(200) % 2
-    >>> proba = np.where(y[:, None] == [0, 1], 0.9, 0.1)
-    >>> methods = {"none": PooledPredictions(proba, far={})}
-    >>> check = ModelCheck(y, ["no", "yes"], methods, frozenset(), groups, ["women", "men"])
-    >>> [(group.name, group.rows, group.error) for group in check.by_group("none")]
-    [('women', 100, 0.0), ('men', 100, 0.0)]
+    ``confidence`` is a mean, which equals 1 - error if the model is calibrated on the group,
+    ``gap_stderr`` the standard error of confidence minus accuracy. ECEs are in 5 bins.
     """
 
     name: str
@@ -190,31 +122,11 @@ class GroupNumbers:
 class ModelCheck:
     """A model and its repairs on the same rows.
 
-    Attributes
-    ----------
-    y : Int[n]
-        Labels of the test rows, as positions in ``classes``.
-    classes : sequence of str
-        Names of the classes.
-    methods : mapping of str to PooledPredictions
-        The model without a repair (:data:`UNREPAIRED`) first, then its repairs.
-    gates : frozenset of str
-        Methods whose probabilities tend to the prior far from the training data.
-    groups : Int[n] or None
-        Group of each row.
-    group_names : sequence of str
-        Their names.
-    units : Int[n] or None
-        Rows with the same number belong together, such as those of one patient.
-    folds : int
-        Number of folds.
-    X : Float[n, m] or None
-        Columns of the rows in one unit, categories as columns of 0 and 1: the space in which rows
-        are near each other. None for images.
-
-    Examples
-    --------
-    A model that is never sure, and a repair that is right:
+    ``y``, Int[n], are labels of the test rows as positions in ``classes``. ``methods`` has the
+    model without a repair (:data:`UNREPAIRED`) first. ``gates`` are methods whose probabilities
+    tend to the prior far from the training data. Rows with the same number in ``units``, Int[n],
+    belong together, such as those of one patient. ``X``, Float[n, m], are the columns in one unit,
+    categories as columns of 0 and 1: the space in which rows are near each other; None for images.
 
     >>> y = np.array([0, 0, 1, 1] * 50)
     >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
@@ -300,13 +212,7 @@ class ModelCheck:
         return float(np.mean(errors))
 
     def by_group(self, name: str) -> list[GroupNumbers]:
-        """Return the numbers of one method on each group of enough rows.
-
-        Parameters
-        ----------
-        name : str
-            One of ``methods``.
-        """
+        """Return the numbers of one of the methods on each group of enough rows."""
         top = self.methods[name].top_label
         numbers = []
         for position, group in enumerate(self.group_names):
@@ -335,16 +241,11 @@ def p_value_of_calibration(
 ) -> float:
     """Return the p-value of the hypothesis that each prediction is right with its confidence.
 
-    Labels Int[n] are positions in the classes.
+    Labels Int[n] are positions in the classes. Resampling is that of Bröcker and Smith, "Increasing
+    the reliability of reliability diagrams", Weather and Forecasting 22, 2007; the test is that of
+    Vaicenavicius et al., "Evaluating model calibration in classification", AISTATS 2019, here with
+    the ECE in 15 bins.
 
-    References
-    ----------
-    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
-    22, 2007: consistency resampling; Vaicenavicius et al., "Evaluating model calibration in
-    classification", AISTATS 2019: the test, here with the ECE in 15 bins.
-
-    Examples
-    --------
     >>> top_label = TopLabel(np.zeros(200, dtype=int), np.full(200, 0.75), 2)
     >>> p_value_of_calibration(np.zeros(200, dtype=int), top_label)
     0.001

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from kdgraph.results.model_check import choose_by_loss
+from kdgraph.results.model_check.choice import choose_by_loss
 
 
 def losses_of(n=600, gain=0.1, seed=0):

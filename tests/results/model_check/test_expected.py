@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.model_check import Agreement, compare_with_file
+from kdgraph.results.model_check.expected import Agreement, compare_with_file
 
 PROBA = np.array([[0.25, 0.75], [0.5, 0.5], [0.875, 0.125]])
 PREDICTED = np.array([1, 0, 0])

@@ -9,8 +9,13 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss
 
 from kdgraph.metrics import TopLabel, ece
-from kdgraph.results.model_check import UNREPAIRED, FarRows, ModelCheck, PooledPredictions
-from kdgraph.results.model_check.numbers import p_value_of_calibration
+from kdgraph.results.model_check.numbers import (
+    UNREPAIRED,
+    FarRows,
+    ModelCheck,
+    PooledPredictions,
+    p_value_of_calibration,
+)
 
 
 def make_check(n=1000, seed=0, *, gate_loss=0.0, sharpen=3.0):
