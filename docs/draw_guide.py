@@ -33,6 +33,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from experiments.p5.setting_boxes import plot_boxes_by_setting
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import ConformalClassifier, GroupWise, ScoreMap
 from kdgraph.calibration.local import LocalRecalibration
@@ -41,7 +42,6 @@ from kdgraph.data.simulations import Heteroscedastic, Spiral
 from kdgraph.figures import (
     GroupTable,
     LceCurves,
-    plot_boxes_by_setting,
     plot_confidence_against_radius,
     plot_gains,
     plot_group_tables,

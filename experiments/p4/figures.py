@@ -20,13 +20,13 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
+from experiments.p4.correlation import plot_metric_against_metrics
 from kdgraph.errors import DataError
 from kdgraph.figures import (
     GroupTable,
     LceCurves,
     plot_group_tables,
     plot_lce_against_bandwidth,
-    plot_metric_against_metrics,
     plot_reward_against_ratio,
 )
 

@@ -25,8 +25,8 @@ from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_parser
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
+from experiments.p4.convergence import plot_convergence
 from kdgraph.data.simulations import GaussianXor
-from kdgraph.figures import plot_convergence
 from kdgraph.metrics.local_calibration import local_errors
 from kdgraph.metrics.reliability_bins import bin_of
 

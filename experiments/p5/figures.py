@@ -29,10 +29,10 @@ from experiments.p5.panels import (
     predicted_against_observed,
     valley_panels,
 )
+from experiments.p5.setting_boxes import plot_boxes_by_setting
 from kdgraph.data.simulations import Rosenbrock
 from kdgraph.figures import (
     RowMoments,
-    plot_boxes_by_setting,
     plot_interval_misses,
     plot_local_pit_histograms,
     plot_mean_and_sd,

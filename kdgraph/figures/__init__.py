@@ -33,21 +33,16 @@ from kdgraph.figures.by_set import plot_confidence_by_set
 from kdgraph.figures.confidence import plot_confidence_against_radius
 from kdgraph.figures.confidence_curves import ClassPanel, plot_confidence_curves
 from kdgraph.figures.contamination import plot_power_against_contamination
-from kdgraph.figures.convergence import plot_convergence
-from kdgraph.figures.correlation import plot_metric_against_metrics
 from kdgraph.figures.critical_difference import RankSummary, plot_critical_difference_diagram
 from kdgraph.figures.gains import plot_gains, plot_mean_confidence
 from kdgraph.figures.groups import GroupTable, plot_group_tables
 from kdgraph.figures.images import plot_image_row
-from kdgraph.figures.improvement import plot_improvement_summary
 from kdgraph.figures.joint_distribution import plot_joint_distribution
 from kdgraph.figures.local import ConfidenceBin, plot_lce_landscape, plot_lce_of_bins
 from kdgraph.figures.local_by_bandwidth import LceCurves, plot_lce_against_bandwidth
-from kdgraph.figures.method_bars import plot_method_bars
 from kdgraph.figures.misses import plot_interval_misses
 from kdgraph.figures.moments import RowMoments, plot_mean_and_sd
 from kdgraph.figures.ood_scores import plot_ood_scores
-from kdgraph.figures.panels import RepeatedCurves, plot_dataset_pages, plot_simulation_summary
 from kdgraph.figures.pit import (
     CoverageCurve,
     plot_coverage_against_level,
@@ -55,13 +50,10 @@ from kdgraph.figures.pit import (
     plot_pit_histogram,
 )
 from kdgraph.figures.posterior import plot_posterior_maps
-from kdgraph.figures.posterior_grid import plot_posterior_grid
 from kdgraph.figures.prediction_sets import SetCoverage, plot_coverage_of_sets
 from kdgraph.figures.predictive import PredictedRow, plot_predictive_densities
 from kdgraph.figures.reliability import plot_reliability_diagram
 from kdgraph.figures.reward import plot_reward_against_ratio
-from kdgraph.figures.score_densities import plot_score_densities
-from kdgraph.figures.setting_boxes import plot_boxes_by_setting
 from kdgraph.figures.shift import plot_confidence_against_shift
 from kdgraph.figures.style import posterior_colormap, save_figure, style_context
 
@@ -73,23 +65,18 @@ __all__ = [
     "LceCurves",
     "PredictedRow",
     "RankSummary",
-    "RepeatedCurves",
     "RowMoments",
     "SetCoverage",
-    "plot_boxes_by_setting",
     "plot_confidence_against_radius",
     "plot_confidence_against_shift",
     "plot_confidence_by_set",
     "plot_confidence_curves",
-    "plot_convergence",
     "plot_coverage_against_level",
     "plot_coverage_of_sets",
     "plot_critical_difference_diagram",
-    "plot_dataset_pages",
     "plot_gains",
     "plot_group_tables",
     "plot_image_row",
-    "plot_improvement_summary",
     "plot_interval_misses",
     "plot_joint_distribution",
     "plot_lce_against_bandwidth",
@@ -98,18 +85,13 @@ __all__ = [
     "plot_local_pit_histograms",
     "plot_mean_and_sd",
     "plot_mean_confidence",
-    "plot_method_bars",
-    "plot_metric_against_metrics",
     "plot_ood_scores",
     "plot_pit_histogram",
-    "plot_posterior_grid",
     "plot_posterior_maps",
     "plot_power_against_contamination",
     "plot_predictive_densities",
     "plot_reliability_diagram",
     "plot_reward_against_ratio",
-    "plot_score_densities",
-    "plot_simulation_summary",
     "posterior_colormap",
     "save_figure",
     "style_context",

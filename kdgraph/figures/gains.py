@@ -101,10 +101,6 @@ def plot_mean_confidence(
     best : str, default="prior"
         Word for that line.
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     ValueError

@@ -67,8 +67,6 @@ def paper_name(name: str, parents: Collection[str] = ()) -> str:
     not made of small letters, digits and single underscores is a name that the user chose; it is
     returned unchanged.
 
-    Examples
-    --------
     >>> [paper_name(name) for name in ("random_forest", "kdf", "isotonic_top_label", "local_pit")]
     ['Random forest', 'KDF', 'Isotonic, top label', 'Local PIT']
     >>> paper_name("kdf n_estimators=10"), paper_name("My_net"), paper_name("my-net")
@@ -88,8 +86,6 @@ def paper_name(name: str, parents: Collection[str] = ()) -> str:
 def paper_names(names: Iterable[str], parents: Collection[str] = ()) -> dict[str, str]:
     """Return the :func:`paper_name` of each method, or all as they are if two would be the same.
 
-    Examples
-    --------
     >>> paper_names(["kdf", "random_forest (parent)"])
     {'kdf': 'KDF', 'random_forest (parent)': 'Random forest (parent)'}
     >>> paper_names(["kdf", "KDF"])

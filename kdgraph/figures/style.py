@@ -541,8 +541,6 @@ def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     has no number. The mean is NaN if no run has a number, the standard deviation, with divisor
     s - 1, if fewer than two have one.
 
-    Examples
-    --------
     >>> mean, sd = mean_and_sd_over_runs(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
     >>> mean.tolist(), sd.round(3).tolist()
     ([2.0, 5.0, nan], [1.414, nan, nan])
@@ -553,38 +551,3 @@ def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = np.where(has_number, values, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan)
     sum_of_squares = np.square(np.where(has_number, values - mean, 0.0)).sum(axis=0)
     return mean, np.sqrt(sum_of_squares / np.where(n > 1, n - 1, np.nan))
-
-
-# Points². With two thousand dots of this size, the shape of the data can still be seen in panels
-# that are three quarters of an inch wide.
-_SIZE = 1.1
-
-
-def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
-    """Draw points Float[n, 2] with classes Int[n], in the order of the rows.
-
-    Class 0 has the colour of probability 1, the last class that of probability 0.
-    """
-    # The dots are one image in SVG too: as paths, two thousand of them in each of five panels take
-    # 1.5 MB.
-    last = max(int(y.max()), 1)
-    axes.scatter(
-        *X.T,
-        s=_SIZE,
-        c=posterior_colormap()(1 - y / last),
-        linewidths=0,
-        rasterized=True,
-        gid="points",
-    )
-
-
-def check_class_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
-    """Raise ValueError unless there are rows, Float[n, 2], with a label for each, Int[n].
-
-    The message calls the data ``name``.
-    """
-    if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
-        raise ValueError(
-            f"the data {name!r} must be Float[n, 2] with labels Int[n], got shapes {np.shape(X)}"
-            f" and {np.shape(y)}"
-        )

@@ -6,6 +6,7 @@ import pytest
 
 from kdgraph.config import plan
 from tests.experiments.p1_runs import SIMULATIONS
+from tests.figures.conftest import assert_legible, texts_of  # noqa: F401
 from tests.report.conftest import _browser, browser, phone  # noqa: F401
 
 

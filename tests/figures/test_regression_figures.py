@@ -8,7 +8,6 @@ import pytest
 from kdgraph.figures import (
     PredictedRow,
     RowMoments,
-    plot_boxes_by_setting,
     plot_interval_misses,
     plot_local_pit_histograms,
     plot_mean_and_sd,
@@ -108,32 +107,6 @@ def test_lines_are_the_densities(n, assert_legible):
     assert_legible(figure)
 
 
-def test_boxes_extend_between_quartiles(assert_legible):
-    values = {
-        "MSE": {
-            f"10{e}": {name: RNG.lognormal(size=20) for name in ("NN", "isotonic", "local_pit")}
-            for e in "³⁴⁵"
-        }
-    }
-    values["coverage"] = {"10³": {"NN": np.array([0.9, 0.94, 0.96]), "local_pit": np.array([0.95])}}
-    figure = plot_boxes_by_setting(values, "rows", {"coverage": 0.95}, log=("MSE",))
-    first, second = figure.axes
-    for i, box in enumerate(artists_by_gid(first, "box isotonic")):
-        heights = box.get_path().vertices[:, 1]
-        quartiles = np.quantile(list(values["MSE"].values())[i]["isotonic"], [0.25, 0.75])
-        np.testing.assert_allclose([heights.min(), heights.max()], quartiles)
-    assert (
-        first.get_yscale() == "log"
-        and second.get_yscale() == "linear"
-        and not artists_by_gid(second, "box isotonic")
-    )
-    assert list(artists_by_gid(second, "ideal")[0].get_ydata()) == [
-        0.95,
-        0.95,
-    ] and not artists_by_gid(first, "ideal")
-    assert_legible(figure)
-
-
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
@@ -176,11 +149,6 @@ def test_boxes_extend_between_quartiles(assert_legible):
             lambda: plot_predictive_densities([PredictedRow("r", np.ones(3), {"a": np.ones(2)})]),
             "predictive_densities needs one to five",
         ),
-        (
-            lambda: plot_boxes_by_setting({"MSE": {"1": {"a": np.empty(0)}}}, "rows"),
-            "boxes_by_setting needs at least one panel",
-        ),
-        (lambda: plot_boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )
 def test_arrays_that_do_not_fit_raise(draw, message):

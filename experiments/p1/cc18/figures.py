@@ -19,8 +19,9 @@ from experiments.p1.cc18.records import (
     tables,
 )
 from experiments.p1.cc18.sizes import improvement_by_size
-from kdgraph.figures import RepeatedCurves, plot_dataset_pages, plot_improvement_summary
-from kdgraph.figures.panels import MAX_ROWS_PER_PAGE as ROWS_A_PAGE
+from experiments.p1.figures.improvement import plot_improvement_summary
+from experiments.p1.figures.panels import MAX_ROWS_PER_PAGE as ROWS_A_PAGE
+from experiments.p1.figures.panels import RepeatedCurves, plot_dataset_pages
 from kdgraph.metrics import relative_improvement
 
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}

@@ -25,17 +25,13 @@ from experiments.common.published import read_published
 from experiments.common.runs import Record, expected, runs_of
 from experiments.p1.figures import floors, posteriors
 from experiments.p1.figures.numbers import frame
+from experiments.p1.figures.panels import RepeatedCurves, plot_simulation_summary
+from experiments.p1.figures.posterior_grid import plot_posterior_grid
 from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
 from experiments.p1.versions import version_of
 from kdgraph.config import compose
 from kdgraph.data.simulations.shapes import ShapeCanvas
-from kdgraph.figures import (
-    RepeatedCurves,
-    plot_confidence_against_shift,
-    plot_image_row,
-    plot_posterior_grid,
-    plot_simulation_summary,
-)
+from kdgraph.figures import plot_confidence_against_shift, plot_image_row
 from kdgraph.runner import stages
 
 PAPER = Path(__file__).resolve().parents[1]

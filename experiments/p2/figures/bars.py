@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
+from experiments.p2.figures.method_bars import plot_method_bars
 from experiments.p2.figures.study import FIGURE_17, LABELS, SCORE_LABELS, Study
-from kdgraph.figures import plot_method_bars
 
 NAMES = LABELS | SCORE_LABELS
 

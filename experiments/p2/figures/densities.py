@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from sklearn.frozen import FrozenEstimator
 
 from experiments.p2.figures.curves import SCORE, grid
+from experiments.p2.figures.score_densities import plot_score_densities
 from experiments.p2.figures.study import LABELS, Study, rows_at
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
-from kdgraph.figures import plot_score_densities
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 from kdgraph.parents import PrecomputedScores
 

@@ -8,15 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.p2.figures.method_bars import plot_method_bars
 from experiments.p2.mnist.measure import BANDWIDTHS, METHODS, TEMPERATURES, fitted, members_of
 from experiments.p2.mnist.pool import Combine, Pool
 from experiments.p2.mnist.tables import medians
-from kdgraph.figures import (
-    ClassPanel,
-    plot_confidence_curves,
-    plot_joint_distribution,
-    plot_method_bars,
-)
+from kdgraph.figures import ClassPanel, plot_confidence_curves, plot_joint_distribution
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 
 LOW = 0.15

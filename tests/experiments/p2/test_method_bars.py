@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures import plot_method_bars
+from experiments.p2.figures.method_bars import plot_method_bars
 from kdgraph.figures.style import GREY
 
 PHANNS = [

@@ -38,48 +38,12 @@ def plot_convergence(
 ) -> Figure:
     """Plot median errors against the sample size, with bands of the middle 90 %.
 
-    Both axes are logarithmic. A dotted line has the slope of the theorem.
+    Both axes are logarithmic. A dotted line above all curves has the slope of the theorem (Theorem
+    1 of Luo et al., UAI 2022), -0.5 for errors that fall as 1/√n.
 
-    Parameters
-    ----------
-    n : Int[k]
-        Increasing sample sizes in rows.
-    errors : mapping of str to Float[s, k]
-        Positive errors of at most six curves, a row for each draw.
-    slope : float
-        Slope of the dotted line, which is above all curves; -0.5 for errors that fall as 1/√n.
-    ylabel : str
-        Name of the errors.
-    draws_of : str
-        Description of the draws, e.g. "20 samples of each size".
-
-    Returns
-    -------
-    Figure
-        Figure of one column; names are at the right ends of the curves.
-
-    Raises
-    ------
-    ValueError
-        If there is no curve or there are too many, there are fewer than two sizes, or errors do not
-        fit or are not positive.
-
-    Notes
-    -----
-    Original to kdgraph. The theorem shown in the experiments is Theorem 1 of Luo et al., "Local
-    calibration: metrics and recalibration", UAI 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import plot_convergence
-    >>> n = np.array([100, 1000, 10_000])
-    >>> errors = {"ECE": np.random.default_rng(0).uniform(0.5, 1, (20, 3)) / np.sqrt(n)}
-    >>> figure = plot_convergence(
-    ...     n, errors, slope=-0.5, ylabel="|estimate - ECE|", draws_of="20 samples of each size"
-    ... )
-    >>> figure.axes[0].get_xscale(), figure.axes[0].get_ylabel()
-    ('log', '|estimate - ECE| (log scale)')
+    ``n`` has two or more increasing sample sizes in rows, Int[k], and ``errors`` at most six
+    curves, Float[s, k], with a row for each draw, all above 0; others raise ValueError.
+    ``draws_of`` describes the draws: "20 samples of each size".
     """
     n = np.asarray(n, dtype=np.float64)
     _check_errors(n, errors)

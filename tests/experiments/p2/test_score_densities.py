@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.patches import StepPatch
 
-from kdgraph.figures import plot_score_densities
+from experiments.p2.figures.score_densities import plot_score_densities
 from kdgraph.metrics import reliability_bins
 
 SCORES = np.linspace(1.5, 10, 50)

@@ -48,47 +48,14 @@ ClassValues = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -> Figure:
-    """Plot bars of methods in groups by class.
+    """Plot bars of methods in groups by class (Salamon et al., Figures 17 to 19).
 
-    All classes have the methods in the same order. The bars of a method are the sets of rows, from
-    left (light) to right (full colour).
+    The bars of a method are the sets of rows, from left (light) to right (full colour). Methods are
+    distinguished by colour and by position, which is the same in every class and in the legend.
+    From the eighth method on, colours are repeated with hatches. A method "uncalibrated" is grey.
 
-    Parameters
-    ----------
-    values : mapping of method to class to sequence of float
-        A number for each set of rows; the bar of a NaN is omitted. A method "uncalibrated" is grey.
-    ylabel : str
-        Name of the numbers, e.g. "NLL of right or wrong".
-    sets : sequence of str
-        Names of the sets of rows, in the order of the numbers, e.g. "test set 1", "test set 2".
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page, with one legend above.
-
-    Raises
-    ------
-    ValueError
-        If there is no method, class or set, methods have different classes, or a class does not
-        have a number for each set or has an infinite one.
-
-    Notes
-    -----
-    The figure follows Salamon et al., Figures 17 to 19. Methods are distinguished by colour and by
-    position, which is the same in every class and in the legend. From the eighth method on, colours
-    are repeated with hatches.
-
-    Examples
-    --------
-    >>> from kdgraph.figures import plot_method_bars
-    >>> values = {
-    ...     "uncalibrated": {"cat": [0.5, 0.6], "dog": [0.4, 0.5]},
-    ...     "kde": {"cat": [0.4, 0.5], "dog": [0.3, 0.4]},
-    ... }
-    >>> figure = plot_method_bars(values, ylabel="NLL in nats", sets=["test set 1", "test set 2"])
-    >>> figure.axes[0].get_ylabel()
-    'NLL in nats'
+    ``values`` has a number for each of the ``sets`` by method and class; the bar of a NaN is
+    omitted. Methods with different classes, and other numbers, raise ValueError.
     """
     _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))

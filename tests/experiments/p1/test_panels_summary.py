@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import RepeatedCurves, plot_simulation_summary
+from experiments.p1.figures.panels import RepeatedCurves, plot_simulation_summary
 from kdgraph.figures.style import GREY
 
 ROWS = np.array([50.0, 100, 1000, 10000])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import RepeatedCurves, plot_dataset_pages
+from experiments.p1.figures.panels import RepeatedCurves, plot_dataset_pages
 
 NAMES = ["parent", "KDF or KDN", "isotonic", "sigmoid", "gated isotonic"]
 RADII = np.linspace(1, 5, 9)

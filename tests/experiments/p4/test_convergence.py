@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from kdgraph.figures import plot_convergence
+from experiments.p4.convergence import plot_convergence
 
 SIZES = np.array([100, 1000, 10_000, 100_000])
 

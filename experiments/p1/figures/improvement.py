@@ -17,14 +17,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from kdgraph.figures.drawing import write_beside, write_note, write_text
-from kdgraph.figures.panels import (
+from experiments.p1.figures.panels import (
     CurvesByGroup,
     CurvesByQuantity,
     RepeatedCurves,
     check_repeated_curves,
     curve_names,
 )
+from kdgraph.figures.drawing import write_beside, write_note, write_text
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
@@ -136,34 +136,9 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     for each data set, a bar from 25 to 75 %, and a tick at the median. Quantities of the same name
     have the same scale in all groups.
 
-    Parameters
-    ----------
-    panels : mapping of group to quantity to RepeatedCurves
-        Improvements, whose repetitions are data sets; NaN where a data set has none. The first
-        curve is the parent's and is zero. All quantities of a group have the same names.
-    band_of : str
-        Description of the repetitions, e.g. "45 data sets".
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page.
-
-    Raises
-    ------
-    ValueError
-        If there is no group, curves do not fit their parameter, or names differ within a group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import RepeatedCurves, plot_improvement_summary
-    >>> rng = np.random.default_rng(0)
-    >>> curves = {"forest": np.zeros((20, 3)), "kdf": rng.normal(0.02, 0.01, (20, 3))}
-    >>> ece = RepeatedCurves(np.array([100, 1000, 10_000]), curves, "training rows", log=True)
-    >>> figure = plot_improvement_summary({"in distribution": {"ECE": ece}}, band_of="20 data sets")
-    >>> figure.axes[0].get_xlabel()
-    'training rows (log scale)'
+    The repetitions of ``panels`` are data sets; NaN where a data set has none. The first curve is
+    the parent's and is zero. All quantities of a group have the same names, or ValueError is
+    raised. ``band_of`` describes the repetitions: "45 data sets".
     """
     _check_panels(panels)
     with style_context():

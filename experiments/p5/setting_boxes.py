@@ -45,44 +45,12 @@ def plot_boxes_by_setting(
     """Plot boxes of the quartiles of repetitions, by setting and method.
 
     Whiskers end at the furthest value within 1.5 times the interquartile range. Values beyond them
-    are drawn as points.
+    are drawn as points (Torres et al. 2024, Figure 4, a to f).
 
-    Parameters
-    ----------
-    panels : mapping of quantity to setting to method to Float[r]
-        Values of each quantity, e.g. "MSE". The first method is the parent; a setting may lack a
-        method.
-    setting : str
-        Label of the settings, e.g. "rows".
-    ideal : mapping of quantity to float, default=None
-        Value that is drawn as a line, such as the level of an interval.
-    log : tuple of str, default=()
-        Quantities with a logarithmic axis.
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page, with the panels in one row.
-
-    Raises
-    ------
-    ValueError
-        If there is no panel, or a setting has no value.
-
-    References
-    ----------
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 4 (a to f).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import plot_boxes_by_setting
-    >>> rng = np.random.default_rng(0)
-    >>> few = {"network": rng.gamma(9, 0.1, 20), "local_pit": rng.gamma(9, 0.08, 20)}
-    >>> many = {"network": rng.gamma(9, 0.01, 20), "local_pit": rng.gamma(9, 0.006, 20)}
-    >>> figure = plot_boxes_by_setting({"MSE": {"100": few, "1,000": many}}, "rows", log=("MSE",))
-    >>> figure.axes[0].get_yscale(), figure.axes[0].get_xlabel()
-    ('log', 'rows')
+    ``panels`` has some values of each quantity by setting and method, or ValueError is raised. The
+    first method is the parent; a setting may lack a method. ``setting`` is the label of the
+    settings, such as "rows". ``ideal`` maps quantities to a value that is drawn as a line, such as
+    the level of an interval; ``log`` names quantities with a logarithmic axis.
     """
     if not panels or not all(
         by_method and all(map(len, by_method.values()))

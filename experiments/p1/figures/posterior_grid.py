@@ -10,14 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from experiments.p1.figures.panels import check_class_points, draw_class_points
 from kdgraph.figures.drawing import shorten_lines, write_text
 from kdgraph.figures.posterior import PlotExtent, check_map, draw_colorbar, outline_training_box
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     add_axes,
-    check_class_points,
-    draw_class_points,
     new_figure,
     posterior_colormap,
     style_context,
@@ -37,46 +36,16 @@ def plot_posterior_grid(
     *,
     class_label: str,
 ) -> Figure:
-    """Plot the data and the map of each model, one row per simulation.
+    """Plot the data and the map of each model, one row per simulation (Dey et al., Figure 4).
 
-    The figure follows Figure 4 of Dey et al. All maps have one colour scale.
+    ``data`` are training rows and their classes, (Float[n, 2], Int[n]), by row of the figure.
+    ``maps`` are probabilities in [0, 1], Float[g, h], by row and title; row 0 of a map is the
+    lowest y, column 0 the lowest x. A line break in a title makes a second line. A map that a row
+    does not have stays empty. Data and maps of other shapes or rows raise ValueError.
 
-    Parameters
-    ----------
-    data : mapping of row to (Float[n, 2], Int[n])
-        Training rows and their classes.
-    maps : mapping of row to title to Float[g, h]
-        Probabilities in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest x. A line break
-        in a title makes a second line. A map that a row does not have stays empty.
-    extent : tuple of four float
-        Outer edges x0, x1, y0, y1 of every map.
-    id_box : tuple of four float
-        Region of the training data, which is outlined in every map.
-    class_label : str
-        Label of the colour bar.
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page. With more maps in a row, each is smaller.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, data are not two features with labels, or a map is not two-dimensional
-        or has values outside of [0, 1].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import plot_posterior_grid
-    >>> rng = np.random.default_rng(0)
-    >>> data = {"circle": (rng.uniform(-1, 1, (100, 2)), rng.integers(0, 2, 100))}
-    >>> maps = {"circle": {"truth": np.full((20, 20), 0.5), "kdf": rng.random((20, 20))}}
-    >>> box = (-1, 1, -1, 1)
-    >>> figure = plot_posterior_grid(data, maps, (-2, 2, -2, 2), box, class_label="P(class 0 | x)")
-    >>> len(figure.axes)
-    4
+    ``extent`` are the outer edges x0, x1, y0, y1 of every map, ``id_box`` those of the region of
+    the training data, which is outlined. ``class_label`` is that of the colour bar, whose scale all
+    maps share.
     """
     _check_rows(data, maps)
     titles = list(dict.fromkeys(title for row_maps in maps.values() for title in row_maps))

@@ -39,15 +39,6 @@ def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float
     first correlation is large if methods differ. The second is large if, of two runs of one method,
     the run with the larger ``x`` has the larger ``y``. Both, Float[s] by method, are numbers of the
     same runs. A correlation is NaN if the variation is below a millionth of the largest number.
-
-    Examples
-    --------
-    Two methods differ in both metrics, and the runs of each are uncorrelated:
-
-    >>> x = {"a": np.array([0.0, 0.1, 0.0, 0.1]), "b": np.array([1.0, 1.1, 1.0, 1.1])}
-    >>> y = {"a": np.array([0.0, 0.0, 0.1, 0.1]), "b": np.array([1.0, 1.0, 1.1, 1.1])}
-    >>> [round(r, 3) for r in pearson_overall_and_within(x, y)]
-    [0.99, 0.0]
     """
     # Division by the largest number makes the threshold of the variation independent of units.
     unit_x, unit_y = (
@@ -85,42 +76,11 @@ def plot_metric_against_metrics(
     """Plot one metric against several others, a panel for each.
 
     A small dot is a run, a large dot is the mean of a method. Above each panel are the correlations
-    of :func:`pearson_overall_and_within`.
+    of :func:`pearson_overall_and_within`. Luo et al. (UAI 2022, Table 2) do not state whether runs
+    of one method or of all methods are correlated; both are shown.
 
-    Parameters
-    ----------
-    panels : mapping of metric to method to Float[s]
-        Values on the horizontal axis of each panel.
-    y : mapping of method to Float[s]
-        Values on the vertical axis, of the same runs in the same order.
-    ylabel : str
-        Name of ``y``, e.g. "max group MCE".
-    runs_of : str
-        Difference between runs, e.g. "60 seeds".
-
-    Returns
-    -------
-    Figure
-        Figure of one column for one panel, else as wide as the page with three panels in a row.
-
-    Raises
-    ------
-    ValueError
-        If there is no panel or method, methods or runs differ, or numbers are not finite.
-
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 2. The paper does
-    not state whether runs of one method or of all methods are correlated; both are shown.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> mce = {name: rng.uniform(0.1, 0.3, 20) for name in ("forest", "kdf")}
-    >>> ece = {name: values / 4 for name, values in mce.items()}
-    >>> figure = plot_metric_against_metrics({"ECE": ece}, mce, ylabel="MCE", runs_of="20 seeds")
-    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
-    ('ECE', 'MCE')
+    ``panels`` and ``y`` have finite numbers of the same runs of the same methods, or ValueError is
+    raised. ``runs_of`` is the difference between runs: "60 seeds".
     """
     _check_runs(panels, y)
     names = list(y)

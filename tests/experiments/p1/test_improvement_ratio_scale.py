@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.figures.improvement import format_signed, from_ratio, set_ratio_scale, to_ratio
+from experiments.p1.figures.improvement import format_signed, from_ratio, set_ratio_scale, to_ratio
 from kdgraph.figures.style import add_axes, new_figure
 from kdgraph.metrics import relative_improvement
 

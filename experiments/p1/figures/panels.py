@@ -26,10 +26,9 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    check_class_points,
-    draw_class_points,
     legend_label,
     new_figure,
+    posterior_colormap,
     set_log_scale,
     style_context,
     styles_by_name,
@@ -48,30 +47,10 @@ SMALL, MARKER = 6.0, 1.9  # points
 class RepeatedCurves:
     """Curves of one quantity over one parameter, measured several times.
 
-    Attributes
-    ----------
-    x : Float[v]
-        Increasing values of the parameter.
-    curves : mapping of str to Float[s, v]
-        A row for each repetition, NaN where one is missing. The first name is the parent's.
-    x_label : str
-        Name of the parameter.
-    log : bool, default=False
-        Whether the axis of ``x`` is logarithmic.
-    prior : float, default=None
-        Ideal value in the OOD region, drawn as a dotted line.
-    id_until : float, default=None
-        End of the range of ``x`` that contains the training data, which is shaded.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import RepeatedCurves
-    >>> n_train = np.array([100, 1000, 10_000])
-    >>> errors = {"forest": np.array([[0.2, 0.1, 0.05], [0.22, 0.11, 0.05]])}
-    >>> curves = RepeatedCurves(n_train, errors, "training rows", log=True)
-    >>> curves.curves["forest"].shape
-    (2, 3)
+    ``x`` has increasing values of the parameter, Float[v]. Each of the ``curves``, Float[s, v], has
+    a row for each repetition, NaN where one is missing; the first name is the parent's. ``prior``
+    is the ideal value in the OOD region, drawn as a dotted line, ``id_until`` the end of the range
+    of ``x`` that contains the training data, which is shaded.
     """
 
     x: np.ndarray
@@ -257,6 +236,41 @@ def check_repeated_curves(which: str, measured: RepeatedCurves, *, at_least: int
             )
 
 
+# Points². With two thousand dots of this size, the shape of the data can still be seen in panels
+# that are three quarters of an inch wide.
+_POINT_SIZE = 1.1
+
+
+def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
+    """Draw points Float[n, 2] with classes Int[n], in the order of the rows.
+
+    Class 0 has the colour of probability 1, the last class that of probability 0.
+    """
+    # The dots are one image in SVG too: as paths, two thousand of them in each of five panels take
+    # 1.5 MB.
+    last = max(int(y.max()), 1)
+    axes.scatter(
+        *X.T,
+        s=_POINT_SIZE,
+        c=posterior_colormap()(1 - y / last),
+        linewidths=0,
+        rasterized=True,
+        gid="points",
+    )
+
+
+def check_class_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
+    """Raise ValueError unless there are rows, Float[n, 2], with a label for each, Int[n].
+
+    The message calls the data ``name``.
+    """
+    if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
+        raise ValueError(
+            f"the data {name!r} must be Float[n, 2] with labels Int[n], got shapes {np.shape(X)}"
+            f" and {np.shape(y)}"
+        )
+
+
 _PAGE_NAME, _PAGE_TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
 _PAGE_FONT_SIZE = 6.5  # points
 MAX_ROWS_PER_PAGE = 10
@@ -268,43 +282,15 @@ def plot_dataset_pages(
 ) -> list[Figure]:
     """Plot each quantity on many data sets, one row per data set.
 
-    The figures follow Figures 5 to 8 of Dey et al. and fill as many pages as needed. Lines are
-    medians over repetitions, bands go from the 25 % to the 75 % quantile. A quantity that was
-    measured at one value of its parameter is a point and a bar for each model. The panels of one
-    quantity have the same scale within a row, and the same range of the parameter within a column.
+    The figures follow Figures 5 to 8 of Dey et al. and fill as many pages as needed, with the same
+    columns. Lines are medians over repetitions, bands go from the 25 % to the 75 % quantile. A
+    quantity that was measured at one value of its parameter is a point and a bar for each model.
+    The panels of one quantity have the same scale within a row, and the same range of the parameter
+    within a column. A panel that a row does not have stays empty.
 
-    Parameters
-    ----------
-    panels : mapping of row to group to quantity to RepeatedCurves
-        Curves of each data set. A panel that a row does not have stays empty. The curves of all
-        groups have the same names, the parent's first.
-    band_of : str or None
-        Description of the repetitions, e.g. "10 seeds". None if there is only one, so that there
-        are no bands.
-    rows : int, default=MAX_ROWS_PER_PAGE
-        Largest number of rows on a page.
-
-    Returns
-    -------
-    list of Figure
-        Pages with the same columns, as wide as a printed page.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or curves do not fit their parameter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import RepeatedCurves, plot_dataset_pages
-    >>> rng = np.random.default_rng(0)
-    >>> n_train = np.array([100, 1000, 10_000])
-    >>> curves = {name: rng.uniform(0.05, 0.2, (10, 3)) for name in ("forest", "kdf")}
-    >>> error = RepeatedCurves(n_train, curves, "training rows", log=True)
-    >>> row = {"in distribution": {"error": error}}
-    >>> len(plot_dataset_pages({f"table {k}": row for k in range(3)}, band_of="10 seeds", rows=2))
-    2
+    The curves of all groups have the same names, the parent's first; others raise ValueError.
+    ``band_of`` describes the repetitions: "10 seeds". None if there is only one, so that there are
+    no bands. ``rows`` is the largest number of rows on a page.
     """
     _check_pages(panels, rows)
     columns, names = panel_columns(panels.values()), curve_names(panels.values())
@@ -405,42 +391,14 @@ def plot_simulation_summary(
     *,
     band_of: str,
 ) -> Figure:
-    """Plot simulated data and each quantity, one row per simulation.
+    """Plot simulated data and each quantity, one row per simulation (Dey et al., Figure 1).
 
-    The figure follows Figure 1 of Dey et al. Lines are medians over repetitions, bands go from the
-    25 % to the 75 % quantile. The panels of one quantity have the same scale within a row.
+    Lines are medians over repetitions, bands go from the 25 % to the 75 % quantile. The panels of
+    one quantity have the same scale within a row. A panel that a row does not have stays empty.
 
-    Parameters
-    ----------
-    data : mapping of row to (Float[n, 2], Int[n])
-        First two features of some training rows, and their classes.
-    panels : mapping of row to group to quantity to RepeatedCurves
-        Curves of each simulation. A panel that a row does not have stays empty.
-    band_of : str
-        Description of the repetitions, e.g. "10 seeds".
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, data are not two features with labels, or curves do not fit their
-        parameter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import RepeatedCurves, plot_simulation_summary
-    >>> rng = np.random.default_rng(0)
-    >>> data = {"circle": (rng.uniform(-1, 1, (100, 2)), rng.integers(0, 2, 100))}
-    >>> curves = {name: rng.uniform(0.05, 0.2, (10, 3)) for name in ("forest", "kdf")}
-    >>> error = RepeatedCurves(np.array([100, 1000, 10_000]), curves, "training rows", log=True)
-    >>> panels = {"circle": {"in distribution": {"error": error}}}
-    >>> len(plot_simulation_summary(data, panels, band_of="10 seeds").axes)
-    2
+    ``data`` are the first two features of some training rows, and their classes: (Float[n, 2],
+    Int[n]). ``band_of`` describes the repetitions: "10 seeds". Other data and curves raise
+    ValueError.
     """
     _check_summary(data, panels)
     columns = panel_columns(panels.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import RepeatedCurves, plot_improvement_summary
+from experiments.p1.figures.improvement import plot_improvement_summary
+from experiments.p1.figures.panels import RepeatedCurves
 from kdgraph.figures.style import BLUE, GREY
 
 FOREST = ["random forest", "KDF", "isotonic", "sigmoid", "gated isotonic", "refit on all rows"]

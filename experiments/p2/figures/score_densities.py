@@ -56,48 +56,12 @@ def plot_score_densities(
     """Plot densities of scores on the left, and the confidence on the right.
 
     The confidence is a ratio of these densities. It is drawn over the accuracy in bins of the
-    score.
+    score, as steps with 95 % intervals (Wilson's), if there is a ``histogram`` on the scale of the
+    lines. The figure follows Salamon et al., Figures 5, 6 and 15.
 
-    Parameters
-    ----------
-    densities : mapping of str to (Float[n], Float[n])
-        Scores and density by name, e.g. "correct predictions"; at most :data:`MAX_LINES`.
-    confidence : mapping of str to (Float[n], Float[n])
-        Scores and confidence by name; at most :data:`MAX_LINES`.
-    histogram : ReliabilityBins, default=None
-        Bins of the score, on the scale of the lines, against correctness of the prediction. They
-        are steps with 95 % intervals (Wilson's).
-    density_label, score_label : str
-        Labels of the axes.
-    log : bool, default=False
-        Whether densities are on a logarithmic axis, which then covers at most five decades.
-    note : str, default=None
-        Small text below the panels.
-
-    Returns
-    -------
-    Figure
-        Figure as wide as the page.
-
-    Raises
-    ------
-    ValueError
-        If a panel has no line or too many, or lengths differ.
-
-    Notes
-    -----
-    The figure follows Salamon et al., Figures 5, 6 and 15.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdgraph.figures import plot_score_densities
-    >>> score = np.linspace(0, 1, 50)
-    >>> correct, incorrect = (score, 2 * score), (score, 2 - 2 * score)
-    >>> densities = {"correct predictions": correct, "incorrect predictions": incorrect}
-    >>> figure = plot_score_densities(densities, {"kde": (score, score)})
-    >>> [axes.get_ylabel() for axes in figure.axes]
-    ['density', 'confidence']
+    Each panel has one to :data:`MAX_LINES` lines, each with a value for every score, or ValueError
+    is raised. With ``log``, densities are on a logarithmic axis, which covers at most five decades.
+    ``note`` is small text below the panels.
     """
     _check_lines(densities, confidence)
     head = _LINE * max(len(densities), len(confidence) + (histogram is not None)) + 0.08

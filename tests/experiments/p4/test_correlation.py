@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from kdgraph.figures import plot_metric_against_metrics
-from kdgraph.figures.correlation import pearson_overall_and_within
+from experiments.p4.correlation import pearson_overall_and_within, plot_metric_against_metrics
 
 METHODS = [
     "none",
