@@ -24,10 +24,7 @@ WIDTH = 80
 """Columns of every help text, so that the page of the site has the same lines."""
 INTERRUPTED = "interrupted; what was finished stays (143, 129: by SIGTERM, SIGHUP)"
 UNUSABLE = "an argument, a config or a file cannot be used; the error is one line"
-EXIT_CODES = {0: "done", 2: UNUSABLE, 130: INTERRUPTED}
 NOT_WRITTEN = "a file cannot be written"
-WRITING_EXIT_CODES = {0: "done", 1: NOT_WRITTEN, 2: UNUSABLE, 130: INTERRUPTED}
-"""Exit codes of commands that write a file, such as that of ``--output``."""
 CONFIG_DIR_HELP = (
     "folder of your own config groups, searched after those of kdgraph; a config is code (_target_"
     " imports and calls what it names), so read a folder of others before you name it"
@@ -41,8 +38,8 @@ calibrator, gate, detector, recalibrator, protocol, seed, or any key of the conf
 class CommandParser(argparse.ArgumentParser):
     """Parser of one command, whose words after ``kdg`` are ``run`` or ``data get``, for example.
 
-    The help has the description, then the examples, command lines with ``kdg``, then the options
-    and the notes.
+    The help has the description, options, notes, examples, which are command lines with ``kdg``,
+    and exit codes: what 0 means, and what fails with 1, if anything does.
     """
 
     def __init__(
@@ -52,7 +49,8 @@ class CommandParser(argparse.ArgumentParser):
         *,
         examples: Sequence[str],
         notes: str = "",
-        exit_codes: Mapping[int, str] = EXIT_CODES,
+        done: str = "done",
+        fails: str = "",
     ) -> None:
         super().__init__(
             prog=f"kdg {command}",
@@ -65,7 +63,8 @@ class CommandParser(argparse.ArgumentParser):
         self.command = command
         self.examples = tuple(examples)
         self.notes = notes
-        self.exit_codes = dict(exit_codes)
+        codes = {0: done, 1: fails, 2: UNUSABLE, 130: INTERRUPTED}
+        self.exit_codes = {code: meaning for code, meaning in codes.items() if meaning}
         self.actions: dict[str, CommandParser] = {}
         """Parsers of the words that may follow the command, as in ``kdg data get``."""
 
@@ -152,7 +151,7 @@ class FilterParser(CommandParser):
 
     def __init__(self, command: str, description: str, *, notes: str = "", **texts: Any) -> None:
         notes = "\n\n".join(part for part in (_FILTERS, notes) if part)
-        super().__init__(command, description, notes=notes, exit_codes=WRITING_EXIT_CODES, **texts)
+        super().__init__(command, description, notes=notes, fails=NOT_WRITTEN, **texts)
         self.add_argument(
             "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
         )

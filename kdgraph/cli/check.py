@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import (
-    INTERRUPTED,
     NOT_WRITTEN,
-    UNUSABLE,
     FittedModelParser,
     comma_separated,
     errors_by_option,
@@ -135,12 +133,7 @@ def parser() -> FittedModelParser:
             "kdg check --model model.txt --data new.csv --target income --group sex",
             "kdg check --model m.pkl --trust --data new.csv --target y dataset.drop=[id]",
         ],
-        exit_codes={
-            0: "done",
-            1: f"runs of every repair failed, or {NOT_WRITTEN}",
-            2: UNUSABLE,
-            130: INTERRUPTED,
-        },
+        fails=f"runs of every repair failed, or {NOT_WRITTEN}",
     )
     parser.option_of |= {
         "dataset.group": "--group",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
 
-from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
+from kdgraph.cli.arguments import CommandParser
 from kdgraph.errors import DataError, DataNotAvailable, UsageError, did_you_mean
 from kdgraph.wording import counted, print_note
 
@@ -53,12 +53,7 @@ def main(arguments: list[str]) -> int:
 
 def parser() -> CommandParser:
     """Return the parser of the command; its ``actions`` have parsers of their own."""
-    codes = {
-        0: "done",
-        1: "a data set could not be fetched, or is damaged",
-        2: UNUSABLE,
-        130: INTERRUPTED,
-    }
+    fails = "a data set could not be fetched, or is damaged"
     list_ = CommandParser(
         "data list",
         "List the data sets of openml.org that options name, with their size where they are in the"
@@ -70,13 +65,13 @@ def parser() -> CommandParser:
         "Fetch data sets of openml.org into the cache, before runs on a machine without a network."
         " What is there is not fetched again.",
         examples=["kdg data get cc18/adult 44", "kdg data get dataset=openml dataset.id=1590"],
-        exit_codes=codes,
+        fails=fails,
     )
     check = CommandParser(
         "data check",
         "Read the data sets in the cache, and list those whose files are damaged.",
         examples=["kdg data check", "kdg data check cc18"],
-        exit_codes=codes,
+        fails=fails,
     )
     for action in (list_, check):
         action.add_argument(
@@ -93,7 +88,7 @@ def parser() -> CommandParser:
         "List, fetch and check data sets of openml.org. They are in the folder that"
         " OPENML_CACHE_DIR names.",
         examples=["kdg data list cc18", "kdg data get cc18/adult 44", "kdg data check"],
-        exit_codes=codes,
+        fails=fails,
     )
     parser.add_argument(
         "action",

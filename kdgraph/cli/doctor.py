@@ -7,7 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
+from kdgraph.cli.arguments import CommandParser
 
 MOST_COLUMNS = 120
 """Most columns of a line."""
@@ -41,12 +41,8 @@ def parser() -> CommandParser:
         "Print what this machine has (libraries, extras, cores, memory, GPU, folders, caches) and"
         " whether kdgraph works on it. A line with '!' needs a remedy, which follows it.",
         examples=["kdg doctor", "kdg doctor --out /scratch/outputs"],
-        exit_codes={
-            0: "nothing needs a remedy",
-            1: "a line with '!' needs one",
-            2: UNUSABLE,
-            130: INTERRUPTED,
-        },
+        done="nothing needs a remedy",
+        fails="a line with '!' needs one",
     )
     parser.add_out()
     return parser

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser, whole_number
+from kdgraph.cli.arguments import NOT_WRITTEN, CommandParser, whole_number
 from kdgraph.errors import UsageError
 from kdgraph.runner.formulas import SAFE_CSV_HELP, refuse_safe_csv
 from kdgraph.wording import counted, print_note
@@ -101,12 +101,7 @@ def parser() -> CommandParser:
             "kdg predict --run shared/1cb9f0a2 --input new.csv --output out.csv --trust",
             "kdg predict --model repaired.kdg --input new.csv --output out.csv",
         ],
-        exit_codes={
-            0: "done",
-            1: f"{NOT_WRITTEN}, or a process that predicts was ended",
-            2: UNUSABLE,
-            130: INTERRUPTED,
-        },
+        fails=f"{NOT_WRITTEN}, or a process that predicts was ended",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 from kdgraph.cli.arguments import (
-    WRITING_EXIT_CODES,
+    NOT_WRITTEN,
     FittedModelParser,
     errors_by_option,
     fitted_model_overrides,
@@ -83,7 +83,7 @@ def parser() -> FittedModelParser:
             "kdg repair --model m.txt --data new.csv --target y --method kdf --output m.kdg",
             "kdg predict --model m.kdg --input july.csv --output predictions.csv",
         ],
-        exit_codes=WRITING_EXIT_CODES,
+        fails=NOT_WRITTEN,
     )
     parser.option_of["method"] = "--method"
     parser.add_argument(

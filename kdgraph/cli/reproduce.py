@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.arguments import INTERRUPTED, NOT_WRITTEN, UNUSABLE, CommandParser
+from kdgraph.cli.arguments import NOT_WRITTEN, CommandParser
 from kdgraph.errors import UsageError
 from kdgraph.wording import counted, print_note
 
@@ -61,7 +61,7 @@ def parser() -> CommandParser:
             "kdg reproduce p5 'Table 1' 'Table 2'",
             "kdg reproduce --scale smoke --plan",
         ],
-        exit_codes={0: "done", 1: f"a run failed, or {NOT_WRITTEN}", 2: UNUSABLE, 130: INTERRUPTED},
+        fails=f"a run failed, or {NOT_WRITTEN}",
     )
     parser.add_argument(
         "words",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser, OverrideParser
+from kdgraph.cli.arguments import CommandParser, OverrideParser
 from kdgraph.errors import (
     ConfigError,
     DataNotAvailable,
@@ -71,12 +71,8 @@ def parser() -> CommandParser:
             "kdg run dataset=digits method=kdf parent.n_estimators=100",
             "kdg run -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'",
         ],
-        exit_codes={
-            0: "every run is done whose data can be had; the others are listed",
-            1: "a run failed; its directory has the traceback in error.txt",
-            2: UNUSABLE,
-            130: INTERRUPTED,
-        },
+        done="every run is done whose data can be had; the others are listed",
+        fails="a run failed; its directory has the traceback in error.txt",
     )
     parser.add_argument(
         "--json",
