@@ -353,7 +353,6 @@ def _programs(
     table: Dataset,
     args: argparse.Namespace,
 ) -> list[tuple[str, str]]:
-    """Return captions, and programs that apply a repair; none without any."""
     from kdgraph.config.compatibility import uses_training_rows
     from kdgraph.config.models import unfitted_model
     from kdgraph.report.program import repair_program
@@ -389,7 +388,6 @@ def _programs(
 
 
 def _repair_command(method: str, args: argparse.Namespace) -> str:
-    """Return the command that writes a repaired model, with the arguments of this one."""
     words = ["--model", args.model, *(["--trust"] if args.trust else []), "--data", args.data]
     words += [] if args.target is None else ["--target", args.target]
     words += [] if args.group is None else [f"dataset.group={as_value(args.group)}"]
@@ -403,7 +401,6 @@ def _repaired_file(args: argparse.Namespace) -> str:
 
 
 def _guide(measured: ModelCheck, args: argparse.Namespace) -> list[str]:
-    """Return paragraphs on how the numbers were measured."""
     from kdgraph.results.model_check.folds import MAX_GIVEN_ROWS
 
     n, folds = len(measured.y), measured.folds

@@ -167,7 +167,6 @@ def _values(
 
 
 def _words_of(parser: CommandParser, arguments: Sequence[str], word: str) -> Iterable[str]:
-    """Return candidates for a word that is no option."""
     config_dir = _value_of("--config-dir", arguments)
     if parser.command == "completion":
         return [f"{shell} " for shell in SCRIPTS]
@@ -259,7 +258,6 @@ def _run_directories(word: str) -> Iterable[str]:
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:
-    """Return the value of an option; None where it is not given."""
     values = [after for text, after in pairwise(arguments) if text == option]
     values += [text.partition("=")[2] for text in arguments if text.startswith(f"{option}=")]
     return values[-1] if values else None

@@ -247,6 +247,5 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _parser_for(command: str, words: Sequence[str]) -> CommandParser:
-    """Return the parser of a command, or of its action that one of the words names."""
     parser = parser_of(command)
     return next((parser.actions[word] for word in words if word in parser.actions), parser)

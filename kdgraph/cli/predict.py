@@ -196,7 +196,6 @@ def _check(output: Path, inputs: Mapping[str, str | Path | None]) -> None:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, float], None]]:
-    """Show a progress bar on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

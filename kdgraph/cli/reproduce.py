@@ -114,7 +114,6 @@ def _launching(words: Sequence[str]) -> list[str]:
 
 
 def _run(tasks: Sequence[Task]) -> int:
-    """Run one task after the other; return 1 if a run failed."""
     from kdgraph.report.terminal import print_missing_data, report_progress
     from kdgraph.runner.plan import run_plan
 

@@ -102,7 +102,6 @@ def parser() -> CommandParser:
 
 
 def _check_views(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that Hydra's views do not take together."""
     views = [name for name in ("cfg", "info", "hydra_help") if getattr(args, name)]
     options = [f"--{name.replace('_', '-')}" for name in views]
     if len(options) > 1:
@@ -141,7 +140,6 @@ def _print_outcomes(
 def _print_failures(
     failed: Sequence[Outcome], n_runs: int, options: Sequence[str], launching: Sequence[str]
 ) -> None:
-    """Print on stderr why each run failed, and the command that repeats it."""
     started = [outcome for outcome in failed if outcome.started]
     again = (
         "it again, and this runs it alone"
@@ -230,7 +228,6 @@ def _log_outcomes(logger: str, outcomes: Sequence[Outcome]) -> bool:
 
 
 def _raise_failure(outcome: Outcome) -> None:
-    """Raise the failure of a single run, with the file of its traceback."""
     if isinstance(outcome.error, KdgError):
         raise outcome.error
     trace = outcome.job.run_dir / "error.txt"

@@ -140,7 +140,6 @@ def _truths_of(source: Any) -> set[str]:
 
 
 def _check_figures(config: RunConfig) -> None:
-    """Raise unless every figure exists and has these options."""
     keys = annotations_of(FigureOptions)
     check_options("figures", config.figures, keys)
     if removed := keys.keys() - config.figures:

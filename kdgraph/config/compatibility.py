@@ -120,7 +120,6 @@ def _partitions_of_graph(target: str) -> tuple[str, ...]:
 
 
 def _targets_in(node: Node, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the key and the ``_target_`` of a node and of the nodes inside it."""
     if "_target_" in node:
         yield key, str(node["_target_"])
     for name, value in node.items():
@@ -203,7 +202,6 @@ def falls_back_to_prior(config: RunConfig) -> bool:
 
 
 def _suitable_kinds(required: RequiredPartition) -> tuple[str, ...]:
-    """Return the kinds of partitions that meet a requirement."""
     return ("forest", "boosted") if required == "trees" else (required,)
 
 

@@ -442,7 +442,6 @@ class Decoder:
         return result
 
     def _set_state(self, result: Any, state: Any) -> None:
-        """Set the state of an object, and for scikit-learn the version that it compares."""
         if (
             type(result).__module__.startswith("sklearn.")
             and isinstance(state, dict)

@@ -291,7 +291,6 @@ def _names(part: Sequence[Any], n_features: int) -> list[str]:
 
 
 def _texts(part: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters, all of which are text."""
     if not isinstance(part, dict) or not all(isinstance(text, str) for text in part.values()):
         raise TypeError("a parameter is no text")
     return dict(part)

@@ -113,7 +113,6 @@ def _calibration_sentence(bare: Calibration) -> str:
 
 
 def _far_sentences(check: ModelCheck) -> list[str]:
-    """Return what happens far from the data, with the model and with the gate."""
     sets = check.methods[UNREPAIRED].far
     if "far" not in sets:
         return []

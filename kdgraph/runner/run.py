@@ -89,7 +89,6 @@ def attempt(config: RunConfig, reporter: ProgressReporter) -> Exception | None:
 def _run_stages(
     config: RunConfig, split_result: StageResult, folder: RunDir, reporter: ProgressReporter
 ) -> dict[str, Any]:
-    """Do the stages, write their files into the run's directory, and return the record."""
     from threadpoolctl import threadpool_limits
 
     from kdgraph.base import FittedModel

@@ -373,5 +373,4 @@ def _check_ood(ood: Node, splits: Splits, seed: int) -> None:
 
 
 def _draw_seed(rng: np.random.Generator) -> int:
-    """Return a seed that scikit-learn takes."""
     return int(rng.integers(2**31 - 1))

@@ -264,7 +264,6 @@ def _names_of_fitted(parent: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _values_of(node: Any, key: str) -> Iterator[str]:
-    """Yield each text under ``key``, at any depth."""
     for name, value in node.items() if isinstance(node, Mapping) else ():
         if name == key and isinstance(value, str):
             yield value

@@ -525,7 +525,6 @@ def _undefined(study: Study, comparison: MeasureComparison) -> list[str]:
 
 
 def _fingerprints(runs: Iterable[NamedRun]) -> dict[str, set[str]]:
-    """Return the fingerprints of the rows of each data set, which depend on the split."""
     fingerprints: dict[str, set[str]] = {}
     for run in runs:
         fingerprint = str(run.record["dataset"]["fingerprint"])

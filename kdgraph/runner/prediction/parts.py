@@ -307,7 +307,6 @@ def _join_flagged(files: list[Path], writer: _CsvWriter | _ParquetWriter, fdr: f
 
 
 def _row_groups(files: Iterable[Path], columns: list[str] | None = None) -> Iterator[Any]:
-    """Yield the row groups of parquet files as Arrow tables, in their order."""
     from pyarrow import parquet
 
     for path in files:
