@@ -13,7 +13,7 @@ from typing import Any, Literal
 from kdgraph.config.components import ResolvedNode, given_options, resolve_option
 from kdgraph.config.data_sources import file_digests
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import CalibrationMode, Count, Seed, check_value
+from kdgraph.parameters import CalibrationMode, Count, Seed, annotations_of, check_value
 
 RECORD_SCHEMA = 11
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
@@ -42,20 +42,6 @@ KERNEL_DENSITY_FOREST = "kdgraph.density.KernelDensityForest"
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """Suffix of a method's label, by protocol, so that every table shows it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "calibration", "cv", "protocol", "seed")
-PLAIN = {
-    "calibration": CalibrationMode,
-    "cv": Count,
-    "protocol": Protocol,
-    "seed": Seed,
-    "n_jobs": int,
-    "fit_on": str | None,
-    "force": bool,
-    "fail_fast": bool,
-    "save": bool,
-    "out": str,
-    "post_report": str | None,
-    "logger": Logger | None,
-}
 
 
 @dataclass(frozen=True)
@@ -163,9 +149,9 @@ class RunConfig:
     figures: Mapping[str, Any]
     conformal: Mapping[str, Any] = field(default_factory=lambda: {"name": "none", "_target_": None})
     calibration: CalibrationMode = "held_out"
-    cv: int = 5
+    cv: Count = 5
     protocol: Protocol = "strict"
-    seed: int = 0
+    seed: Seed = 0
     n_jobs: int = -1
     fit_on: str | None = None
     force: bool = False
@@ -264,6 +250,11 @@ class RunConfig:
     def run_dir(self) -> Path:
         """``<out>/<dataset>/<method>/<run_id>``."""
         return Path(self.out) / str(self.dataset["name"]) / self.method / self.run_id
+
+
+_STRUCTURED = {*COMPONENTS, "metrics", "figures", "method", "method_options", "origin"}
+PLAIN = {key: kind for key, kind in annotations_of(RunConfig).items() if key not in _STRUCTURED}
+"""Key of the config with a single value → its annotation."""
 
 
 def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -> str:

@@ -6,11 +6,8 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment
-
-from kdgraph import __version__
 from kdgraph.report.model_check import PageFigure
-from kdgraph.report.page.page import content_policy, source_file
+from kdgraph.report.page.page import content_policy, page_template, source_file
 from kdgraph.results.export import Section
 
 
@@ -33,16 +30,12 @@ class ModelPage:
 def render_model_page(page: ModelPage) -> str:
     """Return the page as HTML, which needs no network, no script and no other file."""
     style = source_file("base.css") + source_file("model.css")
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        source_file("model.html.j2")
-    )
     encoded = {
         section: {"title": figure.title, "data": base64.b64encode(figure.svg).decode()}
         for section, figure in page.figures.items()
     }
-    return template.render(
+    return page_template("model.html.j2").render(
         **(vars(page) | {"figures": encoded}),
-        version=__version__,
         style=style,
         policy=content_policy([], [style], images="data:"),
     )

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from jinja2 import Environment
+from jinja2 import Environment, Template
 
 from kdgraph import __version__
 from kdgraph.report.page.attachments import PageFigures, PageTables
@@ -83,12 +83,8 @@ def render_page(
     script = "(() => {\n" + "\n".join(source_file(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
     style, theme = source_file("base.css") + source_file("page.css"), source_file("theme.js")
     rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        source_file("page.html.j2")
-    )
-    return template.render(
+    return page_template("page.html.j2").render(
         info=info,
-        version=__version__,
         style=style,
         theme=theme,
         script=script,
@@ -148,6 +144,12 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str], *, images: str
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page_template(name: str) -> Template:
+    """Return a template among the files of the page, which knows the version of kdgraph."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source_file(name), {"version": __version__})
 
 
 def source_file(name: str) -> str:
