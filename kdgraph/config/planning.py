@@ -8,6 +8,7 @@ their nodes name (:mod:`kdgraph.config.components`), and every error is one line
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -208,11 +209,11 @@ def plan(
             points = composer.overrides.expand([*_swept_in_config(base), *overrides])
         else:
             points = [(list(overrides), {})]
-    without_hydra = [
-        tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points
-    ]
+    # Overrides of Hydra's node may add (+) or delete (~) a key.
+    of_hydra = re.compile(r"[+~]*hydra[./]")
     jobs = [
-        Job(composer, point, swept) for point, (_, swept) in zip(without_hydra, points, strict=True)
+        Job(composer, tuple(word for word in point if not of_hydra.match(word)), swept)
+        for point, swept in points
     ]
     with composer.errors_in_one_line():
         _check_network(composer, jobs)
@@ -296,8 +297,3 @@ def _depends_on_network(composer: Composer, job: Job) -> bool:
     except HydraException:  # no such variant of the other network
         return True
     return {**changed, "network": ""} != {**chosen, "network": ""}
-
-
-def _is_of_hydra(override: str) -> bool:
-    """Return whether an override is of Hydra's node, also if it adds (``+``) or deletes (``~``)."""
-    return override.lstrip("+~").startswith(("hydra.", "hydra/"))

@@ -47,10 +47,6 @@ def _scalar_from_parts(dtype: str, value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
 
 
-def _dtype_from_parts(descr: Any) -> np.dtype:
-    return npy.descr_to_dtype(descr)
-
-
 def _structured_to_parts(array: np.ndarray) -> tuple[Any, ...]:
     flat = np.ascontiguousarray(array).reshape(-1)
     return (
@@ -224,7 +220,7 @@ CODECS_BY_TYPE = {
 # Codecs by a base class of the type of a value.
 _CODECS_BY_BASE = {
     np.generic: ValueCodec("scalar", _scalar_to_parts, _scalar_from_parts),
-    np.dtype: ValueCodec("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), _dtype_from_parts),
+    np.dtype: ValueCodec("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), npy.descr_to_dtype),
     scipy.sparse.sparray: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
     scipy.sparse.spmatrix: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
 }

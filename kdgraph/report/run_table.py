@@ -87,11 +87,6 @@ def distance_from_ideal(
     return value if measure.ideal == "lower" else -value
 
 
-def needs_ood_table(shown: Sequence[Measure]) -> bool:
-    """Return True if there are enough OOD sets of different names for a table of their own."""
-    return len({measure.ood for measure in shown}) >= FEWEST_SETS
-
-
 def ood_table(
     values: Mapping[Measure, Values],
     shown: Sequence[Measure],
@@ -179,7 +174,7 @@ def _metrics(record: Record, width: int | None) -> list[str]:
     """
     values = values_by_measure(record)
     outside = choose_ood_measures([*values], MOST_SETS, detects=record["detector"] != "none")
-    has_ood_table = needs_ood_table(outside)
+    has_ood_table = len({measure.ood for measure in outside}) >= FEWEST_SETS
     shown = [measure for measure in values if measure.on != "ood"]
     shown += [] if has_ood_table else outside
     names = {"parent": str(record["parent"])}

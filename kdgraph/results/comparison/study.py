@@ -5,7 +5,7 @@ A parent is a method too, which all runs on it share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -137,7 +137,7 @@ def build_study(
                 _put(own_parent[measure], (run.dataset, run.repetition, run.method), value)
     conflicts = [
         f"{model} on {dataset}, seed {repetition_text(repetition)}, has two values of"
-        f" {_measure_ids(measures)}"
+        f" {some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)}"
         for (dataset, model, repetition), measures in disagreements.items()
     ]
     parent_of = {
@@ -178,10 +178,6 @@ def _put(cells: StudyCells, key: tuple[str, Repetition, str], value: float) -> b
         cells[key] = value
     is_same = abs(old - value) <= SAME_FIT * max(1.0, abs(old))
     return bool(np.isnan(old) or np.isnan(value) or is_same)
-
-
-def _measure_ids(measures: Iterable[Measure]) -> str:
-    return some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)
 
 
 def _parent_names(runs: Sequence[NamedRun]) -> dict[tuple[str, str], str]:

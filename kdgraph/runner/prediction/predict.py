@@ -450,19 +450,15 @@ def _predict_block(saved: DeployedModel, block: Block, where: str) -> pd.DataFra
     except ValueError as error:
         if not np.isnan(block.X).any():
             raise
-        row, *_ = np.argwhere(np.isnan(block.X))[0]
-        problem = f"row {block.start + row} has an empty cell" + (
-            f" ('{_empty_feature(saved.schema, block.X[row])}')" if saved.schema.features else ""
-        )
+        row, column, *_ = np.argwhere(np.isnan(block.X))[0]
+        features = saved.schema.features
+        name = f" ('{features[column].name}')" if features else ""
         raise DataError(
-            f"{where}: {problem}, and the model takes none: its training rows had none"
+            f"{where}: row {block.start + row} has an empty cell{name}, and the model takes none:"
+            " its training rows had none"
         ) from error
     rows = {"row": np.arange(block.start, block.start + len(block.X))}
     return pd.DataFrame(rows | columns)
-
-
-def _empty_feature(schema: Schema, row: np.ndarray) -> str:
-    return schema.features[int(np.flatnonzero(np.isnan(row))[0])].name
 
 
 def _no_model_message(run_dir: Path) -> str:
