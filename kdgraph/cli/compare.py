@@ -162,11 +162,7 @@ def _write(
     args: argparse.Namespace,
     kind: str,
 ) -> None:
-    from kdgraph.results.comparison.tables import (
-        comparison_table,
-        file_sections,
-        study_heading,
-    )
+    from kdgraph.results.comparison.tables import comparison_table, file_sections, study_heading
     from kdgraph.results.export import sections_to_latex, sections_to_markdown, write_columns
     from kdgraph.runner.files import write_atomically
 

@@ -18,12 +18,7 @@ def main(arguments: list[str]) -> int:
 
     file_kind(output, ("html",), makes_folder=True)
     from kdgraph.report.page.attachments import read_figures, read_tables
-    from kdgraph.report.page.content import (
-        Content,
-        column_statistics,
-        parent_names,
-        study_remarks,
-    )
+    from kdgraph.report.page.content import Content, column_statistics, parent_names, study_remarks
     from kdgraph.report.page.page import PageInfo, find_unfinished, render_page
     from kdgraph.results.comparison.study import build_study
     from kdgraph.results.records import find_runs, pause_garbage_collection

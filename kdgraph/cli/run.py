@@ -11,13 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import CommandParser, OverrideParser
-from kdgraph.errors import (
-    ConfigError,
-    DataNotAvailable,
-    KdgError,
-    RunFailed,
-    UsageError,
-)
+from kdgraph.errors import ConfigError, DataNotAvailable, KdgError, RunFailed, UsageError
 from kdgraph.wording import counted, first_line, print_note
 
 if TYPE_CHECKING:

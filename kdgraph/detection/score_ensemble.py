@@ -24,11 +24,7 @@ from threadpoolctl import threadpool_limits
 from kdgraph.base import Rows
 from kdgraph.detection.base import _MAX_SCORE, PostHocDetector
 from kdgraph.detection.conformal import UpperTails
-from kdgraph.detection.forest_scores import (
-    SCORE_NAMES,
-    ForestScores,
-    in_bag_rows,
-)
+from kdgraph.detection.forest_scores import SCORE_NAMES, ForestScores, in_bag_rows
 from kdgraph.errors import DataError
 from kdgraph.geometry import KIND_NAMES, forest_partition_of, partition_kind, partition_of
 from kdgraph.geometry.forest import ForestPartition

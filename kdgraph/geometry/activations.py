@@ -21,12 +21,7 @@ from scipy.special import expit, softmax
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from kdgraph.geometry.code_index import (
-    CodeIndex,
-    check_exponents,
-    code_similarity,
-    word_starts,
-)
+from kdgraph.geometry.code_index import CodeIndex, check_exponents, code_similarity, word_starts
 from kdgraph.geometry.partition import Locations, PolytopeIndex, pack_bits, take_rows
 from kdgraph.parents.networks.torch_state import default_torch_state, map_batches
 

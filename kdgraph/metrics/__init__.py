@@ -97,13 +97,7 @@ from kdgraph.metrics.regression.local import (
     worst_cell_gap,
     worst_group_gap,
 )
-from kdgraph.metrics.regression.pit import (
-    pit_cvm,
-    pit_frosini,
-    pit_histogram,
-    pit_ks,
-    pit_tests,
-)
+from kdgraph.metrics.regression.pit import pit_cvm, pit_frosini, pit_histogram, pit_ks, pit_tests
 from kdgraph.metrics.regression.scores import (
     coverage,
     coverage_curve,

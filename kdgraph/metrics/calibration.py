@@ -15,12 +15,7 @@ import numpy as np
 from kdgraph.errors import ParameterError
 from kdgraph.metrics.inputs import Top, TopLabel
 from kdgraph.metrics.registry import METRICS, check_library, metric
-from kdgraph.metrics.reliability_bins import (
-    BinnedRows,
-    Norm,
-    Strategy,
-    binned_rows,
-)
+from kdgraph.metrics.reliability_bins import BinnedRows, Norm, Strategy, binned_rows
 from kdgraph.parameters import Count, Positive, Seed, check_value
 
 

@@ -28,12 +28,7 @@ from kdgraph.distributions.base import row_blocks
 from kdgraph.distributions.row_pit_maps import rank_pits
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
-from kdgraph.recalibration.base import (
-    PostHocRegressor,
-    compute_pits,
-    hash_rows,
-    uniform_numbers,
-)
+from kdgraph.recalibration.base import PostHocRegressor, compute_pits, hash_rows, uniform_numbers
 
 _MAX_SEED = np.iinfo(np.int32).max
 

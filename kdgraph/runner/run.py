@@ -11,12 +11,7 @@ from kdgraph.config import RunConfig
 from kdgraph.config.data_sources import refuse_changed
 from kdgraph.containment import path_inside
 from kdgraph.errors import KdgError
-from kdgraph.runner.files import (
-    file_checksum,
-    temporary_path,
-    wrap_os_errors,
-    write_atomically,
-)
+from kdgraph.runner.files import file_checksum, temporary_path, wrap_os_errors, write_atomically
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
 

@@ -23,12 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.base import PostHocClassifier, Rows, select_rows
 from kdgraph.base.frozen import is_bagged
-from kdgraph.base.rows import (
-    CrossFitted,
-    CrossFittedOutputs,
-    OutOfBag,
-    draw_folds_of_rows,
-)
+from kdgraph.base.rows import CrossFitted, CrossFittedOutputs, OutOfBag, draw_folds_of_rows
 from kdgraph.calibration import ScoreMap
 from kdgraph.detection import (
     Entropy,

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from kdgraph.density import KernelDensityGraph
-from kdgraph.density.published import (
-    NearestPosterior,
-    printed_variances,
-    search_nearest_posterior,
-)
+from kdgraph.density.published import NearestPosterior, printed_variances, search_nearest_posterior
 
 
 @pytest.fixture

@@ -10,11 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from kdgraph.detection import forest_scores
 from kdgraph.detection.conformal import UpperTails
-from kdgraph.detection.forest_scores import (
-    SCORE_NAMES,
-    ForestScores,
-    in_bag_rows,
-)
+from kdgraph.detection.forest_scores import SCORE_NAMES, ForestScores, in_bag_rows
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.metrics import auroc
 

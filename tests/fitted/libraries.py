@@ -206,11 +206,7 @@ class Onnx(Pipelines):
 
     def save(self, folder: Path) -> Path:
         from skl2onnx import to_onnx
-        from skl2onnx.common.data_types import (
-            FloatTensorType,
-            Int64TensorType,
-            StringTensorType,
-        )
+        from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
 
         types = {"O": StringTensorType, "f": FloatTensorType}
         self.inputs = [

@@ -18,9 +18,7 @@ from kdgraph.metrics import (
     ood_metrics,
     score,
 )
-from kdgraph.metrics import (
-    ood as ood_summary,
-)
+from kdgraph.metrics import ood as ood_summary
 from kdgraph.metrics.ood import metrics_of_counts
 
 ROUNDING = 1e-12

@@ -10,15 +10,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.distributions import WeightedSamples
-from kdgraph.parents import (
-    ExtraTreesOutcomes,
-    RandomForestOutcomes,
-    forest_regressors,
-)
+from kdgraph.parents import ExtraTreesOutcomes, RandomForestOutcomes, forest_regressors
 from kdgraph.persistence import from_bytes, to_bytes
-from kdgraph.recalibration import (
-    IsotonicPit,
-)
+from kdgraph.recalibration import IsotonicPit
 
 MISSING = "{} is not installed; the extra peers has it"
 RNG = np.random.default_rng(3)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.records import (
-    component_chain,
-    post_hoc_names,
-    run_task,
-    uses_paper_protocol,
-)
+from kdgraph.results.records import component_chain, post_hoc_names, run_task, uses_paper_protocol
 
 
 @pytest.mark.parametrize(

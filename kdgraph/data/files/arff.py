@@ -13,12 +13,7 @@ import pandas as pd
 from kdgraph.data.dataset import ColumnKind
 from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, parse_number_column
 from kdgraph.data.files.parsed_table import ParsedTable
-from kdgraph.data.files.paths import (
-    READ_ERRORS,
-    open_bytes,
-    path_argument,
-    unreadable_file_error,
-)
+from kdgraph.data.files.paths import READ_ERRORS, open_bytes, path_argument, unreadable_file_error
 from kdgraph.data.source_columns import SourceTypes
 from kdgraph.errors import DataError
 from kdgraph.wording import first_line

@@ -24,11 +24,7 @@ import pandas as pd
 from kdgraph.data.files.parsed_table import ParsedTable
 from kdgraph.data.files.paths import check_text, open_bytes, path_argument
 from kdgraph.data.files.untyped_tables import untyped_table
-from kdgraph.data.text_format import (
-    WHITESPACE_SEPARATOR,
-    TextFormat,
-    resolve_separator,
-)
+from kdgraph.data.text_format import WHITESPACE_SEPARATOR, TextFormat, resolve_separator
 from kdgraph.errors import DataError
 from kdgraph.quoting import override
 from kdgraph.wording import first_line, some

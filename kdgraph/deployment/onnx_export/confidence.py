@@ -18,12 +18,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.calibration.top_label.base import CONFIDENCE_CLIP, SAME
 from kdgraph.calibration.top_label.curves import CurveCalibrator
-from kdgraph.deployment.onnx_export.graph import (
-    OnnxGraph,
-    count_below,
-    interpolate,
-    refuse_export,
-)
+from kdgraph.deployment.onnx_export.graph import OnnxGraph, count_below, interpolate, refuse_export
 
 
 def confidence_of(model: Any, graph: OnnxGraph, proba: str, predicted: str) -> str:

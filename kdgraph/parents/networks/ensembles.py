@@ -25,9 +25,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _DropoutRate
-from kdgraph.parents.networks.training import (
-    TrainingLoss,
-)
+from kdgraph.parents.networks.training import TrainingLoss
 
 _CombinationRule = Literal["mean", "mean_logs", "sum_logs"]
 

@@ -28,12 +28,7 @@ import numpy as np
 
 from kdgraph.errors import UsageError
 from kdgraph.metrics import benjamini_hochberg
-from kdgraph.runner.files import (
-    add_checksum,
-    check_and_load,
-    wrap_os_errors,
-    write_atomically,
-)
+from kdgraph.runner.files import add_checksum, check_and_load, wrap_os_errors, write_atomically
 from kdgraph.runner.formulas import escape_frame
 from kdgraph.runner.locks import lock
 from kdgraph.wording import counted, printable, some

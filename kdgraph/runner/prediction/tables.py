@@ -25,17 +25,8 @@ import pandas as pd
 
 from kdgraph.data.files.arff import declare_numbers_as_text
 from kdgraph.data.files.arrays import read_npy_header
-from kdgraph.data.files.arrow import (
-    FEATHER,
-    errors_of_arrow,
-    frame_from_arrow,
-    index_as_columns,
-)
-from kdgraph.data.files.delimited import (
-    DelimitedLayout,
-    default_separator,
-    read_layout,
-)
+from kdgraph.data.files.arrow import FEATHER, errors_of_arrow, frame_from_arrow, index_as_columns
+from kdgraph.data.files.delimited import DelimitedLayout, default_separator, read_layout
 from kdgraph.data.files.json_lines import objects_of_lines
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,

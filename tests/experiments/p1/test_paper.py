@@ -10,10 +10,7 @@ import pytest
 
 from experiments.common.published import ABOUT, read_published
 from experiments.p1 import cifar10, training_time
-from experiments.p1.cc18.published import (
-    figure2_statistics,
-    published_numbers,
-)
+from experiments.p1.cc18.published import figure2_statistics, published_numbers
 from experiments.p1.figures import floors, tables
 from experiments.p1.paper import PAPER
 from experiments.reproduction.reasons import MISSING, reasons_of

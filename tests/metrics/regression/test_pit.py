@@ -10,14 +10,7 @@ from scipy import stats
 
 from kdgraph.distributions import Normal
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import (
-    local_coverage,
-    pit_cvm,
-    pit_frosini,
-    pit_histogram,
-    pit_ks,
-    pit_tests,
-)
+from kdgraph.metrics import local_coverage, pit_cvm, pit_frosini, pit_histogram, pit_ks, pit_tests
 from kdgraph.metrics.regression.pit import (
     cramer_von_mises,
     distance_to_uniform,

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from kdgraph.metrics import mmce, nll
 from kdgraph.parents.networks import classifier as losses
-from kdgraph.parents.networks.classifier import (
-    MMCE_EPSILON,
-    MmceLoss,
-    batch_mmce,
-    cross_entropy,
-)
+from kdgraph.parents.networks.classifier import MMCE_EPSILON, MmceLoss, batch_mmce, cross_entropy
 from kdgraph.parents.networks.ensembles import MemberMeanLoss
 
 
