@@ -29,7 +29,7 @@ def count(files: Iterable[Path]) -> tuple[int, int, int, int, int]:
             if isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, str)
-            for line in range(node.lineno, node.end_lineno + 1)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
         n_files += 1
         for number, line in enumerate(map(str.strip, text.splitlines()), 1):
