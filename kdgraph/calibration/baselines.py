@@ -26,16 +26,9 @@ ResponseName = Literal["decision_function", "log_odds", "predict_proba"]
 
 
 def fit_behind_parent(model: Any, calibrator: Any, train: Rows, rows: Rows) -> Any:
-    """Return a clone of a calibrator that is fitted behind the fitted parent of another one.
+    """Return a clone of a calibrator, fitted to calibration rows behind a model's fitted parent.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted up to its parent, ``estimator_``; its ``random_state`` seeds a clone without a seed.
-    calibrator : estimator
-        Calibrator to clone; its own ``estimator`` is replaced by the frozen parent.
-    train, rows : Rows
-        Training rows and calibration rows, [n, …] each.
+    The ``random_state`` of the model seeds a clone without a seed.
     """
     return seeded_clone(calibrator, model.random_state).fit_behind(model, train, rows)
 
@@ -47,11 +40,6 @@ def needs_many_rows(calibrator: Any) -> bool:
 
 class Uncalibrated(PostHocClassifier):
     """The uncalibrated parent; held-out rows are not used.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``; it is cloned and fitted, unless it is frozen.
 
     Examples
     --------
@@ -69,10 +57,6 @@ class Uncalibrated(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         calibration[:1].predict(self.estimator_)  # refuses probabilities without a class
         self.calibrated_ = self.estimator_
-
-    def _fit_behind_parent(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
-        """Return a seeded clone of ``calibrator``, fitted to ``rows`` behind the fitted parent."""
-        return fit_behind_parent(self, calibrator, train, rows)
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
@@ -134,7 +118,6 @@ class ScoreMap(Uncalibrated):
         return apply_score_map(self.calibrated_, self._scores_of(rows))
 
     def _choose_response(self) -> ResponseName:
-        """Return the scores of the parent that are mapped."""
         has_logits, has_proba = (
             hasattr(self.estimator_, name) for name in ("decision_function", "predict_proba")
         )
@@ -155,18 +138,7 @@ class ScoreMap(Uncalibrated):
 
 
 class GivenScores(ClassifierMixin, BaseEstimator):
-    """Classifier whose rows are scores that another classifier has computed.
-
-    Parameters
-    ----------
-    response : {"decision_function", "predict_proba"}, default="predict_proba"
-        Method that returns the rows.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-        Labels.
-    """
+    """Classifier whose rows, Float[n, K], are scores that another one computed by ``response``."""
 
     def __init__(self, response: str = "predict_proba"):
         self.response = response
@@ -199,25 +171,10 @@ def fit_score_map(
     classes: np.ndarray,
     response: ResponseName = "predict_proba",
 ) -> CalibratedClassifierCV:
-    """Return scikit-learn's map ``method`` of scores.
+    """Return scikit-learn's map ``method`` of scores Float[n, K], or Float[n] of binary logits.
 
-    Parameters
-    ----------
-    method : "isotonic", "sigmoid" or "temperature"
-        Name of the map.
-    scores : Float[n, K] or Float[n]
-        Scores of the rows.
-    rows : Rows
-        Calibration rows; only their labels and weights are used.
-    classes : ndarray of shape (K,)
-        Labels.
-    response : "decision_function", "log_odds" or "predict_proba", default="predict_proba"
-        Kind of the scores.
-
-    Raises
-    ------
-    ValueError
-        If a class has no calibration row; for "temperature", if fewer than two classes have one.
+    Of the calibration rows only labels and weights are used. ValueError is raised if a class has no
+    calibration row; for "temperature", if fewer than two classes have one.
     """
     kind = "predict_proba" if response == "predict_proba" else "decision_function"
     # The map is fitted to positions of classes: temperature scaling of scikit-learn 1.9 takes
@@ -256,34 +213,10 @@ def fit_score_map(
 
 
 def apply_score_map(maps: CalibratedClassifierCV, scores: np.ndarray) -> np.ndarray:
-    """Return the probabilities of a map of :func:`fit_score_map`.
+    """Return the probabilities Float[n, K] of a map of :func:`fit_score_map`.
 
     They are ``maps.predict_proba(scores)`` to the bit. For one row, what scikit-learn finds out
     about scores and labels around the maps takes three times as long as the maps.
-
-    Parameters
-    ----------
-    maps : CalibratedClassifierCV
-        The fitted map.
-    scores : Float[n, K] or Float[n]
-        Scores of the rows.
-
-    Returns
-    -------
-    Float[n, K]
-        Probabilities.
-
-    Notes
-    -----
-    As in scikit-learn, the scores of each class are mapped against the rest and divided by their
-    sum; a row of zeros gets equal probabilities.
-
-    Examples
-    --------
-    >>> scores, y = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7]]), np.array([0, 1, 1])
-    >>> maps = fit_score_map("isotonic", scores, Rows.unweighted(scores, y), np.array([0, 1]))
-    >>> apply_score_map(maps, scores).tolist()
-    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
     fitted = maps.calibrated_classifiers_[0]
     n_classes = len(fitted.classes)
@@ -318,11 +251,9 @@ class LinearPool(Uncalibrated):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state
-        See :class:`Uncalibrated`; ``random_state`` also seeds members without a seed.
     members : mapping of str to estimator, or None, default=None
-        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent. None:
-        temperature and isotonic.
+        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent;
+        ``random_state`` seeds those without a seed. None: temperature and isotonic.
 
     Attributes
     ----------
@@ -375,12 +306,11 @@ class LinearPool(Uncalibrated):
         if not members:
             raise ParameterError("members must name at least one calibrator, got none")
         self.members_ = {
-            name: self._fit_behind_parent(member, train, calibration)
+            name: fit_behind_parent(self, member, train, calibration)
             for name, member in members.items()
         }
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return the mean of the members' probabilities, Float[n, K]."""
         X = self._validate_X(X)
         rows = Rows.unweighted(X, keep_outputs=True)
         proba = [

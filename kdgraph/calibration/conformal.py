@@ -104,10 +104,7 @@ def nonconformity_scores(
 
 
 def _by_probability(proba: np.ndarray) -> np.ndarray:
-    """Return the classes in the order of decreasing probability, Int[n, K].
-
-    Rounding must not exchange classes of equal probability, whose scores differ by it.
-    """
+    # Rounding must not exchange classes of equal probability, whose scores differ by it.
     return np.argsort(-np.round(proba, 9), axis=1, kind="stable")
 
 
@@ -167,15 +164,13 @@ def row_uniforms(X: Any, seed: int) -> np.ndarray:
 class ConformalClassifier(PostHocClassifier):
     """Classifier that predicts a set of classes with guaranteed coverage.
 
-    Calibration rows that nothing else has seen give each class of a new row a conformal p-value: a
-    small one means that the true classes of few calibration rows conformed as badly. The set
-    contains all classes with a p-value above 1 - ``coverage``.
+    Calibration rows that nothing else has seen, not even a calibrator that is fitted as parent,
+    give each class of a new row a conformal p-value: a small one means that the true classes of few
+    calibration rows conformed as badly. The set contains all classes with a p-value above 1 -
+    ``coverage``.
 
     Parameters
     ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``, such as a calibrator or a gate. It is cloned and
-        fitted without the calibration rows; a ``FrozenEstimator(fitted)`` is not refitted.
     conformity_score : {"lac", "aps", "raps"}, default="aps"
         Score of a class, see :func:`nonconformity_scores`; named as in MAPIE. "lac" has the
         smallest sets on average; "aps" has large sets where the model is uncertain; "raps" has few
@@ -209,7 +204,9 @@ class ConformalClassifier(PostHocClassifier):
     cells_ : list
         Rows with a threshold of their own: positions of the classes, groups, or ``["all"]``.
     thresholds_ : Float[len(cells_)]
-        Largest score of a class in the set; infinity if there are too few rows.
+        Largest score of a class in the set; infinity, with a warning, if the cell has fewer than
+        coverage / (1 - coverage) rows: every set then contains the class, or in the group all
+        classes.
     n_rows_ : list of int
         Number of calibration rows of each cell.
     k_reg_, penalty_ : int, float
@@ -219,12 +216,6 @@ class ConformalClassifier(PostHocClassifier):
     ------
     ValueError
         If ``conditional="group"`` and a calibration row has no group.
-
-    Warns
-    -----
-    UserWarning
-        If a cell has fewer than coverage / (1 - coverage) rows. Every set then contains the class,
-        or in the group all classes: no smaller set has the coverage.
 
     Notes
     -----
@@ -285,40 +276,15 @@ class ConformalClassifier(PostHocClassifier):
         return self.conditional == "group"
 
     def predict_set(self, X, groups=None) -> np.ndarray:
-        """Return the set of classes of each row.
+        """Return the set of classes of each row, Bool[n, K].
 
-        Parameters
-        ----------
-        X : Float[n, d], images or DataFrame
-            Rows as in ``fit``.
-        groups : array of shape [n], default=None
-            Group of each row, for ``conditional="group"``.
-
-        Returns
-        -------
-        Bool[n, K]
-            True where the class of that position in ``classes_`` is in the set.
+        ``groups`` are the group of each row, [n], for ``conditional="group"``.
         """
         X = self._validate_X(X)
         return self.predict_set_from_proba(X, self.estimator_.predict_proba(X), groups)
 
     def predict_set_from_proba(self, X, proba: np.ndarray, groups=None) -> np.ndarray:
-        """Return :meth:`predict_set` of rows whose probabilities are computed already.
-
-        Parameters
-        ----------
-        X : Float[n, d], images or DataFrame
-            Rows, whose content breaks ties.
-        proba : Float[n, K]
-            Probabilities of the parent.
-        groups : array of shape [n], default=None
-            Group of each row, for ``conditional="group"``.
-
-        Returns
-        -------
-        Bool[n, K]
-            Sets.
-        """
+        """Return :meth:`predict_set` of rows whose probabilities, Float[n, K], are known."""
         cells = self._cells_of(len(proba), groups)
         # The last threshold is that of all rows: position -1 of a row without a cell.
         thresholds = np.append(self.thresholds_, self._threshold(self._all_rows))
@@ -416,7 +382,6 @@ class ConformalClassifier(PostHocClassifier):
         return rows.predict(self.estimator_)
 
     def _scores(self, X: Any, proba: np.ndarray) -> np.ndarray:
-        """Return the score of each class, Float[n, K]."""
         u = (
             row_uniforms(X, self.tie_seed_)
             if self.randomized and self.conformity_score != "lac"
@@ -506,5 +471,4 @@ def _sorted_scores(scores: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _listed(cells: Sequence[tuple[str, int]]) -> str:
-    """Return names with their numbers of rows: ``5 of 'a', 2 of 'b'``."""
     return ", ".join(f"{n_rows} of '{name}'" for name, n_rows in cells)

@@ -18,25 +18,10 @@ from kdgraph.parameters import Count
 
 
 def known_groups(rows: Rows, method: str, missing: str) -> np.ndarray:
-    """Return the group of each calibration row, [n].
+    """Return the group of each calibration row, [n], for a calibrator of some name.
 
-    Parameters
-    ----------
-    rows : Rows
-        Calibration rows.
-    method : str
-        Name of the calibrator in messages.
-    missing : str
-        Message for rows without groups.
-
-    Raises
-    ------
-    ValueError
-        If there are no groups, or if the group of a row is None or NaN.
-
-    Notes
-    -----
-    Original to kdgraph.
+    ValueError is raised if there are no groups, with the message ``missing``, or if the group of a
+    row is None or NaN. Original to kdgraph.
     """
     from pandas import isna
 
@@ -53,8 +38,6 @@ def known_groups(rows: Rows, method: str, missing: str) -> np.ndarray:
 
 
 def _calibrator_has(method: str) -> Callable[[GroupWise], bool]:
-    """Return a check that the calibrator has a method."""
-
     def has(self: GroupWise) -> bool:
         # The error of the attribute names what is missing.
         getattr(self.calibrator, method)
@@ -69,9 +52,6 @@ class GroupWise(PostHocClassifier):
 
     Parameters
     ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``. It is cloned and fitted; a
-        ``FrozenEstimator(fitted)`` is not refitted.
     calibrator : estimator
         Calibrator of each group; its own ``estimator`` is replaced by the parent.
     min_rows : int, default=2
@@ -183,7 +163,6 @@ class GroupWise(PostHocClassifier):
         return proba
 
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
-        """Return the prediction of each row's calibrator."""
         check_is_fitted(self)
         X = self._validate_X(X)
         # A copy, because precomputed scores return a view of X.

@@ -47,32 +47,17 @@ With 10,000 a map of 100 classes and 2,000 rows is about as rigid as that of
 class LogLinearCalibrator(PostHocClassifier):
     """Base class of the maps softmax(W log p + b).
 
-    A subclass implements ``_fit_map(proba, y, weight)``, which returns the map.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``. It is cloned and fitted; a
-        ``FrozenEstimator(fitted)`` is not refitted.
+    A subclass implements ``_fit_map(proba, y, weight)``, which returns the map. It is fitted also
+    if a class has no calibration row, since the penalty keeps its parameters near those of the
+    other classes, but rows of two classes are needed. The base class is original to kdgraph.
 
     Attributes
     ----------
     map_ : SoftmaxMap
         The map.
-
-    Raises
-    ------
-    ValueError
-        If all calibration rows belong to one class.
-
-    Notes
-    -----
-    The map is fitted also if a class has no calibration row: the penalty keeps its parameters near
-    those of the other classes. The base class is original to kdgraph.
     """
 
     def _parent_scores(self, rows: Rows) -> np.ndarray:
-        """Return the parent's probabilities of rows, Float[n, K]."""
         return np.asarray(rows.predict(self.estimator_), dtype=np.float64)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -112,11 +97,6 @@ class MatrixScaling(LogLinearCalibrator):
         Factors of the penalties of b, of the diagonal of W and of the other entries; the last one
         is not used by structure "vector". Small factors approach vector scaling and matrix scaling
         without a penalty (Guo et al. 2017), whose optimum may not exist.
-
-    Attributes
-    ----------
-    map_ : SoftmaxMap
-        The map, with the inverse temperature.
 
     Notes
     -----
@@ -188,14 +168,12 @@ class DirichletCalibration(LogLinearCalibrator):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state
-        See :class:`LogLinearCalibrator`; ``random_state`` also draws the folds.
     penalty : float or "cv", default="cv"
         Factor λ of the penalties. "cv" chooses among 10,000, 1,000, …, 0.001 the value with the
         least cross-validated NLL on the calibration rows. It tries them in this order, and stops at
         the first one that is worse than the previous one.
     folds : int, default=5
-        Number of folds, at least 2; at most as many as calibration rows.
+        Number of folds, drawn by ``random_state``; at most as many as calibration rows.
 
     Attributes
     ----------

@@ -35,8 +35,7 @@ class OdinCalibration(PostHocClassifier):
     Parameters
     ----------
     estimator : classifier
-        Network of :mod:`kdgraph.parents.networks`, also in a pipeline. It is cloned and fitted; a
-        ``FrozenEstimator(fitted)`` is not refitted.
+        Network of :mod:`kdgraph.parents.networks`, also in a pipeline.
     temperature : float or "auto", default="auto"
         Temperature T; "auto": chosen in ``fit``.
     epsilon : float or "auto", default="auto"
@@ -48,8 +47,6 @@ class OdinCalibration(PostHocClassifier):
 
     Attributes
     ----------
-    estimator_, classes_, prior_
-        Fitted parent, its labels, and the class frequencies of the training rows.
     temperature_, epsilon_, unit_ : float
         T, ε, and the spread of which ε is a multiple.
     tried_ : list of tuple of float, or None
@@ -111,14 +108,10 @@ class OdinCalibration(PostHocClassifier):
         X, y, sample_weight, **calibration
             See :meth:`~kdgraph.base.PostHocClassifier.fit`.
         X_ood : array-like like X, or None, default=None
-            OOD rows that choose T (of :data:`TEMPERATURES`) and ε as in the paper: the first pair
-            for which the fewest of them pass the threshold on the largest probability which 95 % of
-            the calibration rows pass.
-
-        Warns
-        -----
-        UserWarning
-            If ``X_ood`` chose T or ε: rows like these are no longer OOD for the method.
+            OOD rows that choose T (of :data:`TEMPERATURES`) and ε as in the paper, with a warning
+            that rows like these are no longer OOD for the method: the first pair for which the
+            fewest of them pass the threshold on the largest probability which 95 % of the
+            calibration rows pass.
         """
         self._X_ood = X_ood
         try:
@@ -165,7 +158,6 @@ class OdinCalibration(PostHocClassifier):
         return {"temperature": self.temperature_, "epsilon": self.epsilon_, "unit": self.unit_}
 
     def _steps(self) -> list[float]:
-        """Return the step sizes to compare."""
         return [
             float(size) for size in (self.epsilons if self.epsilon == "auto" else [self.epsilon])
         ]

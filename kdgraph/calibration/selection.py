@@ -17,7 +17,12 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
 from kdgraph.base.posthoc import any_requires_training_rows
-from kdgraph.calibration.baselines import ScoreMap, Uncalibrated, needs_many_rows
+from kdgraph.calibration.baselines import (
+    ScoreMap,
+    Uncalibrated,
+    fit_behind_parent,
+    needs_many_rows,
+)
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
 from kdgraph.parameters import NonNegative, Range
@@ -48,15 +53,15 @@ class CrossValidatedChoice:
     Parameters
     ----------
     candidates : mapping of str to estimator, or None, default=None
-        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent. None: those
-        of the subclass.
+        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent;
+        ``random_state`` seeds those without a seed. None: those of the subclass.
     default : str or None, default=None
         Name of the candidate that is used unless another one is clearly better. None: the best one
         is used.
     margin : float, default=2.0
         Number of standard errors of the difference that is clear.
     folds : int, default=5
-        Number of folds, at least 2; fewer if there are too few rows of a class.
+        Number of folds, drawn by ``random_state``; fewer if there are too few rows of a class.
     min_rows : int, default=100
         Smallest number of calibration rows for a comparison of all candidates. With fewer rows, the
         parent, the default and rigid candidates are compared: not those that fit steps or curves of
@@ -119,7 +124,7 @@ class CrossValidatedChoice:
     def _choose(
         self, best: str, losses: Mapping[str, np.ndarray], weight: np.ndarray
     ) -> tuple[str, float | None]:
-        """Return the name of the choice, and by how many standard errors the best is better."""
+        """Return the choice, and the gain of the best over the default in standard errors."""
         if self.default is None:
             return best, None
         gain, n = losses[self.default] - losses[best], len(weight)
@@ -185,24 +190,11 @@ class CrossValidatedChoice:
 class BestCalibrator(CrossValidatedChoice, Uncalibrated):
     """The calibrator with the least cross-validated NLL on the calibration rows.
 
-    The uncalibrated parent is one of the candidates; see :class:`CrossValidatedChoice`.
+    Candidates are the uncalibrated parent, temperature, sigmoid and isotonic, or those that are
+    passed; there are at most as many folds as calibration rows of the rarest class. The NLL is in
+    nats per row, with the label's probability clipped to at least 1e-6.
     :class:`~kdgraph.calibration.top_label.BestConfidence` chooses among calibrators of top-label
     confidence.
-
-    Parameters
-    ----------
-    estimator, calibration_size, random_state
-        See :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds, and
-        seeds candidates without a seed.
-    candidates, default, margin, folds, min_rows
-        See :class:`CrossValidatedChoice`. None: temperature, sigmoid and isotonic. There are at
-        most as many folds as calibration rows of the rarest class.
-
-    Attributes
-    ----------
-    chosen_, evidence_, nll_
-        See :class:`CrossValidatedChoice`; in nats per row, and the label's probability is clipped
-        to at least 1e-6.
 
     Notes
     -----
@@ -245,13 +237,11 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
         return fold
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
-        return _nll_by_row(rows.y, self._proba_of(fitted, rows))
-
-    def _proba_of(self, fitted: Any, rows: Rows) -> np.ndarray:
-        """Return the probabilities of a fitted candidate, Float[n, K]."""
-        return rows.predict(fitted) if fitted is self.estimator_ else fitted._predict_rows(rows)
+        is_parent = fitted is self.estimator_
+        proba = rows.predict(fitted) if is_parent else fitted._predict_rows(rows)
+        return _nll_by_row(rows.y, proba)
 
     def _fit_candidate(self, name: str, train: Rows, rows: Rows) -> Any:
         if name == NONE:
             return self.estimator_
-        return self._fit_behind_parent(self._candidates()[name], train, rows)
+        return fit_behind_parent(self, self._candidates()[name], train, rows)

@@ -42,10 +42,7 @@ BINS = (1, 5, 15)
 
 @dataclass(frozen=True)
 class _BinTrial:
-    """Leave-one-out results of one number of bins at several bandwidths.
-
-    ``error``, Float[b, n], are squared errors; ``n_eff``, Float[b], are median effective rows.
-    """
+    """Leave-one-out squared errors, Float[b, n], and median n_eff, Float[b], of b bandwidths."""
 
     bins: int
     bandwidths: Sequence[float]
@@ -53,7 +50,6 @@ class _BinTrial:
     n_eff: np.ndarray
 
     def brier(self, weight: np.ndarray) -> np.ndarray:
-        """Return the Brier scores, Float[b], for weights Float[n]."""
         return np.average(self.error, axis=1, weights=weight)
 
 
@@ -142,8 +138,8 @@ class LocalCalibrationMixin:
     square, up to ``max_reference_rows``. With 50,000 rows, the NLL of the confidence changed by
     -.002 and .002 on diabetes130US (of 94,000 rows, two seeds), by .003 on a simulation with 5
     features (of 212,000), and by .007 and .010 on MNIST behind naive Bayes (of 62,000); one NLL of
-    5,000 test rows has a standard error of .004, .008 and .009. With 20,000 rows it changed by
-    .048 and .025 on MNIST.
+    5,000 test rows has a standard error of .004, .008 and .009. With 20,000 rows it changed by .048
+    and .025 on MNIST.
     """
 
     _: KW_ONLY
@@ -189,10 +185,7 @@ class LocalCalibrationMixin:
             del self._rows_to_embed
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record.
-
-        ``n_eff`` is the median over calibration rows.
-        """
+        """Return the fitted values for the record; ``n_eff`` is a median over calibration rows."""
         return {
             "bandwidth": self.bandwidth_,
             "bins": self.bins_,
@@ -309,7 +302,6 @@ class LocalCalibrationMixin:
         )
 
     def _fit_feature_map(self, X: Any) -> FeatureMap | None:
-        """Return a fitted clone of the feature map; None for kernels without features."""
         if self.kernel in ("geodesic", "group"):
             return None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -329,7 +321,6 @@ class LocalCalibrationMixin:
         )
 
     def _required_groups(self, rows: Rows) -> np.ndarray:
-        """Return the groups of calibration rows; without groups raise ValueError."""
         method = f"{type(self).__name__} with kernel=group"
         return known_groups(
             rows, method, f"{method} needs the groups of the calibration rows: groups_calibration"
@@ -349,12 +340,6 @@ class LocalCalibrationMixin:
 @dataclass(eq=False, repr=False)
 class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     """LoRe (Luo et al.): kernel-weighted accuracy of calibration rows in the same bin.
-
-    Parameters
-    ----------
-    fill_proba, calibration_size, random_state
-        See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds
-        the feature map.
 
     Notes
     -----
@@ -414,13 +399,8 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
 class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
     """LoRe for full rows: kernel-weighted class frequencies of calibration rows in the same bin.
 
-    Unlike :class:`LocalRecalibration` it may predict another class than the parent.
-
-    Parameters
-    ----------
-    features, kernel, bandwidth, bandwidths, bins, strategy, choice, max_reference_rows, n_jobs
-        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`; the Brier score is that
-        of all classes.
+    Unlike :class:`LocalRecalibration` it may predict another class than the parent. The Brier score
+    that chooses bandwidth and bins is that of all classes.
 
     Notes
     -----
@@ -447,7 +427,6 @@ class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
         return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X, groups=None) -> np.ndarray:
-        """Return the labels of the largest probabilities, [n]; ``groups`` are [n]."""
         largest = self.predict_proba(X, groups).argmax(axis=1)
         return self.classes_[largest]
 

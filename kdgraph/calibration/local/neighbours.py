@@ -37,17 +37,9 @@ NO_GROUP = -1
 class QueryRows:
     """Rows around which calibration rows are averaged.
 
-    Attributes
-    ----------
-    features : ndarray of shape (m, d) or (m, …)
-        Features, Float[m, d], or codes of the parent's partition; Float[m, 0] for the kernel
-        "group".
-    confidence : ndarray of shape (m,)
-        Confidence of the parent, Float[m].
-    group : ndarray of shape (m,)
-        Position among the groups of the calibration rows, Int[m], or :data:`NO_GROUP`.
-    parent_output : ndarray of shape (m,) or (m, K)
-        Output of the parent, which is used if the bin has no calibration row.
+    ``features`` are Float[m, d], or codes of the parent's partition. ``group`` are positions among
+    the groups of the calibration rows, or :data:`NO_GROUP`. ``parent_output``, [m] or [m, K], is
+    used if the bin has no calibration row.
     """
 
     features: np.ndarray
@@ -58,27 +50,10 @@ class QueryRows:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Calibration rows whose values are averaged around query rows (Luo et al., Eq. 6).
+    """Calibration rows whose values, [n] or [n, K], are averaged (Luo et al., Eq. 6).
 
-    Attributes
-    ----------
-    kernel : LocalKernel
-        Kernel that weights the rows.
-    features : ndarray of shape (n, d) or (n, …)
-        Features, Float[n, d], or codes of the parent's partition; Float[n, 0] for the kernel
-        "group".
-    values : ndarray of shape (n,) or (n, K)
-        Values that are averaged.
-    confidence : ndarray of shape (n,)
-        Confidence of the parent, Float[n].
-    weight : ndarray of shape (n,)
-        Sample weight, Float[n].
-    edges : ndarray of shape (b + 1,)
-        Edges of the bins of confidence, Float[b + 1].
-    group : ndarray of shape (n,)
-        Position of the group, Int[n]; all equal unless the kernel is "group".
-    n_groups : int, default=1
-        Number of groups.
+    ``features`` are as in :class:`QueryRows`, ``edges`` those of the bins of confidence, Float[b +
+    1], and ``group`` are positions, Int[n], all equal unless the kernel is "group".
     """
 
     kernel: LocalKernel
@@ -108,29 +83,11 @@ class Neighbours:
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
         """Return the averages around m query rows at b bandwidths, with fallbacks.
 
-        Parameters
-        ----------
-        query : QueryRows
-            Query rows.
-        bandwidths : sequence of float
-            Bandwidths γ, in units of the features.
-        view : FeatureView
-            View through the fitted parent, whose partition the kernel "geodesic" uses.
-        leave_one_out : bool, default=False
-            The query rows are the calibration rows, and none is its own neighbour.
-        n_jobs : int or None, default=None
-            Number of threads, which does not change the result.
-
-        Returns
-        -------
-        mean : ndarray of shape (b, m) or (b, m, K)
-            Averages. A query row without a neighbour has the mean of its bin; if the bin is empty,
-            the output of the parent.
-        n_eff : ndarray of shape (b, m)
-            Effective number of neighbours, Float[b, m]; 0 without any.
-        fallbacks : dict of str to int
-            Number of query rows at the last bandwidth with the mean of their bin, ``bin``, and with
-            the output of the parent, ``confidence``.
+        They are the averages, [b, m] or [b, m, K]; the effective numbers of neighbours, Float[b,
+        m], 0 without any; and the number of query rows at the last bandwidth that have the mean of
+        their bin ("bin"), and, where the bin is empty, the output of the parent ("confidence"),
+        because they have no neighbour. With ``leave_one_out`` the query rows are the calibration
+        rows, and none is its own neighbour.
         """
         averages = self.means(
             query, bandwidths, view=view, leave_one_out=leave_one_out, n_jobs=n_jobs
@@ -159,11 +116,7 @@ class Neighbours:
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> LocalMeans:
-        """Return the averages around m query rows at b bandwidths (Luo et al., Eq. 6).
-
-        They are NaN where there is no neighbour. The parameters are those of
-        :meth:`kernel_average`.
-        """
+        """Return the averages around m query rows (Luo et al., Eq. 6); NaN without neighbour."""
         # Only rows of one cell, a pair of bin and group, are averaged. The kernel "group" is
         # constant within a cell, so its distances are 0.
         options: dict[str, Any] = {
@@ -192,10 +145,7 @@ class Neighbours:
         )
 
     def bin_means(self, confidence: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
-        """Return the mean value over the bin of each confidence, Float[m] or Float[m, K].
-
-        It is NaN where there are no rows.
-        """
+        """Return the mean value over the bin of each confidence, [m] or [m, K], or NaN."""
         # Sums by bin take O(n + m); the kernel averages of smoothing would take O(n m).
         own_bin, query_bin = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)
         n_bins = len(self.edges) - 1
@@ -217,7 +167,6 @@ class Neighbours:
         return mean.reshape(len(query_bin), *self.values.shape[1:])
 
     def _cells(self, confidence: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return one integer for each pair of bin and group, Int[m]."""
         # Groups count from NO_GROUP = -1, so a bin has n_groups + 1 cells. No calibration row is in
         # the cell of NO_GROUP, so a query row of an unknown group has no neighbour.
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
@@ -237,38 +186,23 @@ class Neighbours:
 
 
 def _expand(flags: Any, values: np.ndarray) -> np.ndarray:
-    """Append axes to flags, so that they broadcast against values."""
+    # Axes are appended, so that flags broadcast against values.
     return flags.reshape(*flags.shape, *[1] * (values.ndim - flags.ndim))
 
 
 def _zero_distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return distances of 0; only the cells of bin and group separate rows."""
     return np.zeros((len(queries), len(rows)))
 
 
 @dataclass(frozen=True)
 class FeatureView:
-    """View of rows through a fitted parent.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        Kernel that uses the features.
-    parent : estimator
-        Fitted parent.
-    map_ : FeatureMap or None, default=None
-        Fitted feature map; None for the kernels "geodesic" and "group", which use none.
-    """
+    """View of rows through a fitted parent: features, or codes of its partition for "geodesic"."""
 
     kernel: LocalKernel
     parent: Any
     map_: FeatureMap | None = None
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Return features [n, d] or codes [n, …] of rows (Luo et al., Section 3.2).
-
-        The kernel "group" has no features.
-        """
         if self.kernel == "geodesic":
             return self.partition.encode(X)
         return np.zeros((len(X), 0)) if self.map_ is None else self.map_.transform(self.parent, X)

@@ -59,15 +59,15 @@ class ProximityCalibrator(TopLabelCalibrator):
     so that proximities of many features are not all close to 0).
 
     Beyond ``max_reference_rows`` the time of ``fit`` grows with the number of calibration rows and
-    not with its square, and that of a prediction does not grow. The NLL of the
-    confidence after a fit to 20,000 rows differed by less than .001 from that after a fit to 50,000
-    rows, with 10 neighbours in both, on diabetes130US and MNIST; one NLL of 5,000 test rows has a
-    standard error of .004 and .008. Larger sets, and fewer neighbours, were not compared.
+    not with its square, and that of a prediction does not grow. The NLL of the confidence after a
+    fit to 20,000 rows differed by less than .001 from that after a fit to 50,000 rows, with 10
+    neighbours in both, on diabetes130US and MNIST; one NLL of 5,000 test rows has a standard error
+    of .004 and .008. Larger sets, and fewer neighbours, were not compared.
 
     References
     ----------
     Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section 3
-    (10 neighbours).
+    (10 neighbours) and Section 5 (the maps).
     """
 
     _: KW_ONLY
@@ -116,7 +116,6 @@ class ProximityCalibrator(TopLabelCalibrator):
         self._fit_map(confidence, proximity, correct, calibration.weight)
 
     def _fit_feature_map(self, X: Any) -> FeatureMap:
-        """Return a fitted clone of the feature map, which must be able to transform new rows."""
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
         if map_.is_transductive:
             raise ParameterError(
@@ -161,11 +160,6 @@ class DensityRatio(ProximityCalibrator):
     with the bandwidths of Scott's rule, of at most ``max_reference_rows`` rows. If the correct or
     the incorrect rows are too few for a density, or all lie on one line, the confidence is the
     parent's, with a warning; where both densities are 0, it is π.
-
-    References
-    ----------
-    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
-    5.
 
     Examples
     --------
@@ -241,11 +235,6 @@ class BinMeanShift(ProximityCalibrator):
     Notes
     -----
     p̂' = p̂ + λ (acc(B) - conf(B)) for the bin B of the row; rows of an empty bin keep p̂.
-
-    References
-    ----------
-    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
-    5.
 
     Examples
     --------

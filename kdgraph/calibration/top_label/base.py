@@ -3,7 +3,7 @@
 :class:`TopLabelCalibrator` is their base class: the predicted class stays the parent's, and only
 the confidence in it is calibrated (Salamon et al., Section III). The module also holds the accuracy
 of each class, which is used where no curve can be fitted (Eq. 1), folds for cross-validation, and
-comparisons of scores that ignore rounding. The helpers are original to kdgraph.
+comparisons of scores that ignore rounding. The functions are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -49,25 +49,11 @@ _LIBRARY = str(Path(__file__).parents[2])
 
 
 def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct scores and the position of each score among them.
+    """Return the distinct rising scores, Float[m], and the position of each score among them.
 
     The function is ``numpy.unique`` with ``return_inverse``, except that neighbouring scores which
     differ by at most :data:`SAME` are merged into the lowest one.
 
-    Parameters
-    ----------
-    score : ndarray of shape (n,)
-        Scores, Float[n].
-
-    Returns
-    -------
-    distinct_scores : ndarray of shape (m,)
-        Float[m], rising.
-    position : ndarray of shape (n,)
-        Int[n], positions in ``distinct_scores``.
-
-    Examples
-    --------
     >>> distinct(np.array([0.5, 0.1 + 0.2, 0.3]))
     (array([0.3, 0.5]), array([1, 0, 0]))
     """
@@ -80,40 +66,15 @@ def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_from(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Return the position of the lowest knot that is at least as high as each score.
+    """Return the position of the lowest of rising knots that is as high as each score, Int[n].
 
-    Parameters
-    ----------
-    knots : ndarray of shape (m,)
-        Float[m], rising.
-    score : ndarray of shape (n,)
-        Float[n].
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Int[n]; m for scores above all knots.
-
-    Notes
-    -----
-    Original to kdgraph: a search that ignores rounding.
-
-    Examples
-    --------
-    >>> first_from(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
-    array([0, 1, 2])
+    It is m for scores above all m knots. The search ignores rounding.
     """
     return np.searchsorted(knots, score - SAME, side="left")
 
 
 def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Return the position of the lowest knot above each score, Int[n]; see :func:`first_from`.
-
-    Examples
-    --------
-    >>> first_above(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
-    array([1, 1, 2])
-    """
+    """Return the position of the lowest knot above each score, Int[n]; see :func:`first_from`."""
     return np.searchsorted(knots, score + SAME, side="right")
 
 
@@ -121,17 +82,10 @@ def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
 class ClassAccuracy:
     """Accuracy by predicted class, which is the confidence where no curve can be fitted.
 
-    Attributes
-    ----------
-    precision : ndarray of shape (K,)
-        Fraction of correct predictions of each class (Salamon et al., Eq. 1, Conf1); that of all
-        rows for a class that is never predicted.
-    rows : ndarray of shape (K,)
-        Total weight of the rows of each class.
-    empty : ndarray of shape (K,)
-        Bool[K], True for classes that are never predicted.
-    one_sided : ndarray of shape (K,)
-        Bool[K], True for classes whose predictions are all correct or all incorrect.
+    ``precision`` is the fraction of correct predictions of each class (Salamon et al., Eq. 1,
+    Conf1), or that of all rows for a class that is never predicted (``empty``); ``rows`` is the
+    total weight of its rows; it is ``one_sided`` if its predictions are all correct or all
+    incorrect. All are [K].
     """
 
     precision: np.ndarray
@@ -143,15 +97,7 @@ class ClassAccuracy:
     def from_rows(
         cls, group: np.ndarray, correct: np.ndarray, weight: np.ndarray, n_groups: int
     ) -> ClassAccuracy:
-        """Return the accuracies of calibration rows (Salamon et al., Eq. 1).
-
-        Parameters
-        ----------
-        group, correct, weight : ndarray of shape (n,)
-            Predicted class, correctness and weight of each row: Int[n], Bool[n], Float[n].
-        n_groups : int
-            Number of classes K.
-        """
+        """Return the accuracies of rows by predicted class, Int[n], or by another group of rows."""
         rows = np.bincount(group, weight, minlength=n_groups)
         n_correct, n_incorrect = (
             np.bincount(group, weight * flags, minlength=n_groups) for flags in (correct, ~correct)
@@ -175,7 +121,7 @@ def warn_of_labels(labels: Iterable[Any], sentence: str) -> None:
 
 
 def _depth() -> int:
-    """Return the number of frames of this library above the caller's."""
+    # The number of frames of this library above the caller's.
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
         frame, depth = frame.f_back, depth + 1
@@ -186,11 +132,6 @@ def can_cross_validate(correct: np.ndarray) -> bool:
     """Return True if at least two rows are correct and two are incorrect, of Bool[n].
 
     A fit on all folds but one then has rows of both kinds.
-
-    Examples
-    --------
-    >>> can_cross_validate(np.array([True, True, False]))
-    False
     """
     return min(int(correct.sum()), int((~correct).sum())) >= 2
 
@@ -198,34 +139,10 @@ def can_cross_validate(correct: np.ndarray) -> bool:
 def draw_folds(
     predicted: np.ndarray, correct: np.ndarray, n_folds: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Return a random fold for each row, stratified by predicted class and correctness.
+    """Return a random fold for each row, Int[n], stratified by predicted class and correctness.
 
-    Parameters
-    ----------
-    predicted : ndarray of shape (n,)
-        Predicted class of each row, Int[n].
-    correct : ndarray of shape (n,)
-        Correctness of each prediction, Bool[n].
-    n_folds : int
-        Number of folds, at least 2.
-    rng : RandomState
-        Generator of the permutation.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Int[n], fold of each row.
-
-    Notes
-    -----
     Unlike scikit-learn's ``StratifiedKFold`` it accepts classes with fewer rows than folds.
     Shrinkage is meant for these.
-
-    Examples
-    --------
-    >>> fold = draw_folds(np.zeros(10, dtype=int), np.arange(10) < 5, 5, np.random.RandomState(0))
-    >>> sorted(fold[:5].tolist()), sorted(fold[5:].tolist())
-    ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
     """
     order = rng.permutation(len(predicted))
     order = order[np.lexsort((correct[order], predicted[order]))]
@@ -235,13 +152,7 @@ def draw_folds(
 
 
 def fills_rows(self: TopLabelCalibrator) -> bool:
-    """Return True if ``predict_proba`` exists.
-
-    Raises
-    ------
-    AttributeError
-        If ``fill_proba`` is False.
-    """
+    """Return True if ``predict_proba`` exists; otherwise raise AttributeError."""
     if not self.fill_proba:
         raise AttributeError(
             f"{type(self).__name__} predicts only the confidence in its prediction;"
@@ -263,9 +174,6 @@ class TopLabelCalibrator(PostHocClassifier):
 
     Parameters
     ----------
-    estimator : classifier
-        Any classifier with ``predict_proba``. It is cloned and fitted; a
-        ``FrozenEstimator(fitted)`` is not refitted.
     fill_proba : bool, default=False
         Provide ``predict_proba`` too: the confidence at the predicted class, and the remainder in
         the proportions of the parent's other probabilities (equally if they are all 0). The largest
@@ -324,10 +232,7 @@ class TopLabelCalibrator(PostHocClassifier):
         return self._predict_parts(X)[2]
 
     def predict_top_label(self, X) -> TopLabel:
-        """Return predicted classes, as positions in ``classes_``, with their confidence.
-
-        They are :meth:`predict` and :meth:`predict_confidence` by one prediction of the parent.
-        """
+        """Return predicted classes, as positions in ``classes_``, with their confidence."""
         _, top_label, confidence = self._predict_parts(X)
         return replace(top_label, confidence=confidence)
 
@@ -337,49 +242,27 @@ class TopLabelCalibrator(PostHocClassifier):
         return fill_rows(*self._predict_parts(X))
 
     def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         proba = self._scores(X)
         top_label = TopLabel.from_proba(proba)
         return proba, top_label, self._confidence(proba, top_label)
 
     def _scores(self, X) -> np.ndarray:
-        """Return the parent's probabilities, Float[n, K]."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._validate_X(X))
 
     def _fit_confidence(
         self, proba: np.ndarray, top_label: TopLabel, correct: np.ndarray, weight: np.ndarray
     ) -> None:
-        """Fit the confidence to calibration rows."""
         raise NotImplementedError
 
     def _confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
-        """Return the confidence of each row, Float[n]."""
         raise NotImplementedError
 
 
 def fill_rows(proba: np.ndarray, top_label: TopLabel, confidence: np.ndarray) -> np.ndarray:
-    """Return full rows of probabilities with a given confidence at the predicted class.
+    """Return rows of probabilities, Float[n, K], with a given confidence at the predicted class.
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n, K)
-        Probabilities of the parent, Float[n, K], which divide the remainder.
-    top_label : TopLabel
-        Predicted classes of these rows.
-    confidence : ndarray of shape (n,)
-        Confidence of each row, Float[n].
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        Float[n, K]; rows sum to 1.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.6, 0.3, 0.1]])
-    >>> fill_rows(proba, TopLabel.from_proba(proba), np.array([0.2]))
-    array([[0.2, 0.6, 0.2]])
+    The other entries divide the remainder in the proportions of the parent's probabilities.
     """
     rows = np.arange(len(proba))
     others = proba.copy()

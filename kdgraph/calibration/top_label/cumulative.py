@@ -35,9 +35,6 @@ class CumulativeConfidence(CurveCalibrator):
         For each class ``score``, Float[u], the distinct scores in rising order; ``accuracy``,
         Float[u], of the rows from each score up; ``theta``; and ``below``, the accuracy below
         theta. ``rows``, Float[u], and ``rows_below`` are the corresponding weights.
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class, Float[K]; that of all rows, with a warning, for a class that is
-        never predicted.
 
     Notes
     -----
@@ -115,14 +112,13 @@ class CumulativeConfidence(CurveCalibrator):
 
 
 def _position(curve: CurveParameters, score: np.ndarray) -> np.ndarray:
-    """Return the position of the lowest curve score that is as high, at most the last, Int[n]."""
+    # Scores above all of the curve have the last position.
     return first_from(curve["score"], score).clip(max=len(curve["score"]) - 1)
 
 
 def _no_theta(
     score: np.ndarray, rows: np.ndarray, n_correct: np.ndarray, accuracy: np.ndarray
 ) -> float:
-    """Return a threshold below all scores."""
     return -np.inf
 
 

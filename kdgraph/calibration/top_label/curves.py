@@ -56,12 +56,11 @@ class CurveCalibrator(ShrinkageCalibrator):
     A subclass implements ``_fit_curve(score, correct, weight)``, for rows of one class whose
     weights are not 0, and ``_evaluate(curve, score)``. An empty curve means that the fit reached a
     bound; an entry ``converged`` is false where an optimiser has not converged. A subclass whose
-    curve rests on different rows at each score implements ``_support(curve, score)`` too.
+    curve rests on different rows at each score implements ``_support(curve, score)`` too. The
+    shared confidence of shrinkage is the curve of all rows.
 
     Parameters
     ----------
-    estimator, pool, fill_proba, calibration_size, random_state
-        See :class:`ShrinkageCalibrator`; the shared confidence is the curve of all rows.
     by_class : bool, default=True
         Fit a curve for each predicted class. False: one curve for all classes, without shrinkage.
     diagnostics : bool, default=False
@@ -74,8 +73,9 @@ class CurveCalibrator(ShrinkageCalibrator):
     curves_ : list of dict
         Fitted arrays of each class; ``shared_`` are those of all rows, if shrinkage is used.
     precision_ : ndarray of shape (K,)
-        Accuracy of each class (Conf1), Float[K], which is the confidence of a class without a
-        curve. ``shared_precision_`` is the accuracy of all rows.
+        Accuracy of each class (Conf1), Float[K], that of all rows for a class that is never
+        predicted. It is the confidence, with a warning, of a class without a curve.
+        ``shared_precision_`` is the accuracy of all rows.
     rows_ : ndarray of shape (K,)
         Total weight of the calibration rows of each class, Float[K].
     diagnostics_ : list of CurveDiagnostics or None
@@ -98,40 +98,15 @@ class CurveCalibrator(ShrinkageCalibrator):
         return {**super().describe(), **({"diagnostics": problems} if problems else {})}
 
     def confidence_at(self, k: int, score: np.ndarray) -> np.ndarray:
-        """Return the confidence of rows that are predicted as class ``k`` with given scores.
-
-        Parameters
-        ----------
-        k : int
-            Position of the class in ``classes_``.
-        score : ndarray of shape (m,)
-            Scores, Float[m].
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Confidences, Float[m].
-        """
+        """Return the confidence of rows that are predicted as class ``k`` with scores Float[m]."""
         top_label = TopLabel(np.full(len(score), k), score, len(self.classes_))
         return self._confidence(np.zeros((len(score), len(self.classes_))), top_label)
 
     def diagnose(self, X, y, sample_weight=None) -> list[CurveDiagnostics]:
-        """Compare the fitted curves with calibration rows.
+        """Compare the fitted curves with the calibration rows of the fit, Float[n, d].
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Calibration rows of the fit.
-        y : array-like of shape (n,)
-            Their labels.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Their weights; None: all equal.
-
-        Returns
-        -------
-        list of CurveDiagnostics
-            One for each curve; see
-            :func:`~kdgraph.calibration.top_label.diagnostics.diagnose_curves`.
+        The diagnostics are those of
+        :func:`~kdgraph.calibration.top_label.diagnostics.diagnose_curves`, one for each curve.
         """
         proba = np.asarray(self._scores(X), dtype=np.float64)
         position = np.searchsorted(self.classes_, np.asarray(y))
@@ -143,11 +118,6 @@ class CurveCalibrator(ShrinkageCalibrator):
         """Warn of classes with too many scores outside the range of the calibration scores.
 
         Without ``diagnostics=True`` the method does nothing.
-
-        Parameters
-        ----------
-        top_label : TopLabel
-            Predictions and scores of the parent for new rows.
         """
         if self.diagnostics_ is not None:
             group = self._curve_index(top_label.predicted)
@@ -162,7 +132,6 @@ class CurveCalibrator(ShrinkageCalibrator):
         return used
 
     def _diagnose_rows(self, rows: Rows) -> list[CurveDiagnostics]:
-        """Return the diagnostics for probabilities Float[n, K] of the parent."""
         top_label = TopLabel.from_proba(rows.X)
         group, correct = self._curve_index(top_label.predicted), top_label.correct(rows.y)
         masks = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
@@ -200,7 +169,6 @@ class CurveCalibrator(ShrinkageCalibrator):
         self._fit_shared_curve(top_label.confidence, correct, weight)
 
     def _fit_shared_curve(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
-        """Fit the curve of all rows, if shrinkage needs it."""
         self.shared_precision_ = float(np.average(correct, weights=weight))
         self.shared_ = CurveParameters()
         if self.pool_ and not (self._needs_both and self.shared_precision_ in (0, 1)):
@@ -259,15 +227,12 @@ class CurveCalibrator(ShrinkageCalibrator):
     def _fit_curve(
         self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> CurveParameters:
-        """Fit a curve to rows of one class; Float[n], Bool[n], Float[n]."""
         raise NotImplementedError
 
     def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
-        """Return the confidence at each score, Float[n]."""
         raise NotImplementedError
 
     def _support(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray | None:
-        """Return how many rows support the curve at each score; None: all rows of the class."""
         return None
 
 
@@ -289,15 +254,12 @@ class HistogramBinning(CurveCalibrator):
         For each class ``edges``, Float[b + 1] from 0 to 1, where a bin contains ``lower < s <=
         upper`` and the first bin also 0; ``accuracy``, Float[b]; and ``rows``, Float[b], the total
         weight of each bin.
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class (Conf1), Float[K], which is the confidence of empty bins.
 
     Notes
     -----
     Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1].
     Zadrozny and Elkan 2001 for two classes; class by class, it is the top-label histogram binning
-    of Gupta and Ramdas 2022. A class that is never predicted on calibration rows gets the accuracy
-    of all rows, with a warning that names it.
+    of Gupta and Ramdas 2022. Empty bins have the accuracy of the class.
 
     Examples
     --------
@@ -342,9 +304,6 @@ class IsotonicConfidence(CurveCalibrator):
     curves_ : list of dict
         For each class ``score`` and ``accuracy``, Float[t] each: the corners of a curve that is
         linear between them and constant beyond them.
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class, Float[K], which is the confidence of a class that is never
-        predicted.
 
     Notes
     -----
@@ -395,8 +354,8 @@ class BetaCalibration(CurveCalibrator):
         or 1 and was clipped.
     precision_ : ndarray of shape (K,)
         Accuracy of each class, Float[K]. It is the confidence, with a warning, of a class that is
-        never predicted (then the accuracy of all rows), always correct or always incorrect, or
-        whose correct and incorrect rows are separable.
+        never predicted, always correct or always incorrect, or whose correct and incorrect rows are
+        separable.
 
     Notes
     -----
@@ -455,7 +414,6 @@ class BetaCalibration(CurveCalibrator):
 
 
 def _beta_terms(score: np.ndarray) -> np.ndarray:
-    """Return the regressors log s, -log(1 - s) and 1, Float[n, 3]."""
     clipped = np.clip(np.asarray(score, dtype=np.float64), CONFIDENCE_CLIP, 1 - CONFIDENCE_CLIP)
     return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones(len(clipped))])
 
@@ -477,9 +435,6 @@ class VennAbers(CurveCalibrator):
         For each class the distinct ``score`` of calibration rows, Float[m]; ``p0``, Float[m], valid
         from each score to the next one; and ``p1``, Float[m], valid from the previous score to
         each.
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class, Float[K], which is the confidence of a class that is never
-        predicted.
 
     Notes
     -----
@@ -531,7 +486,6 @@ class VennAbers(CurveCalibrator):
 
 
 def _interval(curve: CurveParameters, score: np.ndarray) -> np.ndarray:
-    """Return p0 and p1 at each score, Float[n, 2]."""
     # A new correct row is pooled with the rows above it, so p1 is that of the next score up, and 1
     # above all scores; a new incorrect row is pooled with the rows below it.
     above, below = first_from(curve["score"], score), first_above(curve["score"], score)
@@ -539,27 +493,12 @@ def _interval(curve: CurveParameters, score: np.ndarray) -> np.ndarray:
 
 
 def isotonic_p1(rows: np.ndarray, n_correct: np.ndarray) -> np.ndarray:
-    """Return p1 at each distinct score, Float[m].
+    """Return p1 at each distinct score, Float[m] (Vovk, Petej and Fedorova 2015, Section 5).
 
     p1 is the value of the isotonic regression at a score after a correct row of weight 1 has been
-    added there.
+    added there. The weights of all rows and of the correct rows at each score, Float[m], are in
+    rising order of scores.
 
-    Parameters
-    ----------
-    rows, n_correct : ndarray of shape (m,)
-        Weight of all rows and of the correct rows at each score, in rising order, Float[m].
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Float[m].
-
-    Notes
-    -----
-    Vovk, Petej and Fedorova 2015, Section 5.
-
-    Examples
-    --------
     >>> isotonic_p1(np.array([1.0, 1.0]), np.array([0.0, 1.0]))  # 1 pools with 0 at the first score
     array([0.5, 1. ])
     """

@@ -51,19 +51,7 @@ UNSEEN_SCORES = (
 
 
 class ScoreBin(NamedTuple):
-    """Bin of scores with its mean confidence and its accuracy.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Edges of the bin.
-    confidence : float
-        Mean confidence of its rows.
-    accuracy : float
-        Fraction of correct predictions among its rows.
-    rows : float
-        Effective number of rows.
-    """
+    """Edges of a bin of scores, its mean confidence, its accuracy, and the effective rows."""
 
     lower: float
     upper: float
@@ -74,20 +62,11 @@ class ScoreBin(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveDiagnostics:
-    """Result of the diagnostics of one curve.
+    """Result of the diagnostics of the curve of one class.
 
-    Attributes
-    ----------
-    label : str
-        Class of the curve.
-    span : tuple of float
-        Lowest and highest calibration score; NaN if the curve has no calibration row.
-    rows : int
-        Number of calibration rows.
-    turns : int
-        Number of turns that noise does not explain.
-    outside : tuple of ScoreBin
-        Bins in which the curve contradicts its calibration rows.
+    ``span`` are the lowest and the highest calibration score, NaN without a calibration row;
+    ``turns`` is the number of turns that noise does not explain, and ``outside`` are the bins in
+    which the curve contradicts its calibration rows.
     """
 
     label: str
@@ -104,16 +83,9 @@ class CurveDiagnostics:
 
 @dataclass(frozen=True)
 class FittedCurve:
-    """A curve (Salamon et al., Eq. 2) with the calibration rows of its fit.
+    """A curve of one class (Salamon et al., Eq. 2) with the n calibration rows of its fit.
 
-    Attributes
-    ----------
-    label : str
-        Class of the curve.
-    at : callable
-        Function from scores, Float[n], to confidences, Float[n].
-    score, correct, weight : ndarray of shape (n,)
-        Score, correctness and weight of each calibration row: Float[n], Bool[n], Float[n].
+    ``at`` is the function from scores to confidences.
     """
 
     label: str
@@ -124,42 +96,18 @@ class FittedCurve:
 
 
 def diagnose_curves(curves: Sequence[FittedCurve]) -> list[CurveDiagnostics]:
-    """Return the diagnostics of curves that were fitted together.
-
-    Parameters
-    ----------
-    curves : sequence of FittedCurve
-        One curve for each class, or one for all classes.
-
-    Returns
-    -------
-    list of CurveDiagnostics
-        In the order of ``curves``.
-
-    Notes
-    -----
-    Original to kdgraph; Salamon et al., Section XII, name oscillation as the main failure.
+    """Return the diagnostics of curves that were fitted together, in their order.
 
     A curve *oscillates* if it turns more than twice. A turn counts if the curve moves by more than
     0.02 and by more than noise explains: 2.58 standard errors of the difference between the
     accuracies of the rows within .05 of either end of the move. The yardstick is thus a histogram
     of ten bins: curves that smooth over about this width do not oscillate by accident, and curves
-    that follow single rows do. On the counts of PhANNs, b_opt oscillates for the two classes of
-    the paper's Figure 13 and for no other class, and no other method oscillates.
+    that follow single rows do. On the counts of PhANNs, b_opt oscillates for the two classes of the
+    paper's Figure 13 and for no other class, and no other method oscillates.
 
     A curve *leaves its data* in a bin of at least 30 rows if its mean confidence there lies outside
     the exact (Clopper-Pearson) interval of the bin's accuracy, at level 1 - 0.01/m for the m such
     bins of all curves. With this correction, 99 % of correct fits pass.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> score = rng.uniform(0.5, 1, 400)
-    >>> correct = rng.random(400) < score
-    >>> curve = FittedCurve("a", lambda s: s, score, correct, np.ones(400))
-    >>> (diagnostics,) = diagnose_curves([curve])
-    >>> diagnostics.turns, diagnostics.outside
-    (0, ())
     """
     large_bins = [_large_bins(curve) for curve in curves]
     alpha = FALSE_ALARM_RATE / max(sum(map(len, large_bins)), 1)
@@ -196,16 +144,9 @@ def warn_of_curves(diagnostics: Sequence[CurveDiagnostics]) -> None:
 def warn_of_unseen_scores(
     diagnostics: Sequence[CurveDiagnostics], group: np.ndarray, score: np.ndarray
 ) -> None:
-    """Warn of curves for which too many new scores lie outside the range of the calibration scores.
+    """Warn of curves for which too many new scores are outside the range of the calibration scores.
 
-    Parameters
-    ----------
-    diagnostics : sequence of CurveDiagnostics
-        Diagnostics of all curves of a fit.
-    group : ndarray of shape (m,)
-        Position of the curve of each new row, Int[m].
-    score : ndarray of shape (m,)
-        Score of each new row, Float[m].
+    ``group`` is the position of the curve of each new row, Int[m].
     """
     warn_of_labels(
         [
@@ -222,18 +163,10 @@ def exceeds_score_range(
 ) -> bool:
     """Return True if too many new scores, Float[m], lie outside the calibration range of a curve.
 
-    Notes
-    -----
     Too many are more than 5 %, and more than chance explains. If n calibration scores and m new
     scores have one distribution, the number of new ones outside the range of the others is
     beta-binomial, BB(m, 2, n - 1): they fall into two of the n + 1 gaps between order statistics.
     The observed number must have a probability below 0.01/``n_curves``.
-
-    Examples
-    --------
-    >>> curve = CurveDiagnostics("a", (0.4, 0.9), 200, 0, ())
-    >>> [exceeds_score_range(curve, np.full(100, score)) for score in (0.5, 0.95)]
-    [False, True]
     """
     lowest, highest = diagnostics.span
     n_outside = int(((score < lowest) | (score > highest)).sum())
@@ -244,12 +177,7 @@ def exceeds_score_range(
 
 
 def count_turns(curve: FittedCurve) -> int:
-    """Return the number of turns that noise does not explain, over the range of the scores.
-
-    Notes
-    -----
-    Original to kdgraph; :func:`diagnose_curves` describes the rule.
-    """
+    """Return the number of turns that noise does not explain, over the range of the scores."""
     if not len(curve.score):
         return 0
     lowest, highest = _span(curve)
@@ -260,25 +188,10 @@ def count_turns(curve: FittedCurve) -> int:
 
 
 def count_reversals(values: np.ndarray, noise: np.ndarray) -> int:
-    """Count the reversals of a path that exceed both :data:`MIN_TURN` and the noise.
+    """Count the reversals of a path, Float[g], that exceed both :data:`MIN_TURN` and the noise.
 
-    Parameters
-    ----------
-    values : ndarray of shape (g,)
-        Path, Float[g].
-    noise : ndarray of shape (g,)
-        Standard error at each point, Float[g]; a move counts above 2.58 times the error of the
-        difference of its ends.
-
-    Returns
-    -------
-    int
-        Number of reversals.
-
-    Examples
-    --------
-    >>> count_reversals(np.array([0.1, 0.9, 0.5, 0.6, 0.55, 0.9]), np.full(6, 0.1))
-    2
+    ``noise`` is the standard error at each point; a move counts above 2.58 times the error of the
+    difference of its ends.
     """
     value, error = values.tolist(), (_Z * noise).tolist()
     # One pass with hysteresis: ``direction`` is the last significant move (0 before the first one),
@@ -296,7 +209,6 @@ def count_reversals(values: np.ndarray, noise: np.ndarray) -> int:
 
 
 def _span(curve: FittedCurve) -> tuple[float, float]:
-    """Return the lowest and the highest score; NaN without a row."""
     if not len(curve.score):
         return np.nan, np.nan
     return float(curve.score.min()), float(curve.score.max())
@@ -319,7 +231,6 @@ def _standard_error(curve: FittedCurve, grid: np.ndarray) -> np.ndarray:
 
 
 def _window_sums(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the sums of values[first:last], Float[g]."""
     total = np.append(0.0, np.cumsum(values))
     return total[last] - total[first]
 
@@ -330,7 +241,6 @@ def _effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:
 
 
 def _large_bins(curve: FittedCurve) -> list[ScoreBin]:
-    """Return the bins with at least :data:`MIN_BIN_ROWS` effective rows."""
     edges = bin_edges(curve.score, N_BINS, "uniform")
     index = bin_of(curve.score, edges)
     total, squares, correct, confidence = (

@@ -32,15 +32,7 @@ LOG_TOLERANCE = 1e-9
 
 
 class BandwidthChoice(NamedTuple):
-    """BandwidthChoice bandwidth and its sign changes (Salamon et al., Eq. 20).
-
-    Attributes
-    ----------
-    bandwidth : float
-        Bandwidth in units of the score.
-    sign_changes : int
-        Number of sign changes of the slope of the confidence.
-    """
+    """Bandwidth, in units of the score, and sign changes of its slope (Salamon et al., Eq. 20)."""
 
     bandwidth: float
     sign_changes: int
@@ -50,18 +42,9 @@ class BandwidthChoice(NamedTuple):
 class LogOddsCurve:
     """Log odds of the confidence on a grid of scores, for one bandwidth (Salamon et al., Eq. 9).
 
-    Attributes
-    ----------
-    sums : tuple of KernelSum
-        Kernels of the correct rows, and of the other rows of the denominator.
-    grid : ndarray of shape (g,)
-        Scores, Float[g], rising.
-    bandwidth : float
-        Bandwidth of both sums.
-    log : ndarray of shape (2, g)
-        Logarithms of both sums, Float[2, g].
-    error : ndarray of shape (2, g)
-        Bounds on their errors, Float[2, g].
+    ``sums`` are the kernels of the correct rows, and of the other rows of the denominator; ``log``
+    are the logarithms of both sums on the rising grid, Float[2, g], and ``error`` bounds on their
+    errors.
     """
 
     sums: tuple[KernelSum, KernelSum]
@@ -74,7 +57,7 @@ class LogOddsCurve:
     def from_sums(
         cls, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidth: float
     ) -> LogOddsCurve:
-        """Return the exact curve on a grid, Float[g] (Salamon et al., Eq. 9)."""
+        """Return the curve with exact values."""
         curve = next(log_odds_curves(sums, grid, np.array([bandwidth])))
         for side in range(2):
             curve._make_exact(side, curve.error[side] > LOG_TOLERANCE)
@@ -92,7 +75,7 @@ class LogOddsCurve:
         return np.where(np.abs(slope) > error[1:] + error[:-1], np.sign(slope), 0).astype(int)
 
     def has_at_most_sign_changes(self, changes: int) -> bool:
-        """Return True if the slope has at most ``changes`` sign changes."""
+        """Return True if the slope has at most so many sign changes."""
         # Uncertain signs can only add changes. If the certain ones decide nothing, the sums at
         # uncertain points are made exact, and only these.
         for tolerance in (LOG_TOLERANCE, 0.0):
@@ -107,7 +90,6 @@ class LogOddsCurve:
         return sign_changes(self.signs()) <= changes
 
     def _make_exact(self, side: int, mask: np.ndarray) -> None:
-        """Replace the log sums at some points, Bool[g], by exact ones."""
         if mask.any():
             self.log[side, mask], self.error[side, mask] = self.sums[side].log(
                 self.grid[mask], self.bandwidth
@@ -115,13 +97,7 @@ class LogOddsCurve:
 
 
 def sign_changes(signs: np.ndarray) -> int:
-    """Return the number of changes of signs, Int[n], without zeros (Salamon et al., Eq. 20).
-
-    Examples
-    --------
-    >>> sign_changes(np.array([0, 1, 1, 0, -1, 0, -1, 1]))
-    2
-    """
+    """Return the number of changes of signs, Int[n], without zeros (Salamon et al., Eq. 20)."""
     nonzero = signs[signs != 0]
     return int((nonzero[1:] != nonzero[:-1]).sum())
 
@@ -154,49 +130,19 @@ def narrowest_bandwidth(
     first: float = 0.005,
     step: float = 0.0005,
 ) -> BandwidthChoice | None:
-    """Return the narrowest bandwidth whose curve has at most ``changes`` sign changes.
+    """Return the narrowest bandwidth whose curve has at most so many sign changes of the slope.
 
-    The candidates are first, first + step, …, 1.
+    The candidates are first, first + step, …, 1, in units of the score; None if none of them is
+    wide enough. Slopes (Salamon et al., Eq. 19 and 20) are computed between the points of the
+    rising grid, Float[g], and those of 0 are skipped, so that another grid can give another
+    bandwidth. The slope is that of the log odds: it has the sign of the slope of the confidence,
+    and rounding does not make it 0 where the confidence is nearly 0 or 1.
 
-    Parameters
-    ----------
-    sums : tuple of KernelSum
-        Kernels of the correct rows, and of the other rows of the denominator.
-    grid : ndarray of shape (g,)
-        Scores, Float[g], rising, between which slopes are computed. Another grid can give another
-        bandwidth.
-    changes : int
-        Largest number of sign changes of the slope. Slopes of 0 are skipped; the sign of the first
-        slope is arbitrary.
-    first, step : float, default=0.005 and 0.0005
-        Start and step of the search, in units of the score.
-
-    Returns
-    -------
-    BandwidthChoice or None
-        None if no bandwidth up to 1 is wide enough.
-
-    Notes
-    -----
-    Salamon et al., Eq. 19 and 20. The slope is that of the log odds: it has the sign of the slope
-    of the confidence, and rounding does not make it 0 where the confidence is nearly 0 or 1.
-
-    Original to kdgraph: the result is the one of a scan with exact sums. A Fourier series with a
-    bound on its error determines most signs; exact sums are computed only at points whose sign is
-    uncertain and decides the comparison. A transform without such a bound has turns of its own
-    rounding error in the tails. Slopes within the rounding error are 0: between the votes of few
-    trees the confidence is level, and a scan in double precision counts dozens of turns there.
-
-    Examples
-    --------
-    >>> correct, incorrect = np.array([0.5, 0.8, 0.9]), np.array([0.4, 0.6])
-    >>> sums = (
-    ...     KernelSum.from_scores(correct, np.ones(3)),
-    ...     KernelSum.from_scores(incorrect, np.ones(2)),
-    ... )
-    >>> choice = narrowest_bandwidth(sums, np.linspace(0.4, 0.9, 512), 0, step=0.005)
-    >>> round(choice.bandwidth, 3), choice.sign_changes
-    (0.12, 0)
+    The result is the one of a scan with exact sums. A Fourier series with a bound on its error
+    determines most signs; exact sums are computed only at points whose sign is uncertain and
+    decides the comparison. A transform without such a bound has turns of its own rounding error in
+    the tails. Slopes within the rounding error are 0: between the votes of few trees the confidence
+    is level, and a scan in double precision counts dozens of turns there.
     """
     for bandwidths in _batches(first, step):
         for curve in log_odds_curves(sums, grid, bandwidths):
@@ -229,34 +175,11 @@ def leave_one_out_bandwidth(
     first: float = 0.005,
     step: float = 0.0005,
 ) -> float:
-    """Return the bandwidth with the least leave-one-out NLL (b_opt).
+    """Return the bandwidth with the least leave-one-out NLL (b_opt of Salamon et al., Section 12).
 
-    The candidates are first, first + step, …, 1.
-
-    Parameters
-    ----------
-    sums : tuple of KernelSum
-        Kernels of the correct rows, and of the other rows of the denominator, the incorrect ones
-        first.
-    score, correct, weight : ndarray of shape (n,)
-        Score, correctness and weight of each row: Float[n], Bool[n], Float[n].
-    first, step : float, default=0.005 and 0.0005
-        Start and step of the search, in units of the score.
-
-    Notes
-    -----
-    Salamon et al., Section 12 and its Appendix, where b_opt is the choice of leave-one-out. The
-    search is coarse to fine, so it finds a local minimum; ties go to the widest bandwidth.
-
-    Examples
-    --------
-    >>> score, correct = np.array([0.4, 0.5, 0.6, 0.8, 0.9]), np.array([0, 1, 0, 1, 1], dtype=bool)
-    >>> sums = (
-    ...     KernelSum.from_scores(score[correct], np.ones(3)),
-    ...     KernelSum.from_scores(score[~correct], np.ones(2)),
-    ... )
-    >>> round(leave_one_out_bandwidth(sums, score, correct, np.ones(5)), 4)
-    0.2805
+    The candidates are first, first + step, …, 1. ``sums`` are the kernels of the correct and of the
+    other rows, the incorrect ones first; the rows are Float[n], Bool[n] and Float[n]. The search is
+    coarse to fine, so it finds a local minimum; ties go to the widest bandwidth.
     """
     nll: dict[int, float] = {}
 
@@ -292,16 +215,7 @@ def leave_one_out_nll(
 ) -> float:
     """Return the mean leave-one-out NLL of correctness in nats (Salamon et al., Eq. 14).
 
-    Parameters
-    ----------
-    sums, score, correct, weight
-        See :func:`leave_one_out_bandwidth`.
-    bandwidth : float
-        Bandwidth of all kernels.
-
-    Notes
-    -----
-    Confidences are at least 1e-12 from 0 and 1.
+    The arguments are those of :func:`leave_one_out_bandwidth`.
     """
     # The kernel of each row is subtracted from its own sum. The series is used where its error is
     # small; other rows get the exact sum without their kernel.
@@ -451,7 +365,6 @@ class KernelDensityConfidence(CurveCalibrator):
         correct: np.ndarray,
         weight: np.ndarray,
     ) -> BandwidthChoice | None:
-        """Return the bandwidth of one class; None if no bandwidth up to 1 is wide enough."""
         if self.bandwidth in SIGN_CHANGES:
             return narrowest_bandwidth(
                 sums, grid, SIGN_CHANGES[self.bandwidth], first=self.first, step=self.step

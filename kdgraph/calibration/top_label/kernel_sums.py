@@ -48,28 +48,10 @@ always the same.
 class KernelSum:
     """Function of a score s: the sum over rows of weight · exp(-(s - score)² / 2b²).
 
-    Attributes
-    ----------
-    centre : ndarray of shape (c,)
-        Sorted centres of the kernels: the scores of the rows, and their mirror images.
-    weight : ndarray of shape (c,)
-        Weights of the kernels, not 0.
-    row : ndarray of shape (c,)
-        Positions of the rows to which the kernels belong.
-    boundary : "none" or "reflect"
-        "reflect": there are mirror images at 0 and at 1.
-
-    Notes
-    -----
-    With weights of 1 this is b √(2π) |TP| K_TP(s) of Salamon et al., Eq. 7 (or FP, Eq. 8); the
-    factor cancels in Eq. 9.
-
-    Examples
-    --------
-    >>> kernels = KernelSum.from_scores(np.array([0.2, 0.9]), np.ones(2))
-    >>> log_sum, error = kernels.log(np.array([0.2]), bandwidth=0.1)
-    >>> log_sum.round(6).tolist(), bool(error[0] < 1e-12)
-    ([0.0], True)
+    The kernels have sorted centres, which are the scores of the rows and, if the boundary is
+    "reflect", their mirror images at 0 and 1; weights, not 0; and positions of the rows they belong
+    to. With weights of 1 the sum is b √(2π) |TP| K_TP(s) of Salamon et al., Eq. 7 (or FP, Eq. 8);
+    the factor cancels in Eq. 9.
     """
 
     centre: np.ndarray
@@ -81,21 +63,7 @@ class KernelSum:
     def from_scores(
         cls, score: np.ndarray, weight: np.ndarray, boundary: Boundary = "none"
     ) -> KernelSum:
-        """Return the kernels of rows.
-
-        Parameters
-        ----------
-        score : ndarray of shape (n,)
-            Scores of the rows.
-        weight : ndarray of shape (n,)
-            Weights of the rows, not 0.
-        boundary : {"none", "reflect"}, default="none"
-            "reflect" adds the mirror images of each row at 0 and at 1.
-
-        Returns
-        -------
-        KernelSum
-        """
+        """Return the kernels of rows, Float[n], whose weights are not 0."""
         images = [score, -score, 2 - score] if boundary == "reflect" else [score]
         centre = np.concatenate(images)
         order = np.argsort(centre, kind="stable")
@@ -115,10 +83,7 @@ class KernelSum:
     def own_contributions(
         self, score: np.ndarray, weight: np.ndarray, bandwidth: float
     ) -> np.ndarray:
-        """Return the contributions of rows to the sum at their own scores, Float[n].
-
-        The scores and weights are Float[n].
-        """
+        """Return the contributions of rows to the sum at their own scores, Float[n]."""
         # The mirror images of a row at 0 and 1 are at these distances from it.
         distances = [0 * score]
         if self.boundary == "reflect":
@@ -128,23 +93,10 @@ class KernelSum:
     def log(
         self, points: np.ndarray, bandwidth: float, without: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logarithm of the sum, without underflow.
+        """Return the logarithms of the sums at points, Float[m], and bounds on their errors.
 
-        Parameters
-        ----------
-        points : ndarray of shape (m,)
-            Scores at which the sum is computed.
-        bandwidth : float
-            Bandwidth b > 0, in units of the score.
-        without : ndarray of shape (m,), default=None
-            Position of the row that is left out at each point; -1, or None, for no row.
-
-        Returns
-        -------
-        log_sum : ndarray of shape (m,)
-            Logarithms, -inf at points without a row (Salamon et al., Eq. 7).
-        error : ndarray of shape (m,)
-            Bounds on their rounding errors.
+        ``without`` is the row that is left out at each point, Int[m]; -1, or None, for no row. The
+        sum does not underflow; its logarithm is -inf at points without a row.
         """
         value = np.full(len(points), -np.inf)
         without = np.full(len(points), -1) if without is None else without
@@ -198,39 +150,13 @@ class KernelSum:
 
 
 class KernelSeries:
-    """Fourier series of a :class:`KernelSum` at fixed points, for a range of bandwidths.
+    """Fourier series of a :class:`KernelSum` at fixed points, Float[m], for a range of bandwidths.
 
-    Parameters
-    ----------
-    sums : KernelSum
-        The kernels.
-    points : ndarray of shape (m,)
-        Scores at which the sums are computed.
-    narrowest, widest : float
-        Range of the bandwidths. Time and memory grow with the number of waves, which is about 1.4
-        times the period over the narrowest bandwidth; the period contains 8.6 times the widest.
-
-    Attributes
-    ----------
-    period : float
-        Period of the series.
-    error : float
-        Bound on the error of a sum.
-
-    Notes
-    -----
-    Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard
-    and Lee 2004. The wave of each frequency is a product of two powers, so K coefficients of n rows
+    Time and memory grow with the number of waves, which is about 1.4 times the period over the
+    narrowest bandwidth; the period contains 8.6 times the widest. ``error`` is a bound on the error
+    of a sum. It is the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard and
+    Lee 2004. The wave of each frequency is a product of two powers, so K coefficients of n rows
     take 2 n √K powers and one matrix product.
-
-    Examples
-    --------
-    >>> kernels = KernelSum.from_scores(np.array([0.2, 0.9]), np.ones(2))
-    >>> points = np.linspace(0, 1, 5)
-    >>> series = KernelSeries(kernels, points, narrowest=0.1, widest=0.2)
-    >>> exact = np.exp(kernels.log(points, 0.15)[0])
-    >>> bool(np.abs(series.at(np.array([0.15]))[0] - exact).max() <= series.error)
-    True
     """
 
     def __init__(self, sums: KernelSum, points: np.ndarray, narrowest: float, widest: float):
@@ -249,18 +175,7 @@ class KernelSeries:
         return _waves(_period(sums, points, widest), narrowest) <= _MOST_WAVES
 
     def at(self, bandwidths: np.ndarray) -> np.ndarray:
-        """Return the sums for several bandwidths.
-
-        Parameters
-        ----------
-        bandwidths : ndarray of shape (b,)
-            Bandwidths from ``narrowest`` to ``widest``.
-
-        Returns
-        -------
-        ndarray of shape (b, m)
-            Sums with an error of at most ``error``; small ones may be below 0.
-        """
+        """Return the sums for b bandwidths of the range, Float[b, m]; small sums may be below 0."""
         # Blurring the rows by a Gaussian multiplies wave k by a Gaussian of k. The coefficients of
         # the rows thus serve all bandwidths; waves k and -k are conjugate, hence the factor of 2.
         wave = np.arange(self._side**2)
@@ -288,25 +203,9 @@ class KernelSeries:
 
 
 def logs_of(sums: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithms of sums with an error, and bounds on the errors of the logarithms.
+    """Return the logarithms of sums, [m], with an error, and bounds on their own errors.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (m,)
-        Sums.
-    error : float
-        Bound on their errors.
-
-    Returns
-    -------
-    log_sum, log_error : ndarray of shape (m,)
-        Logarithms, and bounds on their errors, infinite for sums that the error may exceed.
-
-    Examples
-    --------
-    >>> log_sum, log_error = logs_of(np.array([1.0, 1e-9]), error=1e-9)
-    >>> log_error.tolist()
-    [2e-09, inf]
+    The bounds are infinite for sums that the error may exceed.
     """
     clipped = np.maximum(sums, 4 * error)
     return np.log(clipped), np.where(sums >= 4 * error, 2 * error / clipped, np.inf)
@@ -324,7 +223,6 @@ def _waves(period: float, narrowest: float) -> float:
 
 
 def _powers(base: np.ndarray, count: int) -> np.ndarray:
-    """Return the powers 0 to count - 1 of n numbers, Complex[count, n]."""
     factors = np.broadcast_to(base, (count, len(base))).copy()
     factors[0] = 1
     return np.cumprod(factors, axis=0)

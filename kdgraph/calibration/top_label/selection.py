@@ -31,26 +31,14 @@ _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
 class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
     """The calibrator of top-label confidence with the least cross-validated NLL.
 
-    The uncalibrated parent is one of the candidates. All folds are calibration rows; see
-    :class:`~kdgraph.calibration.selection.CrossValidatedChoice`.
-
-    Parameters
-    ----------
-    estimator, fill_proba, calibration_size, random_state
-        See :class:`TopLabelCalibrator`; ``random_state`` also draws the folds, and seeds candidates
-        without a seed.
-    candidates, default, margin, folds, min_rows
-        See :class:`~kdgraph.calibration.selection.CrossValidatedChoice`. None: one shared
-        temperature (sts), temperatures by class with shrinkage (csts), and beta calibration by
-        class with shrinkage (beta). Folds are stratified by predicted class and correctness.
+    Candidates are the uncalibrated parent, one shared temperature (sts), temperatures by class with
+    shrinkage (csts), and beta calibration by class with shrinkage (beta), or those that are passed.
+    Folds of calibration rows are stratified by predicted class and correctness. The NLL is that of
+    correctness (Eq. 14 of Salamon et al.), in nats per row, with confidences at least 1e-12 from 0
+    and 1: an incorrect prediction at a confidence of 1 costs 27.6, as in the metric nll_top.
 
     Attributes
     ----------
-    chosen_, evidence_, nll_
-        See :class:`~kdgraph.calibration.selection.CrossValidatedChoice`. The NLL is that of
-        correctness (Eq. 14 of Salamon et al.), in nats per row, with confidences at least 1e-12
-        from 0 and 1: an incorrect prediction at a confidence of 1 costs 27.6, as in the metric
-        nll_top.
     calibrated_ : estimator or None
         The chosen candidate, fitted behind the parent's scores; None for the parent's confidence.
     n_rows_ : float
@@ -156,14 +144,13 @@ class CrossFittedConfidence(TopLabelCalibrator):
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state
-        See :class:`TopLabelCalibrator`; ``random_state`` also draws the folds, and seeds a
-        calibrator without a seed.
     calibrator : estimator or None, default=None
         Calibrator with ``predict_confidence``, whose own ``estimator`` is replaced by the fitted
-        parent. None: kernel densities, :class:`KernelDensityConfidence`.
+        parent; ``random_state`` seeds it if it has no seed. None: kernel densities,
+        :class:`KernelDensityConfidence`.
     folds : int, default=5
-        Number of folds, at least 2; they are stratified by predicted class and correctness.
+        Number of folds, drawn by ``random_state`` and stratified by predicted class and
+        correctness.
 
     Attributes
     ----------
@@ -260,12 +247,8 @@ class CrossFittedConfidence(TopLabelCalibrator):
 
 
 def _fit_to_scores(model: TopLabelCalibrator, calibrator: Any, rows: Rows) -> Any:
-    """Fit a clone of a calibrator behind scores, which are the X of the rows.
-
-    The clone takes the seed of the model unless it has its own.
-    """
-    # A frozen parent that returns its rows unchanged, so that calibrators are fitted to scores. Its
-    # training rows only define the classes.
+    # The X of the rows are scores. A frozen parent that returns its rows unchanged lets calibrators
+    # be fitted to them; its training rows only define the classes.
     classes = np.arange(len(model.classes_))
     one_hot, label = np.repeat(np.eye(len(classes)), 3, axis=0), np.repeat(classes, 3)
     scores = FrozenEstimator(PrecomputedScores().fit(one_hot, label))
@@ -280,7 +263,7 @@ def _fit_to_scores(model: TopLabelCalibrator, calibrator: Any, rows: Rows) -> An
 
 
 def _bounded(confidence: np.ndarray, n: float) -> np.ndarray:
-    """Return the confidence with one more row everywhere that is half correct, Float[m]."""
+    # As if one more row, half correct, had been observed everywhere.
     return (n * confidence + 0.5) / (n + 1)
 
 

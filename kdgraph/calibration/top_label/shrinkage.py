@@ -39,16 +39,11 @@ POOL_GRID = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 
 
 class ShrinkageTerms(NamedTuple):
-    """Confidences of rows before shrinkage.
+    """Confidences of rows before shrinkage, Float[n] each.
 
-    Attributes
-    ----------
-    own : ndarray of shape (n,)
-        Confidence from the row's predicted class alone, Float[n].
-    own_rows : ndarray of shape (n,)
-        Number of calibration rows of the class that support it at this score, Float[n].
-    shared : ndarray of shape (n,)
-        Confidence that is fitted to all classes, Float[n].
+    ``own`` is the confidence from the row's predicted class alone, ``own_rows`` the number of
+    calibration rows of the class that support it at this score, and ``shared`` the confidence that
+    is fitted to all classes.
     """
 
     own: np.ndarray
@@ -56,14 +51,7 @@ class ShrinkageTerms(NamedTuple):
     shared: np.ndarray
 
     def combine(self, pool: float) -> np.ndarray:
-        """Return the average of both confidences with weights ``own_rows`` and ``pool``, Float[n].
-
-        Examples
-        --------
-        >>> terms = ShrinkageTerms(np.array([1.0, 1.0]), np.array([3.0, 0.0]), np.array([0.6, 0.6]))
-        >>> terms.combine(5.0)
-        array([0.75, 0.6 ])
-        """
+        """Return the average with weights ``own_rows`` and ``pool``, Float[n]."""
         if pool == 0:
             return self.own
         return (self.own_rows * self.own + pool * self.shared) / (self.own_rows + pool)
@@ -80,15 +68,13 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state
-        See :class:`TopLabelCalibrator`; ``random_state`` also draws the folds.
     pool : float or "cv", default=0.0
         Weight m of the shared confidence, in rows: c(k, s) = (n c_own + m c_shared) / (n + m),
         where n calibration rows of the class support c_own at the score s. With 0 each class is
         separate, as in Salamon et al. "cv" chooses among 0, 1, 3, 10, … 10,000 the value with the
-        least NLL of correctness (Eq. 14) on calibration rows, in five folds; confidences are
-        clipped to at least 1e-12 from 0 and 1. If fewer than two rows are correct, or incorrect,
-        cross-validation is impossible and m is 10,000.
+        least NLL of correctness (Eq. 14) on calibration rows, in five folds that ``random_state``
+        draws; confidences are clipped to at least 1e-12 from 0 and 1. If fewer than two rows are
+        correct, or incorrect, cross-validation is impossible and m is 10,000.
 
     Attributes
     ----------
@@ -193,7 +179,6 @@ class ShrinkageCalibrator(TopLabelCalibrator):
         return self._own_confidence(proba, top_label)
 
     def _terms(self, proba: np.ndarray, top_label: TopLabel) -> ShrinkageTerms:
-        """Return the terms of new rows."""
         return ShrinkageTerms(
             self._own_confidence(proba, top_label),
             self._own_rows(proba, top_label),
@@ -224,11 +209,6 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 @dataclass(eq=False, repr=False)
 class ClassPrecision(ShrinkageCalibrator):
     """Accuracy of the calibration rows of the same predicted class, whatever their scores.
-
-    Parameters
-    ----------
-    estimator, pool, fill_proba, calibration_size, random_state
-        See :class:`ShrinkageCalibrator`; the shared confidence is the accuracy of all rows.
 
     Attributes
     ----------

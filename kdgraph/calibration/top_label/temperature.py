@@ -43,16 +43,10 @@ _CERTAINTY = 0.01
 
 
 class Minimum(NamedTuple):
-    """Result of a minimisation.
+    """Parameters, Float[p], where a loss is least.
 
-    Attributes
-    ----------
-    parameters : ndarray of shape (p,)
-        Float[p], where the loss is least.
-    converged : bool
-        True if the gradient vanishes there, apart from bounds.
-    bounded : ndarray of shape (p,)
-        Bool[p], True for parameters at a bound.
+    They have ``converged`` if the gradient vanishes there, apart from bounds; ``bounded``, Bool[p],
+    is True for parameters at a bound.
     """
 
     parameters: np.ndarray
@@ -63,27 +57,9 @@ class Minimum(NamedTuple):
 def binary_loss(
     z: np.ndarray, correct: np.ndarray, loss: TopLabelLoss
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of correctness by row, and its derivative with respect to z.
+    """Return the loss of correctness by row, and its derivative with respect to the log odds z.
 
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        Log odds of the confidence, Float[n].
-    correct : ndarray of shape (n,)
-        Correctness of each prediction, Bool[n].
-    loss : "nll", "brier" or "full_nll"
-        "brier" is Eq. 15 of Salamon et al., the others are Eq. 14.
-
-    Returns
-    -------
-    value, slope : ndarray of shape (n,)
-        Float[n] each.
-
-    Examples
-    --------
-    >>> value, slope = binary_loss(np.zeros(2), np.array([True, False]), "nll")
-    >>> value.round(4), slope
-    (array([0.6931, 0.6931]), array([-0.5,  0.5]))
+    All are [n]. "brier" is Eq. 15 of Salamon et al., the others are Eq. 14.
     """
     p = expit(z)
     residual = np.where(correct, -expit(-z), p)  # p - correct, without cancellation near 1
@@ -97,35 +73,10 @@ def minimize_loss(
     starts: Sequence[np.ndarray],
     bounds: Sequence[tuple[float | None, float | None]],
 ) -> Minimum:
-    """Minimise a mean loss from the best of several starts by scipy's L-BFGS-B.
+    """Minimise a mean loss from the best of several starts, Float[p], by scipy's L-BFGS-B.
 
     The result is not worse than any start. Several starts are needed because the loss of a
     temperature may have more than one minimum.
-
-    Parameters
-    ----------
-    objective : callable
-        Loss and gradient.
-    starts : sequence of ndarray of shape (p,)
-        Candidates for the start, Float[p] each.
-    bounds : sequence of tuple
-        Lower and upper bound of each parameter; None: unbounded.
-
-    Returns
-    -------
-    Minimum
-
-    Notes
-    -----
-    Original to kdgraph.
-
-    Examples
-    --------
-    >>> def squares(x):
-    ...     return float(((x - 1) ** 2).sum()), 2 * (x - 1)
-    >>> minimum = minimize_loss(squares, [np.zeros(2)], [(None, None), (None, 0.5)])
-    >>> minimum.parameters.round(6), minimum.bounded
-    (array([1. , 0.5]), array([False,  True]))
     """
     best = min(starts, key=lambda parameters: objective(parameters)[0])
     low = np.array([-np.inf if lower is None else lower for lower, _ in bounds])
@@ -151,28 +102,8 @@ def minimize_loss(
 def are_separable(z: np.ndarray, correct: np.ndarray) -> bool:
     """Return True if a steep curve separates correct from incorrect rows, up to one tie.
 
-    There is no finite optimum then, and the last step of the optimiser is not an estimate.
-
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        Log odds of the confidence at the last step, Float[n].
-    correct : ndarray of shape (n,)
-        Correctness of each prediction, Bool[n].
-
-    Returns
-    -------
-    bool
-
-    Notes
-    -----
-    Original to kdgraph.
-
-    Examples
-    --------
-    >>> z = np.array([-9.0, -8.0, 8.0, 9.0])
-    >>> are_separable(z, z > 0), are_separable(z, np.array([True, False, True, False]))
-    (True, False)
+    There is no finite optimum then, and the last step of the optimiser, which has the log odds z,
+    Float[n], is not an estimate.
     """
     # If the rows are not separable, some correct row has a lower score than an incorrect one. These
     # two rows have different z and cannot both be classified with near certainty. So it suffices to
@@ -191,16 +122,9 @@ _LOG_BETA_GRID = np.linspace(-3, 3, 13)
 
 @dataclass(frozen=True)
 class LogScores:
-    """Log scores of rows, for the predicted class and for the other classes.
+    """Log scores of n rows: ``own`` of the predicted class, ``best`` of the others, Float[n].
 
-    Attributes
-    ----------
-    own : ndarray of shape (n,)
-        log y_k of the predicted class k, Float[n].
-    best : ndarray of shape (n,)
-        Largest log score of the other classes, Float[n].
-    below : ndarray of shape (n, K - 1)
-        Log scores of the other classes minus ``best``, Float[n, K - 1].
+    ``below`` are the log scores of the other classes minus the best of them, Float[n, K - 1].
     """
 
     own: np.ndarray
@@ -223,19 +147,10 @@ class LogScores:
         return LogScores(self.own[index], self.best[index], self.below[index])
 
     def log_sum_of_others(self, beta: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log of the sum of y^beta over the other classes, and its derivative.
+        """Return the log of the sum of y^beta over the other classes, and its derivative, Float[n].
 
-        The derivative with respect to beta is their mean log score under the softmax.
-
-        Parameters
-        ----------
-        beta : float or ndarray of shape (n,)
-            Inverse temperature 1/T, one or Float[n].
-
-        Returns
-        -------
-        log_sum, derivative : ndarray of shape (n,)
-            Float[n] each.
+        The inverse temperature 1/T is one, or Float[n]. The derivative is with respect to it, and
+        is the mean log score of the other classes under the softmax.
         """
         powers = np.exp(np.reshape(beta, (-1, 1)) * self.below)
         total = powers.sum(axis=1)
@@ -245,47 +160,21 @@ class LogScores:
         )
 
     def log_odds(self, beta: np.ndarray | float, shift: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return the log odds of the confidence, Float[n].
+        """Return the log odds of the confidence, Float[n] (Salamon et al., Eq. 18).
 
-        Parameters
-        ----------
-        beta, shift : float or ndarray of shape (n,)
-            1/T and A/T of the row's predicted class, one or Float[n] each.
-
-        Notes
-        -----
-        Salamon et al., Eq. 18. The award A is added at the predicted class only. With l = log y the
-        confidence is the sigmoid of (l_k + A)/T - log sum over j ≠ k of exp(l_j/T).
-
-        Examples
-        --------
-        >>> rows = LogScores.from_proba(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
-        >>> np.exp(rows.log_odds(1.0)).round(6), np.exp(rows.log_odds(0.5)).round(4)
-        (array([4.]), array([1.4142]))
+        ``beta`` is 1/T and ``shift`` A/T. The award A is added at the predicted class only. With l
+        = log y the confidence is the sigmoid of (l_k + A)/T - log sum over j ≠ k of exp(l_j/T).
         """
         return beta * self.own + shift - self.log_sum_of_others(beta)[0]
 
 
 @dataclass(frozen=True)
 class AwardedLoss:
-    """Mean loss of rows under one temperature and awards for groups of rows.
+    """Mean loss of n rows under one temperature and m awards for groups of rows.
 
-    Attributes
-    ----------
-    rows : LogScores
-        Log scores of n rows.
-    correct, weight : ndarray of shape (n,)
-        Bool[n] and Float[n].
-    truth : ndarray of shape (n,)
-        Log score of the row's label, Float[n]; used by "full_nll".
-    loss : "nll", "brier" or "full_nll", default="nll"
-        See :func:`binary_loss`.
-    award_of : ndarray of shape (n,) or int, default=0
-        Position of the award of each row, Int[n]; m: the row has none.
-    n_awards : int, default=0
-        Number m of awards.
-    ridge : float, default=0.0
-        Factor of the sum of squared awards, which is added to the sum over rows.
+    ``truth`` is the log score of the row's label, used by "full_nll"; ``award_of`` is the position
+    of the award of each row, Int[n] or one for all, m if it has none; ``ridge`` is a factor of the
+    sum of squared awards, which is added to the sum over rows.
     """
 
     rows: LogScores
@@ -298,7 +187,7 @@ class AwardedLoss:
     ridge: float = 0.0
 
     def __getitem__(self, index: np.ndarray) -> AwardedLoss:
-        """Return the loss of a subset of the rows, without awards."""
+        # A subset of the rows, without awards.
         return AwardedLoss(
             self.rows[index], self.correct[index], self.weight[index], self.truth[index], self.loss
         )
@@ -308,17 +197,11 @@ class AwardedLoss:
         return replace(self, award_of=award_of, n_awards=n_awards, ridge=ridge)
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss and its gradient, Float[1 + m].
+        """Return the loss and its gradient, Float[1 + m] (Salamon et al., Eq. 14, 15 and 18).
 
-        Parameters
-        ----------
-        parameters : ndarray of shape (1 + m,)
-            The log inverse temperature and the m shifts A/T, Float[1 + m].
-
-        Notes
-        -----
-        Salamon et al., Eq. 14, 15 and 18. The K-class NLL is Eq. 14 plus, for incorrect rows, the
-        log of the other classes' sum minus the label's log score over T.
+        The parameters are the log inverse temperature and the m shifts A/T. The K-class NLL is Eq.
+        14 plus, for incorrect rows, the log of the other classes' sum minus the label's log score
+        over T.
         """
         # The parameters are shifts A/T, not awards A: the log odds are linear in shifts, which
         # conditions the loss better.
@@ -364,17 +247,14 @@ class TemperatureScaling(ShrinkageCalibrator):
 
     Parameters
     ----------
-    estimator, pool, fill_proba, calibration_size, random_state
-        See :class:`ShrinkageCalibrator`; the shared confidence is that of the temperature of all
-        rows, without awards (STS).
     by_class : bool, default=False
         Fit a temperature for each predicted class.
     awards : bool, default=False
         Fit an award for each predicted class, in units of log score.
     loss : "nll", "brier" or "full_nll", default="nll"
-        Loss of the calibration rows. "nll" (Eq. 14) and "brier" (Eq. 15) are losses of
-        correctness; "full_nll" is the NLL of the label under the full row of Eq. 18, which is usual
-        temperature scaling.
+        Loss of the calibration rows. "nll" (Eq. 14) and "brier" (Eq. 15) are losses of correctness;
+        "full_nll" is the NLL of the label under the full row of Eq. 18, which is usual temperature
+        scaling.
     ridge : float, default=0.0
         Factor of the sum of squared awards, which is added to the sum of losses. If it is above 0,
         and there is one temperature, every class has an award, even if its rows are all correct or
@@ -429,11 +309,7 @@ class TemperatureScaling(ShrinkageCalibrator):
     fallback: FallbackRule = "shared"
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record.
-
-        They are the number of clipped rows, temperatures and awards (by class), and the classes
-        that use the fallback.
-        """
+        """Return the fitted values for the record, by class where these differ by class."""
         names = [str(label) for label in self.classes_]
         fitted = np.flatnonzero(~np.isnan(self.temperature_)).tolist()
         temperature: Any = {names[k]: float(self.temperature_[k]) for k in fitted}
@@ -491,7 +367,6 @@ class TemperatureScaling(ShrinkageCalibrator):
         return np.full(len(self.classes_), mixed)
 
     def _fit_parameters(self, loss: AwardedLoss, predicted: np.ndarray) -> None:
-        """Fit the temperature of all rows, and from there the parameters of each class."""
         minimum = loss.minimize(np.zeros(1))
         self.shared_temperature_ = float(np.exp(-minimum.parameters[0]))
         self._set(self.own_ | (self.fallback == "shared"), minimum.parameters[0])
@@ -541,7 +416,6 @@ class TemperatureScaling(ShrinkageCalibrator):
         self.award_[classes] = award[classes]
 
     def _warn_of_fallback(self, classes: np.ndarray, sentence: str) -> None:
-        """Warn of classes, Bool[K], that use the fallback."""
         if self.fallback == "shared":
             reason = sentence.partition(":")[0]
             sentence = f"{reason}: the temperature there is that of all rows, without an award"
