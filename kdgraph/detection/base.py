@@ -32,22 +32,8 @@ _BLOCK_ROWS = 256
 
 
 def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """Return ``function`` of all rows of X, computed in blocks of one size, at most 256 rows.
+    """Return ``function`` of all rows, [n, …], computed in blocks of one size up to 256 rows.
 
-    Parameters
-    ----------
-    X : array or data frame with n ≥ 1 rows
-        Rows.
-    function : callable
-        Function of a block that returns an array with one row for each row of the block.
-
-    Returns
-    -------
-    ndarray [n, …]
-        Values in the order of the rows.
-
-    Notes
-    -----
     The same rows in the same order give the same bits on one machine, for any number of threads.
     The value of a row is independent of the other rows to 1e-10, relative to the terms of its sums.
     It is not independent to the bit: BLAS kernels for wide vectors add in an order that depends on
@@ -74,33 +60,29 @@ _THRESHOLD_TOLERANCE = 1e-13
 class PostHocDetector(OutlierMixin, PostHoc):
     """Out-of-distribution detector of rows that is fitted after a parent.
 
-    ``score_samples`` is higher for more normal rows. ``decision_function`` is ``score_samples``
-    minus ``offset_``, so it is 0 at the threshold. ``predict`` returns 1 in distribution and -1 out
-    of distribution, as scikit-learn's ``OutlierMixin`` requires. ``ood_score`` is minus
-    ``decision_function``: it is higher for rows farther out, and positive for rows out of
-    distribution.
+    ``score_samples`` is higher for more normal rows, ``decision_function`` is ``score_samples``
+    minus ``offset_``, the threshold, and ``ood_score`` is minus that: positive for rows out of
+    distribution. ``predict`` returns 1 in distribution and -1 out of distribution, as
+    scikit-learn's ``OutlierMixin`` requires.
 
-    The threshold is fitted on held-out rows, which the parent has not seen. Rows and parents are
-    described in :class:`~kdgraph.base.PostHoc`. With ``calibration="oob"`` or "cross_fit" no row is
-    held out. Scores that are means over trees, or functions of class probabilities, are computed
-    out of bag behind a forest with ``bootstrap=True``, and densities by leaving the row out. All
-    other scores, and all scores with "cross_fit", are those of detectors that are fitted on all
-    folds but one; where these need parents of their own, "oob" warns of their cost.
+    The threshold is fitted on held-out rows, which the parent has not seen (see
+    :class:`~kdgraph.base.PostHoc`). With ``calibration="oob"`` or "cross_fit" no row is held out.
+    Scores that are means over trees, or functions of class probabilities, are computed out of bag
+    behind a forest with ``bootstrap=True``, and densities by leaving the row out. All other scores
+    are those of detectors that are fitted on all folds but one; where these need parents of their
+    own, "oob" warns of their cost.
 
     A subclass implements ``_score(X)``, which returns Float[n] for validated rows, higher for more
     normal ones. It may implement ``_fit_after(train, held_out)`` if the score has parameters to fit
     (``y`` are the labels as passed, or None), ``_fit_parent`` if it needs another parent, and
-    ``_default_estimator``. ``required_method`` names the method that the parent must have. The
-    score of a row depends on no other row beyond rounding (1e-10), except in a
-    :class:`~kdgraph.detection.SetDetector`.
+    ``_default_estimator``. The score of a row depends on no other row beyond rounding (1e-10),
+    except in a :class:`~kdgraph.detection.SetDetector`.
 
     Parameters
     ----------
     target_fpr : float, default=0.05
         Target false positive rate: the fraction of in-distribution rows that may fall below the
         threshold.
-    **others : object
-        Parameters of :class:`~kdgraph.base.PostHoc`.
 
     Attributes
     ----------
@@ -111,9 +93,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     Examples
     --------
-    A detector whose score is minus the largest absolute value of a row, without a parent:
-
-    >>> class Magnitude(PostHocDetector):
+    >>> class Magnitude(PostHocDetector):  # minus the largest absolute value, without a parent
     ...     def _default_estimator(self):
     ...         return None
     ...
@@ -124,10 +104,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
     ...         return -np.abs(X).max(axis=1)
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> detector = Magnitude(None, target_fpr=0.1, random_state=0).fit(X)
-    >>> detector.score_samples([[0.5, 0.0], [3.0, 0.0]])
-    array([-0.5, -3. ])
-    >>> detector.predict([[0.5, 0.0], [3.0, 0.0]])
-    array([ 1, -1])
+    >>> detector.score_samples([[0.5, 0.0], [3.0, 0.0]]), detector.predict([[0.5, 0.0], [3.0, 0.0]])
+    (array([-0.5, -3. ]), array([ 1, -1]))
     """
 
     _: KW_ONLY
@@ -148,11 +126,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
             frozen parent.
         y_calibration : array or None, default=None
             Labels of ``X_calibration``. No threshold depends on them.
-
-        Returns
-        -------
-        self : PostHocDetector
-            Fitted detector.
 
         Raises
         ------
@@ -220,22 +193,11 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return -(score - self.offset_), conformal_p_values(self.calibration_scores_, score)
 
     def flag_outliers(self, X, fdr: float = 0.1) -> np.ndarray:
-        """Return the rows that are out of distribution at a false discovery rate.
+        """Return which rows, Bool[n], are out of distribution at a false discovery rate.
 
         Unlike :meth:`predict`, it depends on all rows of X: of a batch with few outliers, fewer
-        rows are flagged.
-
-        Parameters
-        ----------
-        X : Float[n, d], images or data frame
-            Batch of rows.
-        fdr : float in (0, 1), default=0.1
-            Largest expected fraction of rows in distribution among the flagged ones.
-
-        Returns
-        -------
-        Bool[n]
-            True for flagged rows, see :func:`~kdgraph.metrics.benjamini_hochberg`.
+        rows are flagged (:func:`~kdgraph.metrics.benjamini_hochberg`). ``fdr`` is the largest
+        expected fraction of rows in distribution among the flagged ones.
         """
         check_value("fdr", fdr, OpenFraction)
         return benjamini_hochberg(self.p_value(X), fdr)
@@ -258,7 +220,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
-        """Return the fitted parent, or None if there is no parent."""
         if parent is None:
             return None
         return super()._fit_parent(parent, train, calibration, random_state)
@@ -267,10 +228,10 @@ class PostHocDetector(OutlierMixin, PostHoc):
         raise NotImplementedError
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Fit what the score requires in addition to the parent."""
+        pass  # most scores have nothing to fit
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Return Float[m], the held-out scores of which the threshold is a quantile."""
+        """Return the scores, Float[m], of which the threshold is a quantile."""
         return self._score(X)
 
     def _hold_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -288,27 +249,15 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return hold_rows_out(len(rows), strata, self.calibration_size, seed)
 
     def _leave_out(self, rows: Rows, parent: Any) -> Rows:
-        """Return the training rows with what :meth:`_left_out_scores` needs of parents."""
         return self._add_unseen_outputs(rows, parent, always=True)
 
     def _left_out_scores(
         self, train: Rows, held_out: Rows, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Return scores of training rows, each by what was fitted without the row.
+        """Return scores of training rows, Float[m], each by what was fitted without the row.
 
-        Parameters
-        ----------
-        train : Rows
-            All training rows.
-        held_out : Rows
-            The same rows with outputs of the parents of their folds, or out-of-bag outputs.
-        rng : RandomState
-            Draws sets of rows, for a detector of sets.
-
-        Returns
-        -------
-        Float[m]
-            Scores, of which the threshold is a quantile.
+        ``held_out`` are the training rows with outputs of the parents of their folds, or out-of-bag
+        outputs.
         """
         if self._unseen_source() == "oob":
             return self._out_of_bag_scores(train, held_out)
@@ -336,7 +285,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return scores
 
     def _keep_of_fold(self, detector: PostHocDetector) -> None:
-        """Keep what the scores of a fold have defined, from the detector of the fold."""
+        pass
 
     def takes_out_of_bag_outputs(self) -> bool:
         return False
@@ -354,10 +303,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return has_scores and is_bagged(self.estimator_)
 
     def _out_of_bag_scores(self, train: Rows, held_out: Rows) -> np.ndarray:
-        """Return scores, Float[m], of training rows by the trees that they are out of bag in.
-
-        Parameters are those of :meth:`_left_out_scores`.
-        """
+        """Return scores, Float[m], of training rows by the trees that they are out of bag in."""
         raise NotImplementedError
 
     def _requires_training_rows(self) -> bool:
@@ -400,8 +346,6 @@ class FeatureDetector(PostHocDetector):
         unchanged. If there is no such layer, it selects the rows after the transformers of the
         parent, each column divided by its range over the training rows, since columns have
         different units. ``FeatureMap(source="rows", reduce="none", scale="none")`` keeps the units.
-    **others : object
-        Parameters of :class:`PostHocDetector`.
 
     Attributes
     ----------
@@ -413,9 +357,7 @@ class FeatureDetector(PostHocDetector):
     Notes
     -----
     The columns of wine differ by factors of a thousand. The distance to the fifth neighbour
-    separates wine from uniform noise with an AUROC of .79 in the original units, .987 in standard
-    deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5 to 9 with .98,
-    .92 and .975.
+    separates wine from uniform noise with an AUROC of .79 in the original units and .989 in ranges.
     """
 
     estimator: Any = None
@@ -460,7 +402,7 @@ class FeatureDetector(PostHocDetector):
         return super()._fit_fold_parents(rows, parent, fold)
 
     def _default_feature_map(self, X: Any) -> FeatureMap:
-        """Return a map of the network layer or precomputed scores, else of the rows."""
+        # A layer of the network or precomputed scores, else the rows.
         source: FeatureSource = "layer"
         try:
             features_of(self.estimator_, select_rows(X, slice(0, 1)), source)
@@ -468,13 +410,12 @@ class FeatureDetector(PostHocDetector):
             source = "rows"
         return FeatureMap(source=source, reduce="none", scale="none")
 
+    # The features of one block, Float64[n, m].
     def _scaled_features(self, X: Any) -> np.ndarray:
-        """Return Float64[n, m], the finite and scaled features of one block."""
         with np.errstate(over="ignore"):
             return np.nan_to_num(self._raw_features(X) / self.scale_)
 
     def _raw_features(self, X: Any) -> np.ndarray:
-        """Return Float64[n, m], the finite features of one block."""
         # Reductions overflow for rows with numbers beyond the root of the largest float.
         with np.errstate(over="ignore", invalid="ignore"):
             features = self.feature_map_.transform(self.estimator_, X)
@@ -484,7 +425,6 @@ class FeatureDetector(PostHocDetector):
         return apply_in_fixed_blocks(X, self._score_block)
 
     def _score_block(self, X: Any) -> np.ndarray:
-        """Return Float[n], the scores of one block."""
         return clip_scores(self._score_features(self._scaled_features(X)))
 
 
@@ -504,12 +444,8 @@ def clip_scores(score: np.ndarray) -> np.ndarray:
 def scale_into_range(features: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
     """Scale down rows with numbers beyond ±``limit``, so that squares of features stay finite.
 
-    Returns
-    -------
-    features : Float[n, m]
-        Scaled features.
-    factor : Float[n]
-        Divisor of each row, 1 for most; lengths can be multiplied by it again.
+    The divisors of the rows, Float[n], 1 for most, are returned too: lengths can be multiplied by
+    them.
     """
     largest = np.maximum(features.max(axis=1), -features.min(axis=1))
     factor = np.maximum(largest / limit, 1.0)

@@ -1,8 +1,8 @@
 """Scores of a detector among those of in-distribution rows: threshold, p-value and tail.
 
-A score alone has no scale. Its rank among the scores of calibration rows, which the detector has
-not seen, is one: :func:`conformal_offset` takes a threshold from it, and :func:`conformal_p_values`
-p-values. :class:`UpperTails` continues them where a rank cannot tell far from farther.
+The rank of a score among those of calibration rows gives a threshold (:func:`conformal_offset`) and
+p-values (:func:`conformal_p_values`), and :class:`UpperTails` continues them where a rank cannot
+tell far from farther.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
     """Return the split conformal threshold of scores.
 
-    At most a fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in
-    expectation.
+    It is the ⌊(m + 1)·target_fpr⌋-th smallest score, or the smallest if that number is 0: at most a
+    fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in expectation.
 
     Parameters
     ----------
@@ -24,11 +24,6 @@ def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
         Scores of held-out rows that are exchangeable with in-distribution rows.
     target_fpr : float
         Target false positive rate.
-
-    Returns
-    -------
-    float
-        The ⌊(m + 1)·target_fpr⌋-th smallest score, or the smallest if that number is 0.
 
     References
     ----------
@@ -44,7 +39,11 @@ def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
 
 
 def conformal_p_values(calibration_scores: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Return conformal p-values of the hypothesis that rows are in distribution.
+    """Return conformal p-values, Float[n], of the hypothesis that rows are in distribution.
+
+    They are (1 + number of calibration scores that are at most the score) / (m + 1). For an
+    in-distribution row P(p ≤ α) ≤ α, on average over calibration rows; p-values of several rows
+    depend on each other through the calibration rows.
 
     Parameters
     ----------
@@ -53,13 +52,6 @@ def conformal_p_values(calibration_scores: np.ndarray, score: np.ndarray) -> np.
         scores are farther out.
     score : Float[n]
         Scores of the rows.
-
-    Returns
-    -------
-    Float[n]
-        (1 + number of calibration scores that are at most the score) / (m + 1). For an
-        in-distribution row P(p ≤ α) ≤ α, on average over calibration rows; p-values of several
-        rows depend on each other through the calibration rows.
 
     References
     ----------
@@ -89,13 +81,9 @@ class UpperTails:
     -----
     Up to the quantile 1 - ``tail_size`` of a score it is -log p with the rank p of the score among
     those of the sample, as in a conformal p-value; ties count half. Beyond, it is that of an
-    exponential distribution with the mean excess of the sample, a straight line.
-
-    A conformal p-value is at least 1/(m + 1), so that a sum of their logarithms (Fisher) cannot
-    tell rows far away from rows just outside, and a few nats of entropy outweigh any distance.
-    Over 42 tables the AUROC of Fisher's sum of density and entropy was .012 below that of the
-    density on rows shifted by a standard deviation, and .005 below with extrapolated tails.
-    Original to kdgraph.
+    exponential distribution with the mean excess of the sample, a straight line: a conformal
+    p-value is at least 1/(m + 1), and cannot tell rows far away from rows just outside. Original to
+    kdgraph.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Detectors that compare features of a row with those of the training rows.
 
 The distance to the k-th nearest neighbour (Sun et al. 2022), virtual-logit matching (Wang et al.
-2022), and any outlier detector with the interface of scikit-learn. Their private helpers are
-original to kdgraph.
+2022), and any outlier detector with the interface of scikit-learn.
 """
 
 from __future__ import annotations
@@ -43,9 +42,6 @@ class KthNeighbourDistance(FeatureDetector):
 
     Parameters
     ----------
-    estimator : estimator or None, default=None
-        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used unchanged.
     k : int, default=5
         Number of the neighbour, at most the number of training rows. The paper uses 50 for 50,000
         and 1,000 for 1.3 million training rows.
@@ -58,47 +54,28 @@ class KthNeighbourDistance(FeatureDetector):
         drawn at random, and k is reduced in proportion
         (:func:`~kdgraph.smoothing.neighbours.rank_in_sample`). None for all rows.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Device that searches the neighbours; the distances are the same to the bit. "auto": the
-        device of the network whose layer or logits are compared, and the CPU for other features.
-    features : FeatureMap or None, default=None
-        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, of the training rows that are compared, and of the parent if it
-        has no seed.
+        Device that searches the neighbours; the distances are the same to the bit. "cuda" needs
+        torch. "auto": the device of the network whose layer or logits are compared, and the CPU for
+        other features.
 
     Attributes
     ----------
-    offset_ : float
-        Threshold of the score.
-    scale_ : Float[m]
-        Numbers by which the features are divided.
-    index_ : NearestNeighbors
-        Features of the training rows that rows are compared with.
-    normalizes_ : bool
-        True if features are normalized.
     k_ : int
-        Number of the neighbour among the rows of the index.
-
-    Raises
-    ------
-    ParameterError
-        If ``device="cuda"`` and torch is not installed, or sees no CUDA device.
+        Number of the neighbour among the rows that are compared.
 
     Notes
     -----
     The time of a score grows with the number of training rows up to ``max_reference_rows``, and not
     beyond. Comparing fewer rows loses most on rows between the known classes: with 50,000 of
     170,000 to 206,000 rows, the AUROC of a left-out class was lower by .005 on average over three
-    simulations with 5 and 20 features (at most .006 in one), with 20,000 rows by .009 (.012). One
-    AUROC of 1,000 and 1,000 rows has a standard error of about .007.
+    simulations.
 
     References
     ----------
     Sun, Ming, Zhu and Li, "Out-of-distribution detection with deep nearest neighbors", ICML 2022.
     Ramaswamy, Rastogi and Shim, "Efficient algorithms for mining outliers from large data sets",
-    SIGMOD 2000: of rows.
-    Sugiyama and Borgwardt, "Rapid distance-based outlier detection via sampling", NeurIPS 2013: of
-    a sample of the training rows.
+    SIGMOD 2000: of rows. Sugiyama and Borgwardt, "Rapid distance-based outlier detection via
+    sampling", NeurIPS 2013: of a sample of the training rows.
 
     Examples
     --------
@@ -125,11 +102,6 @@ class KthNeighbourDistance(FeatureDetector):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record.
-
-        They are the threshold, the number of neighbours and the normalization, and
-        ``n_reference``, the number of compared rows, if these are not all training rows.
-        """
         summary = {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
         if self._n_unused:
             summary["n_reference"] = int(self.index_.n_samples_fit_)
@@ -190,22 +162,15 @@ class VirtualLogit(FeatureDetector):
     Parameters
     ----------
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
-        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+        The parent.
     dimensions : int or None, default=None
-        Dimension D of the principal space, less than the number of features. None uses 1,000 for
-        more than 1,500 features and 512 for 768 to 1,500, as in the paper; for fewer features it
-        uses half of them. It is at most half of the rank of the training features: units that are
-        always off, and fewer rows than features, leave directions in which training rows have no
-        residual.
-    features : FeatureMap or None, default=None
-        Features of the residual; see :class:`~kdgraph.detection.base.FeatureDetector`.
+        Dimension D of the principal space, less than the number of features (else ValueError). None
+        uses 1,000 for more than 1,500 features and 512 for 768 to 1,500, as in the paper, and half
+        of them for fewer; at most half of the rank of the training features, because units that are
+        always off, and fewer rows than features, leave directions without a residual.
 
     Attributes
     ----------
-    offset_ : float
-        Threshold of the score.
-    scale_ : Float[m]
-        Numbers by which the features are divided.
     origin_ : Float[m]
         Origin of the features.
     origin_kind_ : {"bias", "mean"}
@@ -215,21 +180,14 @@ class VirtualLogit(FeatureDetector):
     residual_basis_ : Float[m, m - D]
         Orthonormal basis of the complement of the principal space.
     alpha_ : float
-        Scale α. It makes the mean residual of the training rows equal to the mean absolute value of
-        their largest logits.
-
-    Raises
-    ------
-    ValueError
-        If ``dimensions`` is not less than the number of features.
+        Scale α, which makes the mean residual of the training rows equal to the mean absolute value
+        of their largest logits.
 
     Notes
     -----
     The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R.
-    The score of the paper, the softmax probability of the virtual logit α‖·‖, is a decreasing
-    function of it. Principal directions are eigenvectors of the second moments of φ - o over
-    training rows. The default for fewer than 768 features, and the bound by the rank, are original
-    to kdgraph.
+    Principal directions are eigenvectors of the second moments of φ - o over training rows. The
+    default for fewer than 768 features, and the bound by the rank, are original to kdgraph.
 
     References
     ----------
@@ -240,9 +198,7 @@ class VirtualLogit(FeatureDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(
-    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
-    ... )
+    >>> network = MultilayerPerceptron(hidden=(8,), max_epochs=1, device="cpu", random_state=0)
     >>> detector = VirtualLogit(network, dimensions=4, random_state=0).fit(X, y)
     >>> detector.origin_kind_, detector.residual_basis_.shape
     ('bias', (8, 4))
@@ -277,7 +233,6 @@ class VirtualLogit(FeatureDetector):
         self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / total_length)
 
     def describe(self) -> dict[str, Any]:
-        """Return the threshold, α, the principal dimensions and the origin, for the record."""
         return {
             **super().describe(),
             "alpha": self.alpha_,
@@ -347,37 +302,15 @@ class OutlierEstimator(FeatureDetector):
 
     Parameters
     ----------
-    estimator : estimator or None, default=None
-        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used unchanged.
     detector : estimator or None, default=None
         Outlier detector with ``fit(X)`` and ``score_samples(X)``, higher for more normal rows, such
-        as ``LocalOutlierFactor()`` (set to ``novelty=True``), ``OneClassSVM()`` or a user's class.
-        None is ``IsolationForest()``. It is cloned and fitted; a frozen detector is used unchanged.
-        Its threshold, and so its ``contamination``, is not used.
-    features : FeatureMap or None, default=None
-        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, and of parent and detector if they have no seed.
-
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
-    scale_ : Float[m]
-        Numbers by which the features are divided.
-    detector_ : estimator
-        Fitted detector.
-
-    Raises
-    ------
-    TypeError
-        If the detector lacks one of these methods.
+        as ``LocalOutlierFactor()`` (set to ``novelty=True``) or a user's class; ``detector_`` is
+        fitted. None is ``IsolationForest()``. A frozen detector is used unchanged. Its threshold,
+        and so its ``contamination``, is not used.
 
     Notes
     -----
-    Some detectors are constant far from the training rows: all rows beyond the outermost splits of
-    an isolation forest share its leaves, and the kernel of a one-class SVM is 0 there.
+    Far from the training rows an isolation forest and a one-class SVM are constant.
 
     References
     ----------

@@ -37,37 +37,11 @@ _MAX_COORDINATE = 1e100
 
 
 def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | None:
-    """Return which training rows are in bag in each tree, or None if this cannot be used.
+    """Return which training rows are in bag in each tree, Bool[n, T], or None.
 
-    Parameters
-    ----------
-    partition : ForestPartition
-        Partition of the fitted forest.
-    codes : Int[n, T]
-        Leaves of the rows that it was fitted on, in the same order.
-
-    Returns
-    -------
-    Bool[n, T] or None
-        True if the tree was fitted on the row. None if the trees were fitted on all rows, as
-        without a bootstrap, or if the rows are not those that the forest was fitted on.
-
-    Notes
-    -----
-    See :func:`~kdgraph.base.frozen.out_of_bag_rows`.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-    >>> X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
-    >>> partition = ForestPartition(RandomForestClassifier(500, random_state=0).fit(X, y))
-    >>> float(in_bag_rows(partition, partition.encode(X)).mean().round(2))
-    0.64
-    >>> in_bag_rows(partition, partition.encode(X[::-1])) is None
-    True
-    >>> partition = ForestPartition(ExtraTreesClassifier(random_state=0).fit(X, y))
-    >>> in_bag_rows(partition, partition.encode(X)) is None
-    True
+    ``codes`` are the leaves of the rows that the forest was fitted on, in the same order. None is
+    returned if the trees were fitted on all rows, as without a bootstrap, or if the rows are not
+    those that the forest was fitted on (:func:`~kdgraph.base.training_rows.out_of_bag_rows`).
     """
     n_trees = codes.shape[1]
     try:
@@ -81,48 +55,22 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
 class ForestScores:
     """Four out-of-distribution scores of rows behind a forest; each is higher farther out.
 
-    Parameters
-    ----------
-    partition : ForestPartition
-        Partition of the fitted forest.
-    locations : Locations
-        Training rows on it, n of them.
-    labels : Int[n]
-        Their classes, as positions in the ``classes_`` of the forest.
-    in_bag : Bool[n, T] or None, default=None
-        Rows that each tree was fitted on, see :func:`in_bag_rows`; they make up the boxes. None for
-        all rows in every tree.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the draw of training rows, see Notes; it is not used for smaller classes.
+    ``locations`` are those of n training rows, and ``labels`` their classes, as positions in the
+    ``classes_`` of the forest. ``in_bag``, Bool[n, T], are the rows that each tree was fitted on
+    (:func:`in_bag_rows`), which make up the boxes; None for all rows in every tree.
+    ``random_state`` draws training rows of large classes.
 
-    Notes
-    -----
     The columns of :meth:`score` are
 
     - ``density``: minus the log density at the nearest polytope of the kernel density graph in
       whitened coordinates (:class:`~kdgraph.detection.GraphDensity`),
     - ``class_distance``: log of the root mean square distance to the 5 nearest training rows of the
       predicted class, each feature in units of its standard deviation and weighted by its
-      importance in the forest; of a class with more than 50,000 rows so many are drawn at random,
-      and the neighbours are fewer in proportion, but at least 4,
+      importance in the forest; of at most 50,000 rows of a class, with fewer neighbours in
+      proportion, but at least 4,
     - ``box``: fraction of features outside of the box of in-bag rows in the leaf, as a mean over
       trees (:class:`~kdgraph.detection.LeafBox`),
     - ``entropy``: entropy of the forest's class probabilities.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = make_blobs(200, random_state=0)
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> partition = ForestPartition(forest)
-    >>> locations = partition.locate(X)
-    >>> in_bag = in_bag_rows(partition, locations.codes)
-    >>> scores = ForestScores(partition, locations, y, in_bag)
-    >>> out_of_bag = scores.score_training_rows(locations, y, in_bag, np.arange(200))
-    >>> far = scores.score(partition.locate(np.array([[50.0, 50.0]])))
-    >>> bool((far[0, :3] > out_of_bag[:, :3].max(axis=0)).all())
-    True
     """
 
     def __init__(
@@ -172,21 +120,8 @@ class ForestScores:
     ) -> np.ndarray:
         """Return the scores of training rows as if they were new, Float[m, 4].
 
-        Parameters
-        ----------
-        locations : Locations
-            All training rows, as passed to the class.
-        labels : Int[n]
-            Their classes.
-        in_bag : Bool[n, T]
-            Rows that each tree was fitted on.
-        rows : Int[m]
-            Positions of training rows that are out of bag in at least one tree.
-
-        Raises
-        ------
-        ValueError
-            If one of the rows is in bag in all trees.
+        ``locations``, ``labels`` and ``in_bag`` are of all training rows, and ``rows`` positions of
+        those that are out of bag in at least one tree; ValueError is raised for others.
         """
         out_of_bag = ~in_bag[rows]
         n_trees = out_of_bag.sum(axis=1)
@@ -213,7 +148,7 @@ class ForestScores:
         )
 
     def _weighted(self, points: np.ndarray) -> np.ndarray:
-        """Return points in the coordinates of ``class_distance``, Float[n, d]."""
+        # The coordinates of ``class_distance``.
         with np.errstate(over="ignore"):
             return np.clip(points * self._feature_weights, -_MAX_COORDINATE, _MAX_COORDINATE)
 
@@ -264,7 +199,6 @@ def _mean_square(distance: np.ndarray) -> np.ndarray:
 
 
 def _importance_per_deviation(forest: Any, points: np.ndarray) -> np.ndarray:
-    """Return the weight of each feature in ``class_distance``, Float[d]."""
     deviation = points.std(axis=0)
     importance = forest.feature_importances_
     largest = importance.max(initial=0.0)

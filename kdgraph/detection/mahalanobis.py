@@ -2,8 +2,7 @@
 
 :class:`Mahalanobis` compares features of one layer, or rows (Lee et al. 2018; Ren et al. 2021).
 :class:`LayerwiseMahalanobis` adds the other two parts of the method of Lee et al.: a step of the
-input towards the nearest class, and a weighted sum over layers. Their private helpers are original
-to kdgraph.
+input towards the nearest class, and a weighted sum over layers.
 """
 
 from __future__ import annotations
@@ -44,17 +43,10 @@ _MIN_VARIANCE_RATIO = 1e-14
 
 @dataclass(frozen=True)
 class _WhitenedMeans:
-    """Group means in units of a shared covariance.
+    """Group means, Float[c, m], in units of a shared covariance with Σ⁻¹ = W·Wᵀ, W ``whitening``.
 
-    Attributes
-    ----------
-    centre : Float[m]
-        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits
-        are lost.
-    whitening : Float[m, m]
-        Whitening matrix W with Σ⁻¹ = W·Wᵀ.
-    means : Float[c, m]
-        Whitened means.
+    The mean of all rows, ``centre``, is subtracted before the product with W, so that no digits are
+    lost.
     """
 
     centre: np.ndarray
@@ -112,41 +104,24 @@ class Mahalanobis(FeatureDetector):
 
     Parameters
     ----------
-    estimator : estimator or None, default=None
-        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used unchanged.
     relative : bool, default=False
         Subtract the squared distance to the mean of all training rows, with their covariance, from
-        the distance to the nearest class.
-    features : FeatureMap or None, default=None
-        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+        the distance to the nearest of at least two classes.
 
     Attributes
     ----------
-    offset_ : float
-        Threshold of the score.
-    scale_ : Float[m]
-        Numbers by which the features are divided.
     feature_classes_ : array of shape (c,) or None
         Sorted labels, each of which has a mean; None if there is one mean, because labels are
         missing or continuous.
-    class_means_ : object
-        Means and covariance of the classes.
-    overall_mean_ : object or None
-        Mean and covariance of all rows, if ``relative``.
-
-    Raises
-    ------
-    ValueError
-        If ``relative`` is set and there are fewer than two classes.
+    class_means_, overall_mean_ : object
+        Means and covariance of the classes and, if ``relative``, of all rows.
 
     Notes
     -----
     The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
     pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
     shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
-    the maximum likelihood estimate. Lee et al. also add scores of several layers and perturb the
-    input, as :class:`LayerwiseMahalanobis` does.
+    the maximum likelihood estimate.
 
     References
     ----------
@@ -183,7 +158,6 @@ class Mahalanobis(FeatureDetector):
             )
 
     def describe(self) -> dict[str, Any]:
-        """Return the threshold and the number of means, for the record."""
         return {**super().describe(), "means": len(self.class_means_.means)}
 
     def _score_features(self, features: np.ndarray) -> np.ndarray:
@@ -210,17 +184,7 @@ _MIN_ROWS_TO_SPLIT = 20
 
 @dataclass(frozen=True)
 class _LayerMeans:
-    """Class means of several layers of a network.
-
-    Attributes
-    ----------
-    network : Network
-        Fitted network.
-    layers : tuple of str
-        Names of L layers.
-    means : tuple of _WhitenedMeans
-        Means and covariance of the classes in each layer.
-    """
+    """Class means of several layers of a fitted network."""
 
     network: Any
     layers: tuple[str, ...]
@@ -228,14 +192,7 @@ class _LayerMeans:
 
     @classmethod
     def fit(cls, parent: Any, layers: Sequence[str] | None, rows: Rows) -> _LayerMeans:
-        """Fit the means of all classes on training rows of the parent.
-
-        Raises
-        ------
-        ValueError
-            If no layers are named and the network has no activation functions, or if there is no
-            layer of a name.
-        """
+        """Fit the means of all classes on training rows of the parent."""
         access = access_network(parent)
         names = tuple(access.network.activation_names_ if layers is None else layers)
         if not names:
@@ -253,15 +210,7 @@ class _LayerMeans:
         return cls(access.network, names, means)
 
     def score(self, inputs: np.ndarray, step: float) -> np.ndarray:
-        """Return the score of each layer after a step of the input, Float64[n, L].
-
-        Parameters
-        ----------
-        inputs : Float[n, d] or Float[n, c, h, w]
-            Rows as the network receives them.
-        step : float
-            Step size in units of the inputs.
-        """
+        """Return the score of each layer after a step of the network input, Float64[n, L]."""
         return np.stack(
             [
                 -means.min_squared_distance(each)
@@ -294,10 +243,10 @@ class LayerwiseMahalanobis(PostHocDetector):
     Parameters
     ----------
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
-        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+        The parent.
     layers : sequence of str or None, default=None
-        Names of the layers (``layer_names_`` of the network); None for all activation functions,
-        such as ReLU. Outputs are averaged over the pixels of each channel, as in the paper.
+        Names of the layers (``layer_names_`` of the network); None for all activation functions.
+        Outputs are averaged over the pixels of each channel, as in the paper.
     epsilon : float or "auto", default="auto"
         Step ε by which each input of the network goes up or down, in units of the spread of the
         inputs over training rows. "auto" selects the value of ``epsilons`` with the highest AUROC
@@ -309,26 +258,16 @@ class LayerwiseMahalanobis(PostHocDetector):
         no row gains by a distance; if all of them would be 0, each layer has the weight 1 in units
         of its standard deviation.
     adversarial_step : float, default=0.05
-        Step of the adversarial rows that fit the weights, in the same units; the default is that of
-        the published code.
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold. The same held-out rows fit weights and ε.
+        Step δ of the adversarial rows, in the same units; that of the published code.
 
     Attributes
     ----------
-    offset_ : float
-        Threshold of the score.
     layers_ : tuple of str
         Names of the L layers.
-    weights_ : Float[L]
-        Weights of the layers.
-    intercept_ : float
-        Constant of the score.
-    epsilon_ : float
-        Step.
-    input_scale_ : float
-        Spread of the inputs, the unit of the steps.
+    weights_, intercept_ : Float[L], float
+        Weights of the layers and constant of the score.
+    epsilon_, input_scale_ : float
+        Step, and the spread of the inputs, which is its unit.
     aurocs_ : list of float or None
         AUROC for each of ``epsilons``; None if it did not select the step.
 
@@ -337,25 +276,22 @@ class LayerwiseMahalanobis(PostHocDetector):
     ParameterError
         If ``epsilons`` is empty.
     ValueError
-        If the network has no activation functions and no layers are named, or no layer of a name.
+        If no layers are named and there are no activation functions, or no layer of a name.
 
     Notes
     -----
     The score of layer l is M_l(x) = -min_c (φ_l(x̃) - μ_lc)ᵀ Σ_l⁻¹ (φ_l(x̃) - μ_lc), where x̃ = x -
     ε·sign(∇ₓ (φ_l(x) - μ_lĉ)ᵀ Σ_l⁻¹ (φ_l(x) - μ_lĉ)) is the row after a step towards its nearest
-    class ĉ in that layer. The score of the row is Σ_l α_l M_l + b, whose weights α and constant b
-    are of a logistic regression. The paper fits it on rows out of distribution, or, without any, on
-    rows in distribution against adversarial ones made from them, which is done here: x +
-    δ·sign(∇ₓ L(x)), with the cross-entropy L of the predicted class (Goodfellow et al. 2015). So no
-    row out of distribution is seen. ε is selected on one half of the rows by weights of the other
-    half; then all rows fit the weights. Signed weights may be negative where adversarial rows are
-    nearer to a class than those that they are made from. The score then rises with the distance in
-    that layer, and distant rows may pass.
+    class ĉ in that layer, and Σ_l the estimate of :class:`Mahalanobis`. The score of the row is Σ_l
+    α_l M_l + b, whose weights α and constant b are of a logistic regression of rows in distribution
+    against adversarial ones made from them: x + δ·sign(∇ₓ L(x)), with the cross-entropy L of the
+    predicted class (Goodfellow et al. 2015). ε is selected on one half of the held-out rows by
+    weights of the other half; then all of them fit the weights. The regression of the published
+    code keeps only adversarial rows that change the prediction, and adds rows with random noise;
+    here all rows are used. Pixels are not clipped at 0 and 1.
 
-    Σ_l is the shrunk estimate as in :class:`Mahalanobis`. The published code averages distances of
-    the same kind, but its regression keeps only adversarial rows that change the prediction, and
-    adds rows with random noise to those in distribution; here all rows are used. Steps are in the
-    inputs of the network, and pixels are not clipped at 0 and 1.
+    Signed weights may be negative where adversarial rows are nearer to a class than those that they
+    are made from, and distant rows may then pass.
 
     References
     ----------
@@ -368,9 +304,7 @@ class LayerwiseMahalanobis(PostHocDetector):
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
     >>> X = X + np.random.default_rng(0).normal(scale=0.2, size=X.shape)
-    >>> network = MultilayerPerceptron(
-    ...     hidden=(8, 8), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
-    ... )
+    >>> network = MultilayerPerceptron(hidden=(8, 8), max_epochs=1, device="cpu", random_state=0)
     >>> detector = LayerwiseMahalanobis(network, random_state=0).fit(X, y)
     >>> len(detector.layers_), detector.weights_.shape
     (2, (2,))
@@ -403,10 +337,7 @@ class LayerwiseMahalanobis(PostHocDetector):
     def _adversarial_pairs(
         self, train: Rows, calibration: Rows, steps: Sequence[float]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return layer scores of held-out rows and of adversarial rows made from them.
-
-        The result has, for each step, two arrays Float64[n, L].
-        """
+        """Return layer scores, Float[n, L], of held-out and of adversarial rows for each step."""
         if calibration.unseen is None:
             folds = [(self.estimator_, self.layer_means_, calibration)]
         else:
@@ -442,7 +373,6 @@ class LayerwiseMahalanobis(PostHocDetector):
         ]
 
     def describe(self) -> dict[str, Any]:
-        """Return the threshold, the step, its unit and the weights of layers, for the record."""
         return {
             **super().describe(),
             "epsilon": self.epsilon_,
@@ -454,7 +384,6 @@ class LayerwiseMahalanobis(PostHocDetector):
         return apply_in_fixed_blocks(X, self._score_block)
 
     def _score_block(self, X: Any) -> np.ndarray:
-        """Return Float[n], the scores of one block."""
         inputs = np.asarray(access_network(self.estimator_).network_input(X))
         scores = self.layer_means_.score(inputs, self.input_scale_ * self.epsilon_)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -469,10 +398,7 @@ def _predicted_log_probability(logits: Any) -> Any:
 def _fit_weights(
     inside: np.ndarray, adversarial: np.ndarray, signs: str
 ) -> tuple[np.ndarray, float]:
-    """Return the weights and the constant that separate two arrays of layer scores, Float[n, L].
-
-    ``signs`` is the parameter ``weights`` of :class:`LayerwiseMahalanobis`.
-    """
+    """Return the weights and the constant that separate two arrays of layer scores, Float[n, L]."""
     scores = np.concatenate([inside, adversarial])
     is_inside = np.repeat([1, 0], [len(inside), len(adversarial)])
     scaler = StandardScaler().fit(scores)

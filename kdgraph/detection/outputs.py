@@ -62,16 +62,6 @@ class ProbabilityDetector(PostHocDetector):
 class MaxProbability(ProbabilityDetector):
     """Maximum softmax probability (MSP), the baseline of out-of-distribution scores.
 
-    Parameters
-    ----------
-    estimator : classifier with ``predict_proba``
-        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
-
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
-
     Notes
     -----
     A ReLU network becomes more confident with the distance from the training data, and its largest
@@ -89,8 +79,6 @@ class MaxProbability(ProbabilityDetector):
     >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> parent = FrozenEstimator(LogisticRegression().fit(X, [0, 0, 1, 1]))
     >>> detector = MaxProbability(parent).fit(X, X_calibration=X)
-    >>> np.array_equal(detector.score_samples(X), parent.predict_proba(X).max(axis=1))
-    True
     >>> detector.predict([[0.0], [-2.0]])  # on the boundary, and well inside a class
     array([-1,  1])
     """
@@ -106,14 +94,8 @@ class Entropy(ProbabilityDetector):
     It is 0 if one class has probability 1. For two classes it ranks rows as
     :class:`MaxProbability`.
 
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
-
     References
     ----------
-    Shannon, "A mathematical theory of communication", 1948; as a score of this kind in, for one,
     Hendrycks, Mazeika and Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019.
 
     Examples
@@ -121,9 +103,8 @@ class Entropy(ProbabilityDetector):
     >>> from sklearn.frozen import FrozenEstimator
     >>> from kdgraph.parents import PrecomputedScores
     >>> proba = np.array([[1.0, 0.0], [0.5, 0.5]])
-    >>> parent = FrozenEstimator(PrecomputedScores().fit(proba))
-    >>> detector = Entropy(parent).fit(proba, X_calibration=proba)
-    >>> detector.score_samples(proba).round(3)
+    >>> detector = Entropy(FrozenEstimator(PrecomputedScores().fit(proba)))
+    >>> detector.fit(proba, X_calibration=proba).score_samples(proba).round(3)
     array([ 0.   , -0.693])
     """
 
@@ -133,17 +114,7 @@ class Entropy(ProbabilityDetector):
 
 @dataclass(eq=False, repr=False)
 class MaxLogit(PostHocDetector):
-    """Largest logit of a network.
-
-    Parameters
-    ----------
-    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
-        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
-
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
+    """Largest logit of a network of :mod:`kdgraph.parents.networks`, also in a pipeline.
 
     References
     ----------
@@ -153,9 +124,7 @@ class MaxLogit(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(
-    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
-    ... )
+    >>> network = MultilayerPerceptron(hidden=(8,), max_epochs=1, device="cpu", random_state=0)
     >>> detector = MaxLogit(network, random_state=0).fit(X, y)
     >>> np.array_equal(detector.score_samples(X), detector.estimator_.logits(X).max(axis=1))
     True
@@ -179,16 +148,10 @@ class Energy(PostHocDetector):
     temperature : float, default=1.0
         Temperature T, 1 in the paper. The score tends to the largest logit for T → 0.
 
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
-
     Notes
     -----
-    If the logits of the parent are log probabilities, as in an ensemble that averages the
-    probabilities of its members, the energy is 0 everywhere, and the score is uninformative at T =
-    1.
+    If the logits are log probabilities, as in an ensemble that averages the probabilities of its
+    members, the energy is 0 everywhere, and the score is uninformative at T = 1.
 
     References
     ----------
@@ -198,9 +161,7 @@ class Energy(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(
-    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
-    ... )
+    >>> network = MultilayerPerceptron(hidden=(8,), max_epochs=1, device="cpu", random_state=0)
     >>> detector = Energy(network, random_state=0).fit(X, y)
     >>> logits = detector.estimator_.logits(X)
     >>> np.allclose(detector.score_samples(X), np.log(np.exp(logits).sum(axis=1)))
@@ -226,34 +187,26 @@ class Energy(PostHocDetector):
 class Odin(PostHocDetector):
     """ODIN: largest softmax probability at a high temperature, after a small step of the input.
 
-    The step goes in the direction that raises the probability of the predicted class. It raises the
-    confidence more for rows like the training rows than for others.
+    The step raises the confidence more for rows like the training rows than for others.
 
     Parameters
     ----------
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
-        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+        The parent.
     temperature : float, default=1000.0
-        Temperature T, 1000 in the paper.
+        Temperature T.
     epsilon : float or "auto", default="auto"
         Step ε by which each input of the network goes up or down, in units of the spread of the
-        inputs over training rows. The paper uses 0 to 0.004, with images divided by their standard
+        inputs over training rows; 0 to 0.004 in the paper, for images divided by their standard
         deviation. "auto" selects the value of ``epsilons`` with the highest mean score of the
-        held-out rows, the first in case of ties; it uses no row out of distribution.
+        held-out rows, the first in case of ties.
     epsilons : sequence of float
         Candidates of "auto".
-    target_fpr : float, default=0.05
-        Target false positive rate: the fraction of in-distribution rows that may fall below the
-        threshold. "auto" uses the same held-out rows.
 
     Attributes
     ----------
-    offset_ : float
-        Threshold of the score.
-    epsilon_ : float
-        Step.
-    input_scale_ : float
-        Spread of the inputs, the unit of the step.
+    epsilon_, input_scale_ : float
+        Step, and the spread of the inputs, which is its unit.
     mean_scores_ : list of float or None
         Mean score of the held-out rows for each of ``epsilons``; None if it did not select the
         step.
@@ -264,10 +217,9 @@ class Odin(PostHocDetector):
     Notes
     -----
     The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
-    T)), where ŷ is the predicted class. The step is taken in the inputs of the network, after the
-    transformers of a pipeline; pixels are not clipped at 0 and 1. The paper selects ε, and T in its
-    appendix, by rows out of distribution, which are not available before deployment. ``fit(…,
-    X_ood=…)`` does the same for ε, as ``protocol=paper`` does in a run.
+    T)), where ŷ is the predicted class. Pixels are not clipped at 0 and 1. The paper selects ε, and
+    T in its appendix, by rows out of distribution; ``fit(…, X_ood=…)`` does the same for ε, as
+    ``protocol=paper`` does in a run.
 
     References
     ----------
@@ -280,9 +232,7 @@ class Odin(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(
-    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
-    ... )
+    >>> network = MultilayerPerceptron(hidden=(8,), max_epochs=1, device="cpu", random_state=0)
     >>> detector = Odin(network, epsilon=0.01, random_state=0).fit(X, y)
     >>> without_step = softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1)
     >>> np.all(detector.score_samples(X) > without_step)
@@ -302,20 +252,12 @@ class Odin(PostHocDetector):
 
         Parameters
         ----------
-        X, y, **held_out : see :meth:`~kdgraph.detection.PostHocDetector.fit`
+        X, y, **held_out
+            See :meth:`~kdgraph.detection.PostHocDetector.fit`.
         X_ood : array, data frame or None, default=None
-            Rows out of distribution that select ε as in the paper: the first ε at which the fewest
-            of them pass where 95 % of the held-out rows do.
-
-        Returns
-        -------
-        self : Odin
-            Fitted detector.
-
-        Warns
-        -----
-        UserWarning
-            If ``X_ood`` is passed: rows like these are then no longer unseen for the method.
+            Rows out of distribution that select ε as in the paper, with a warning that rows like
+            these are no longer unseen for the method: the first ε at which the fewest of them pass
+            where 95 % of the held-out rows do.
         """
         self._X_ood = X_ood
         try:
@@ -346,7 +288,6 @@ class Odin(PostHocDetector):
         self.epsilon_ = float(self.epsilons[int(np.argmin(self.fpr95_))])
 
     def describe(self) -> dict[str, Any]:
-        """Return the threshold, the step and its unit, for the record."""
         return {**super().describe(), "epsilon": self.epsilon_, "unit": self.input_scale_}
 
     def _requires_training_rows(self) -> bool:
@@ -362,7 +303,6 @@ class Odin(PostHocDetector):
 
     @np.errstate(under="ignore")
     def _scores_by_epsilon(self, rows: Rows, epsilons: Sequence[float]) -> list[np.ndarray]:
-        """Return Float[n] for each step."""
         sizes = [self.input_scale_ * step for step in epsilons]
 
         def scores(parent: Any, X: Any) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 The leaves of a forest, or the activation patterns of a network, partition the input space. The
 detectors use the occupancy of leaves, the boxes of training rows in them, geodesic distance, or the
-density of a kernel density graph (Dey et al.). Private helpers are original to kdgraph.
+density of a kernel density graph (Dey et al.). The detectors without a reference are original to
+kdgraph.
 """
 
 from __future__ import annotations
@@ -54,18 +55,14 @@ class PartitionDetector(PostHocDetector):
     Parameters
     ----------
     estimator : estimator with a partition, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels.
+        None is 100 extremely randomised trees. A frozen estimator is used unchanged with the given
+        labels, and the training rows of the detector are those passed to ``fit``. Behind a
+        pipeline, boxes and Gaussians are in the transformed space.
     labels : {"given", "shuffled", "none"}, default="given"
-        Training labels of the parent, see :data:`TrainingLabels`.
+        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`. Use
+        "none" if there are no labels.
     n_jobs : int or None, default=None
         Number of threads. It never changes a number.
-    **others : object
-        Parameters of :class:`~kdgraph.detection.PostHocDetector`.
-
-    Notes
-    -----
-    Original to kdgraph.
     """
 
     estimator: Any = None
@@ -74,7 +71,6 @@ class PartitionDetector(PostHocDetector):
     n_jobs: int | None = None
 
     def _partition(self) -> Partition:
-        """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_)
 
     def _partition_of(self, parent: Any) -> Partition:
@@ -128,20 +124,14 @@ class LeafOccupancy(PartitionDetector):
     """Number of training rows that share the leaves of a row; few are out of distribution.
 
     The score is cheap and weak: rows outside the training range fall into the outermost leaves,
-    which may be as full as any other.
+    which may be as full as any other. It needs a forest, a tree or boosted trees.
 
     Parameters
     ----------
-    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels, and the counted rows are those passed to ``fit``.
     scale : {"fraction", "log"}, default="fraction"
         "fraction": mean over trees of the fraction of training rows in the leaf of the row. "log":
         mean of the logarithm of it, which no single full leaf can outweigh. On the logarithmic
         scale an empty leaf counts as half a row.
-    labels : {"given", "shuffled", "none"}, default="given"
-        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
-        Use "none" if there are no labels.
 
     Attributes
     ----------
@@ -150,16 +140,14 @@ class LeafOccupancy(PartitionDetector):
 
     Notes
     -----
-    Original to kdgraph. With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T
-    Σ_t n_t(x)/n or 1/T Σ_t log(n_t(x)/n). For the digits 5 to 9 against 0 to 4 their AUROC is .87
-    and .93; the boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) reach .98.
+    With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T Σ_t n_t(x)/n or 1/T
+    Σ_t log(n_t(x)/n). The boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) are a
+    stronger score.
 
-    *Where no row is held out*, a row is scored by the trees of a bagged forest that it is out of
-    bag in, and does not count in its leaves: on four tables of 300 rows, 5 to 10 % of new rows were
-    then below the threshold for 10 %, fewest behind 50 trees. Forests of fewer rows have fewer or
-    smaller leaves. So with ``calibration="cross_fit"`` a score of a fold becomes the one of the
-    same rank among those of the training rows; 8 to 12 % were below this threshold, and up to all
-    rows without this step.
+    Where no row is held out, a row is scored by the trees of a bagged forest that it is out of bag
+    in, and does not count in its leaves. Forests of fewer rows have fewer or smaller leaves, so
+    with ``calibration="cross_fit"`` a score of a fold becomes the one of the same rank among those
+    of the training rows.
 
     Examples
     --------
@@ -191,10 +179,7 @@ class LeafOccupancy(PartitionDetector):
         return total / is_out.sum(axis=1)
 
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leaf of each row in each tree, Int[n, T], and the first node of each tree.
-
-        The latter are Int[T + 1]; nodes are numbered over all trees from there on.
-        """
+        """Return the leaf of each row in each tree, Int[n, T], and the first node of each tree."""
         partition = self._partition()
         trees = tree_partition_of(partition)
         assert trees is not None  # _partition raises an error for other partitions
@@ -234,17 +219,13 @@ class LeafOccupancy(PartitionDetector):
 class LeafBox(PartitionDetector):
     """Distance of a row from the boxes of training rows in its leaves, by feature.
 
-    A tree assigns every row to a leaf, at any distance from the training rows. The confidence of
-    the forest, the shared leaves (geodesic distance) and the occupancy of leaves cannot detect such
-    rows. The tight box around the training rows of a leaf can: rows from another distribution, and
-    rows with an unusual combination of features, lie outside of it.
+    A tree assigns every row to a leaf, at any distance from the training rows. Rows from another
+    distribution, and rows with an unusual combination of features, lie outside of the tight box
+    around the training rows of the leaf (``boxes_``). The parent is a forest, a tree or boosted
+    trees.
 
     Parameters
     ----------
-    estimator : forest, tree or boosted trees, or a pipeline that ends in them, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels, and the boxes are those of the rows passed to ``fit``.
-        Boxes of a pipeline are in the transformed space.
     measure : {"fraction", "distance"}, default="fraction"
         "fraction": each feature in which a row is outside counts as 1, so the score is bounded.
         "distance": it counts by its distance to the box, in units of the range of the feature over
@@ -252,41 +233,25 @@ class LeafBox(PartitionDetector):
     min_samples : int, default=5
         Minimum number of training rows in a box. A leaf with fewer rows has the box of its nearest
         ancestor with as many.
-    labels : {"given", "shuffled", "none"}, default="given"
-        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
-        Use "none" if there are no labels.
-
-    Attributes
-    ----------
-    boxes_ : LeafBoxes
-        Boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`: of all training rows, and of
-        those in bag in each tree if they are scored out of bag.
 
     Notes
     -----
-    Original to kdgraph. With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees
-    and d features,
+    With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees and d features,
 
         score(x) = -1/(T·d) Σ_t Σ_j 1[x_j outside [l_tj, u_tj]]
 
-    takes O(T·d) for each row after the descent of the trees. Its terms, summed over trees, are the
-    output of :meth:`explain`. Boxes of single rows exclude nearly everything: for breast_cancer
-    with permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, as means of ten
-    splits and forests of 100 extremely randomised trees.
-
-    Trees with random thresholds partition the space more evenly than trees that search for the best
-    threshold. Extremely randomised trees are the safer choice, and they do about as well on random
-    labels.
+    takes O(T·d) for each row after the descent of the trees. Boxes of single rows exclude nearly
+    everything: for breast_cancer with permuted columns the AUROC is .94 with ``min_samples=1`` and
+    .98 with 5. Trees with random thresholds partition the space more evenly than trees that search
+    for the best one, and do about as well on random labels.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> detector = LeafBox(random_state=0).fit(X, y)
-    >>> rows = X.iloc[[0, 0]].assign(hue=[1.0, 3.0])
-    >>> bool(np.diff(detector.ood_score(rows)) > 0)
-    True
-    >>> detector.explained_feature_names()[detector.explain(rows)[1] > 0.9]
+    >>> row = X.iloc[[0]].assign(hue=3.0)
+    >>> detector.explained_feature_names()[detector.explain(row)[0] > 0.9]
     array(['hue'], dtype=object)
     """
 
@@ -300,7 +265,7 @@ class LeafBox(PartitionDetector):
         """Return Float[n, d], the outside measure of each feature as a mean over trees.
 
         Its mean over features is minus ``score_samples``. With ``measure="fraction"`` it is the
-        fraction of trees whose box does not contain the row in that feature. Original to kdgraph.
+        fraction of trees whose box does not contain the row in that feature.
         """
         return self._outside_by_feature(self._validate_X(X))
 
@@ -353,35 +318,24 @@ class GeodesicDistance(PartitionDetector):
     for networks the fraction of activation paths on which they agree (Eq. 16). The distance is 1 -
     K (Eq. 17).
 
-    It detects combinations that the training rows do not contain. On a forest it fails in the OOD
-    region: rows outside the training range share the outermost leaves with training rows at any
-    distance. For breast_cancer moved by three times its range the AUROC is .19.
-    :class:`~kdgraph.detection.LeafBox` and :class:`~kdgraph.detection.GraphDensity` work there.
+    On a forest it fails in the OOD region: rows outside the training range share the outermost
+    leaves with training rows at any distance. For breast_cancer moved by three times its range the
+    AUROC is .19; :class:`~kdgraph.detection.LeafBox` and :class:`~kdgraph.detection.GraphDensity`
+    work there.
 
     Parameters
     ----------
-    estimator : forest, tree, boosted trees, network, or pipeline of one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels, and the training rows are those passed to ``fit``.
     neighbor : int, default=1
         1 for the nearest training row, k for the k-th nearest.
-    labels : {"given", "shuffled", "none"}, default="given"
-        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
-        Use "none" if there are no labels.
 
     Attributes
     ----------
-    partition_ : Partition
-        Partition of the parent.
-    codes_ : Int[n, …]
-        Codes of the training rows in the partition.
-    offset_ : float
-        Threshold of ``score_samples``, which is K.
+    partition_, codes_ : Partition, Int[n, …]
+        Partition of the parent, and the codes of the training rows in it.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
-    calibrated inference, Eq. 14, 16 and 17.
+    Dey et al., Eq. 14, 16 and 17.
 
     Examples
     --------
@@ -408,7 +362,6 @@ class GeodesicDistance(PartitionDetector):
         return {name: value for name, value in super().__getstate__().items() if name != "_index"}
 
     def describe(self) -> dict[str, Any]:
-        """Return number of polytopes, fraction with one row and threshold, for the record."""
         return {
             "n_polytopes": len(self._polytopes),
             "singleton_fraction": self._polytopes.singleton_fraction,
@@ -445,7 +398,6 @@ class GeodesicDistance(PartitionDetector):
         return np.where(nearest >= 0, similarity, 0.0)  # -1: no training row shares a leaf
 
     def _kth_similarity(self, codes: np.ndarray) -> np.ndarray:
-        """Return the similarity to the k-th nearest row; each row of one polytope counts."""
         similarity = self.partition_.similarity(
             codes, take_rows(self.codes_, self._polytopes.representatives)
         )[:, self._polytopes.polytope_of_row]
@@ -456,49 +408,29 @@ class GeodesicDistance(PartitionDetector):
 class GraphDensity(PartitionDetector):
     """Log density of the training rows at the nearest polytope, as in the density gate.
 
-    Every polytope that contains training rows has a Gaussian (Dey et al., Section 4.1), whose
-    variances are shrunk towards the spacing between polytopes. The log density falls with the
-    square of the distance to the nearest polytope, so it also orders distant rows.
+    Every polytope of ``graph_`` that contains training rows has a Gaussian, whose variances are
+    shrunk towards the spacing between polytopes, which the held-out rows select. It also orders
+    distant rows.
 
     Parameters
     ----------
-    estimator : forest, tree, boosted trees, network, or pipeline of one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
-        used unchanged with the given labels, and the Gaussians are those of the rows passed to
-        ``fit``. Gaussians of a pipeline are in the transformed space.
     distance : {"whitened", "scaled", "euclidean", "geodesic"}, default="whitened"
         Distance to the nearest polytope, as in :class:`~kdgraph.density.KernelDensityForest`. With
         "geodesic" the density is 0, and the score infinite, if a row shares no leaf with any
         training row.
     max_polytopes : int, float, "auto" or None, default="auto"
         Maximum number of polytopes, as in :class:`~kdgraph.density.DensityGate`.
-    labels : {"given", "shuffled", "none"}, default="given"
-        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
-        Use "none" if there are no labels.
-    calibration_size : float
-        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. They also select the
-        spacing of the Gaussians.
-
-    Attributes
-    ----------
-    graph_ : KernelDensityGraph
-        Populated polytopes, see :class:`~kdgraph.density.KernelDensityGraph`.
-    offset_ : float
-        Threshold of ``score_samples``, a log density.
 
     Notes
     -----
     The score equals :meth:`kdgraph.density.DensityGate.ood_score` except for the threshold: this
     detector rejects a fraction ``target_fpr`` of in-distribution rows, a density floor far fewer.
-
-    Whitened coordinates use the correlation of features. For breast_cancer with permuted columns
-    the AUROC is .997 with them and .954 with a scale for each feature; for the third class of wine
-    it is .959 and .945, for the digits 5 to 9 against 0 to 4 .946 and .958.
+    Whitened coordinates use the correlation of features: for breast_cancer with permuted columns
+    the AUROC is .997 with them and .954 with a scale for each feature.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
-    calibrated inference, Sections 3.3 and 4.1.
+    Dey et al., Sections 3.3 and 4.1.
 
     Examples
     --------
@@ -518,7 +450,6 @@ class GraphDensity(PartitionDetector):
         return finite_space_of(self._default_estimator())
 
     def describe(self) -> dict[str, Any]:
-        """Return number of polytopes, fraction with one row, distance and threshold."""
         polytopes = self.graph_.polytopes
         return {
             "n_polytopes": len(polytopes),

@@ -53,33 +53,28 @@ class ForestScoreEnsemble(PostHocDetector):
     """Learned sum of density, class distance, leaf boxes and entropy of a forest.
 
     Each score becomes a negative log tail probability among in-distribution rows, extrapolated for
-    rows far away (:class:`~kdgraph.detection.conformal.UpperTails`). Their sum has weights of
-    at least 0, which are fitted to training rows and to outliers made of training rows: columns
+    rows far away (:class:`~kdgraph.detection.conformal.UpperTails`). Their sum has weights of at
+    least 0, which are fitted to training rows and to outliers made of training rows: columns
     permuted, uniform in the box of the data, features crossed between rows of different classes,
     rows blown up, and classes that another forest has not seen.
 
     Parameters
     ----------
-    estimator : forest or tree classifier of scikit-learn, or a pipeline that ends in one, \
-default=None
-        None is a random forest of 200 trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used
-        unchanged. Training rows are scored out of bag if the forest has ``bootstrap=True`` and was
-        fitted on the rows that are passed to ``fit``. Otherwise the held-out rows are scored; the
-        threshold is then only approximately valid, because the weights are fitted to the same rows.
+    estimator : forest or tree classifier, or pipeline that ends in one, default=None
+        None is a random forest of 200 trees. Training rows are scored out of bag if the forest has
+        ``bootstrap=True`` and was fitted on the rows that are passed to ``fit``. Otherwise the
+        held-out rows are scored; the threshold is then only approximately valid, because the
+        weights are fitted to the same rows.
     n_left_out : int, default=3
         Number of classes that are left out in turn, each with a forest of its own; with 0, or with
         fewer than three classes, there are none.
     n_jobs : int or None, default=None
         Number of threads. It never changes a number.
-    random_state : int, RandomState or None
-        Seed of the outliers and held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    scores_ : ForestScores
-        The four scores behind it.
-    tails_ : UpperTails
-        Their distribution over in-distribution rows.
+    scores_, tails_ : ForestScores, UpperTails
+        The four scores, and their distribution over in-distribution rows.
     weights_ : Float[4]
         Weight of each score.
 
@@ -93,26 +88,8 @@ default=None
 
     over the groups g of outliers. This is a smooth bound of 1 - AUROC of each group, and convex.
     Left-out classes together count as much as all other groups together. Outliers of a left-out
-    class are compared with the other classes, both scored by the forest without that class.
-
-    No row out of distribution and no test row enters. The scores, the kinds of outliers and the
-    constants were chosen on 42 tables. On 30 other tables, as means of AUROC over tables and two
-    seeds, with forests of 200 trees on all training rows:
-
-    =========================  ==============  ==========================================
-    score                      left-out class  permuted, shifted, other and uniform rows
-    =========================  ==============  ==========================================
-    entropy                    .764            .821
-    density                    .781            .939
-    sum with equal weights     .823            .945
-    sum with learned weights   .819            .947
-    =========================  ==============  ==========================================
-
-    The sum was within .01 of the better of density and entropy on 127 of 140 pairs of a table and a
-    set of rows, and at worst .133 below; with 30 % of the rows held out it was on 121. Losses are
-    on tables of a few hundred rows, and where two classes remain, so that none can be left out.
-    Permuted and uniform outliers are like two of these sets; without the two kinds the means are
-    .824 and .946.
+    class are compared with the other classes, both scored by the forest without that class. No row
+    out of distribution and no test row enters.
 
     Examples
     --------
@@ -139,7 +116,6 @@ default=None
         return self._contributions(self._validate_X(X))
 
     def describe(self) -> dict[str, Any]:
-        """Return the weights and the threshold for the record."""
         weights = dict(zip(SCORE_NAMES, self.weights_.tolist(), strict=True))
         return {"weights": weights, **super().describe()}
 
@@ -240,29 +216,14 @@ default=None
 def synthetic_outliers(
     points: np.ndarray, labels: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Return an iterator over four kinds of outliers that are made of training rows.
+    """Return an iterator over four kinds of outliers, Float[m, d], that are made of training rows.
 
-    Parameters
-    ----------
-    points : Float[n, d]
-        Training rows.
-    labels : Int[n]
-        Their classes.
-    rng : Generator
-        Source of randomness.
-
-    Yields
-    ------
-    Float[m, d]
-        Rows whose columns are permuted independently of each other; rows uniform in the box of the
-        training rows; rows with a random part of the features of one training row and the other
-        part of a row of another class; rows blown up around the mean, with noise.
-
-    Notes
-    -----
-    Permuted rows keep all marginal distributions, crossed rows are between classes, and the others
-    are outside. One-hot columns, on which densities see little, are rarely consistent in permuted
-    and crossed rows.
+    They are rows whose columns are permuted independently of each other; rows uniform in the box of
+    the training rows; rows with a random part of the features of one training row and the other
+    part of a row of another class; and rows blown up around the mean, with noise. Permuted rows
+    keep all marginal distributions, crossed rows are between classes, and the others are outside.
+    One-hot columns, on which densities see little, are rarely consistent in permuted and crossed
+    rows.
     """
     n, d = points.shape
     yield rng.permuted(points, axis=0)[:_N_OUTLIERS]
@@ -296,30 +257,9 @@ def left_out_tails(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Return an iterator over scores of classes that a smaller forest has not seen.
 
-    Parameters
-    ----------
-    partition : ForestPartition
-        Partition of the forest whose parameters the smaller forests have.
-    points : Float[n, d]
-        Training rows.
-    labels : Int[n]
-        Their classes.
-    n_left_out : int
-        Number of classes to leave out, each in turn, drawn at random.
-    rng : Generator
-        Source of randomness.
-
-    Yields
-    ------
-    outliers : Float[a, 4]
-        Tail probabilities of rows of the left-out class, see
-        :class:`~kdgraph.detection.conformal.UpperTails`.
-    inliers : Float[b, 4]
-        Those of rows of the other classes, out of sample.
-
-    Notes
-    -----
-    A class is left out only if two classes remain.
+    Each item is a pair of tail probabilities (:class:`~kdgraph.detection.conformal.UpperTails`): of
+    rows of a left-out class, Float[a, 4], and of rows of the other classes out of sample, Float[b,
+    4]. ``n_left_out`` classes are drawn at random and left out in turn, if two classes remain.
     """
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 3:
@@ -385,32 +325,13 @@ def _pair_differences(
 
 
 def fit_weights(synthetic: list[np.ndarray], left_out: list[np.ndarray]) -> np.ndarray:
-    """Return the weights that rank outliers above inliers, at least 0.
+    """Return weights of s scores, Float[s], at least 0, that rank outliers above inliers.
 
-    Parameters
-    ----------
-    synthetic, left_out : list of Float[m, s]
-        Differences of scores between an outlier and an inlier, in one array for each group of
-        outliers. Groups of one list have the same weight, and both lists together have the same, if
-        both have groups.
-
-    Returns
-    -------
-    Float[s]
-        Weights of the s scores.
-
-    Notes
-    -----
-    The loss is given in :class:`ForestScoreEnsemble`. Pairwise logistic loss is that of RankNet
-    (Burges et al. 2005, "Learning to rank using gradient descent"); the groups and the prior are
-    original to kdgraph.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> differences = rng.normal(size=(1000, 2)) + [2.0, -1.0]  # the second score is inverse
-    >>> fit_weights([differences], []).round(1).tolist()
-    [2.4, 0.0]
+    ``synthetic`` and ``left_out`` are differences of scores between an outlier and an inlier,
+    Float[m, s], one array for each group of outliers. Groups of one list have the same weight, and
+    both lists together have the same, if both have groups. The loss is given in
+    :class:`ForestScoreEnsemble`. Pairwise logistic loss is that of RankNet (Burges et al. 2005,
+    "Learning to rank using gradient descent"); the groups and the prior are original to kdgraph.
     """
     kinds = [groups for groups in (synthetic, left_out) if groups]
     differences = np.concatenate([group for groups in kinds for group in groups])

@@ -1,10 +1,10 @@
 """Detectors of sets by one statistic of the whole set: rivals of TOOD on equal terms.
 
-TOOD (:class:`~kdgraph.detection.TreeHamming`) has the advantage that it knows which rows belong
-together. The detectors of this module have the same advantage: the mean over the set of any score
-of rows, the maximum mean discrepancy (Gretton et al. 2012), a classifier two-sample test (Lopez-Paz
-and Oquab 2017), and Kolmogorov-Smirnov tests of single features (Rabanser et al. 2019). Each gives
-one score to a set, in standard deviations of the scores of sets of held-out rows.
+As for TOOD (:class:`~kdgraph.detection.TreeHamming`), it is known which rows belong together. The
+detectors are the mean over the set of any score of rows, the maximum mean discrepancy (Gretton et
+al. 2012), a classifier two-sample test (Lopez-Paz and Oquab 2017), and Kolmogorov-Smirnov tests of
+single features (Rabanser et al. 2019). Each gives one score to a set, in standard deviations of the
+scores of sets of held-out rows. The mean and the base classes are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -41,15 +41,14 @@ class SetStatisticDetector(SetDetector):
     """Base class of detectors with one statistic for each set, larger for sets farther out.
 
     The score of a set is (m - s) / d for its statistic s, with mean m and standard deviation d of
-    the statistics of sets of held-out rows. It does not change the ranks of sets, and makes the
-    scores of different statistics comparable. The score has no level of single rows.
+    the statistics of sets of held-out rows. This makes the scores of different statistics
+    comparable.
 
     A subclass implements ``_represent(X)`` as for :class:`~kdgraph.detection.SetDetector`, and
     ``_statistic(representation)``, which returns the statistic of one set.
 
     Parameters
     ----------
-    set_size, **others : see :class:`~kdgraph.detection.SetDetector`
     repeats : int, default=100
         Number of sets that the evaluation draws, each with one score.
 
@@ -58,26 +57,18 @@ class SetStatisticDetector(SetDetector):
     null_mean_, null_std_ : float
         Mean and standard deviation of the statistics of sets of held-out rows; the latter is 1 if
         all of them are equal.
-    set_size_ : int
-        Number of rows in a set.
 
     Notes
     -----
-    Original to kdgraph. Sets of held-out rows share rows if there are few. Their spread is then too
-    small, and more than ``target_fpr`` of new sets are out of distribution.
+    Sets of few held-out rows share rows; more than ``target_fpr`` of new sets are then out.
 
     Examples
     --------
-    >>> from kdgraph.detection import KolmogorovSmirnov, SetStatisticDetector
-    >>> issubclass(KolmogorovSmirnov, SetStatisticDetector)
-    True
+    >>> from kdgraph.detection import KolmogorovSmirnov
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 2))
-    >>> detector = KolmogorovSmirnov(set_size=50, random_state=0).fit(X)
+    >>> detector = KolmogorovSmirnov(set_size=50, random_state=0).fit(rng.normal(size=(400, 2)))
     >>> sorted(set(detector.describe()) & {"null_mean", "null_std"})
     ['null_mean', 'null_std']
-    >>> detector.ood_score(rng.normal(size=(50, 2)) + [0, 1]).shape
-    (50,)
     """
 
     _: KW_ONLY
@@ -99,7 +90,6 @@ class SetStatisticDetector(SetDetector):
         return self
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values, with mean and spread of the statistic, for the record."""
         return {
             **super().describe(),
             "null_mean": self.null_mean_,
@@ -110,7 +100,6 @@ class SetStatisticDetector(SetDetector):
         raise NotImplementedError
 
     def _score_set(self, representation: Any) -> np.ndarray:
-        """Return the score of one set, Float[1]."""
         return self._standardise(np.array([self._statistic(representation)]))
 
     def _standardise(self, statistic: Any) -> Any:
@@ -124,30 +113,14 @@ class SetMean(SetStatisticDetector):
     Parameters
     ----------
     estimator : estimator or None, default=None
-        Parent of the row detector. Cloned and fitted; ``FrozenEstimator(fitted)`` is used
-        unchanged. None is the default parent of the row detector.
+        Parent of the row detector. None is the default parent of the row detector.
     row_detector : PostHocDetector or None, default=None
-        Detector of single rows, cloned and fitted after the fitted parent, which takes the place of
-        its own ``estimator``. None for :class:`~kdgraph.detection.MaxProbability`.
-    set_size : int, default=100
-        Number of rows in a set.
-    repeats : int, default=100
-        Number of sets that the evaluation draws.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, the sets of the threshold, and of parent and row detector if they
-        have no seed.
-
-    Attributes
-    ----------
-    row_detector_ : PostHocDetector
-        Fitted detector of rows.
-    offset_ : float
-        Threshold of the score.
+        Detector of single rows, fitted after the parent in place of its own ``estimator``. None for
+        :class:`~kdgraph.detection.MaxProbability`.
 
     Notes
     -----
-    Original to kdgraph. The mean of m independent scores has a spread smaller by √m than one score,
-    so even a weak score of rows can separate sets.
+    Even a weak score of rows can separate sets: the spread of a mean of m is smaller by √m.
 
     Examples
     --------
@@ -178,7 +151,6 @@ class SetMean(SetStatisticDetector):
         return MaxProbability if self.row_detector is None else self.row_detector
 
     def _row_detector_after(self, parent: Any) -> PostHocDetector:
-        """Return the row detector, not fitted yet, after ``parent``."""
         detector = MaxProbability(None) if self.row_detector is None else clone(self.row_detector)
         # Rows of a fold are passed as held-out rows, so the row detector always has held-out rows.
         return detector.set_params(estimator=parent, calibration="held_out")
@@ -215,7 +187,6 @@ class SetMean(SetStatisticDetector):
         self.row_detector_ = detector.fit(train.X, train.y, X_calibration=calibration.X)
 
     def _represent(self, X: Any) -> np.ndarray:
-        """Return the scores of rows, Float[n], higher farther out."""
         return -self.row_detector_.score_samples(X)
 
     def _statistic(self, representation: np.ndarray) -> float:
@@ -230,26 +201,14 @@ class FeatureSetDetector(SetStatisticDetector, FeatureDetector):
     A subclass implements ``_fit_features`` as for :class:`~kdgraph.detection.base.FeatureDetector`,
     and ``_statistic(features)``.
 
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        Parent. With None there is no parent, and the features are the rows.
-    features : FeatureMap or None, default=None
-        Features that are compared, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    **others : object
-        Parameters of :class:`SetStatisticDetector`.
-
     Notes
     -----
-    Original to kdgraph. The sample in distribution is one of training rows. If the parent has
-    memorised them, the features of new rows differ, and every set is farther out; the threshold,
-    which is of sets of held-out rows, takes account of it.
+    If the parent has memorised the training rows, the features of new rows differ and every set is
+    farther out, which the threshold takes account of.
 
     Examples
     --------
-    A subclass whose statistic is the distance of a set's mean from that of the training rows:
-
-    >>> class MeanDistance(FeatureSetDetector):
+    >>> class MeanDistance(FeatureSetDetector):  # of a set from the training rows
     ...     def _fit_features(self, features, train, rng):
     ...         self.mean_ = features.mean(axis=0)
     ...
@@ -264,20 +223,13 @@ class FeatureSetDetector(SetStatisticDetector, FeatureDetector):
     estimator: Any = None
 
     def _represent(self, X: Any) -> np.ndarray:
-        """Return the features of rows, Float64[n, d]."""
         return apply_in_fixed_blocks(X, self._scaled_features)
 
 
 def _draw_reference(
     features: np.ndarray, n_reference: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Return at most ``n_reference`` rows of features, drawn without replacement.
-
-    Raises
-    ------
-    DataError
-        If there is only one row.
-    """
+    """Return at most ``n_reference`` rows of features, drawn without replacement."""
     if len(features) < 2:
         raise DataError(
             f"a set is compared with at least two training rows, got n_samples = {len(features)};"
@@ -305,10 +257,8 @@ class MaximumMeanDiscrepancy(FeatureSetDetector):
 
     Attributes
     ----------
-    reference_ : Float[n, d]
-        Features of the training rows that sets are compared with.
-    bandwidth_ : float
-        Standard deviation of the kernel.
+    reference_, bandwidth_ : Float[n, d], float
+        Features of the training rows that sets are compared with, and the width σ of the kernel.
 
     Notes
     -----
@@ -336,7 +286,6 @@ class MaximumMeanDiscrepancy(FeatureSetDetector):
     n_reference: _ReferenceSize = 1000
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values and the bandwidth for the record."""
         return {**super().describe(), "bandwidth": self.bandwidth_}
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
@@ -360,13 +309,7 @@ class MaximumMeanDiscrepancy(FeatureSetDetector):
 
 
 def _median_of_positive(distances: np.ndarray) -> float:
-    """Return the median of the distances above 0, so that repeated rows give no kernel of width 0.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
+    """Return the median of the distances above 0, so that no kernel has the width 0."""
     positive = distances[distances > 0]
     if not len(positive):
         raise ValueError(
@@ -395,18 +338,13 @@ class ClassifierTwoSample(FeatureSetDetector):
     n_folds : int, default=2
         Number of folds. Each row is predicted by a classifier that was fitted on the other folds.
     n_reference : int, default=300
-        Number of training rows that a set is separated from; all if there are fewer.
-
-    Attributes
-    ----------
-    reference_ : Float[n, d]
-        Features of the training rows that sets are separated from.
+        Number of training rows that a set is separated from (``reference_``); all if there are
+        fewer.
 
     Notes
     -----
     The statistic is the AUROC of the predictions of rows that the classifier was not fitted on, as
-    a mean over folds. The accuracy of the paper takes few values in sets of a hundred rows, and
-    depends on the number of reference rows. Rows of the two classes have the same total weight.
+    a mean over folds. Rows of the two classes have the same total weight.
 
     References
     ----------
@@ -476,17 +414,10 @@ class KolmogorovSmirnov(FeatureSetDetector):
 
     It sees shifts of single features, and no change of their dependence alone.
 
-    Attributes
-    ----------
-    reference_ : Float[n, d]
-        Features of the training rows, each in increasing order.
-
     Notes
     -----
-    The statistic is the largest of the d two-sample Kolmogorov-Smirnov statistics. All features
-    have the same numbers of rows, so this is the feature with the smallest p-value, and the
-    smallest p-value by Holm's correction is d times it: sets are ranked as by this p-value.
-    :meth:`feature_p_values` returns all of them.
+    The statistic is the largest of the d two-sample Kolmogorov-Smirnov statistics. Sets are ranked
+    as by the smallest p-value with Holm's correction; :meth:`feature_p_values` returns all of them.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 TOOD (Algorithm 1) scores a row by the other rows of its set: rows of a set out of distribution
 share the leaves of a forest more often. :class:`SetTest` tests a set with the scores of any
-detector of single rows.
+detector of single rows (original to kdgraph).
 """
 
 from __future__ import annotations
@@ -40,17 +40,14 @@ _SetSize = Annotated[int, Range(2)]
 class SetDetector(PostHocDetector):
     """Base class of detectors that score the rows of a set, all of them from one distribution.
 
-    The task differs from the detection of single rows, in which no set is given, and the numbers of
-    the two tasks are not comparable. A set detector cannot score a single row. For evaluation,
-    ``ood_score_of_sets(X, rng)`` draws ``repeats`` sets of ``set_size_`` rows from X and returns
-    one number for each unit (a row in a set, or a set), not one for each row of X. This method
-    identifies set detectors. ``score_samples``, ``decision_function``, ``predict`` and
-    ``ood_score`` use X as one set. The threshold is that of sets of the same size, drawn from the
-    held-out rows.
+    A set detector cannot score a single row. ``score_samples``, ``decision_function``, ``predict``
+    and ``ood_score`` use X as one set. For evaluation, :meth:`ood_score_of_sets`, which identifies
+    set detectors, returns one number for each unit (a row in a set, or a set). The threshold is
+    that of sets of the same size, drawn from the held-out rows.
 
     A subclass implements ``_represent(X)``, an array or data frame with one row for each row of X,
-    and ``_score_set(representation)``, which returns Float[m] for the rows of one set, higher for
-    more normal ones.
+    and ``_score_set(representation)``, which returns Float[m], higher for more normal rows of the
+    set.
 
     Parameters
     ----------
@@ -60,8 +57,6 @@ class SetDetector(PostHocDetector):
         Number of rows in a set.
     repeats : int, default=10
         Number of sets that the evaluation draws.
-    **others : object
-        Parameters of :class:`PostHocDetector`.
 
     Attributes
     ----------
@@ -70,9 +65,7 @@ class SetDetector(PostHocDetector):
 
     Examples
     --------
-    A detector whose score is minus the distance of a row to the mean of its set, without a parent:
-
-    >>> class Spread(SetDetector):
+    >>> class Spread(SetDetector):  # minus the distance to the mean of the set, without a parent
     ...     def _default_estimator(self):
     ...         return None
     ...
@@ -87,10 +80,8 @@ class SetDetector(PostHocDetector):
     >>> rng = np.random.default_rng(0)
     >>> X, X_ood = rng.normal(size=(500, 2)), 3 * rng.normal(size=(200, 2))
     >>> detector = Spread(None, level="set", set_size=50, repeats=4, random_state=0).fit(X)
-    >>> detector.ood_score_of_sets(X_ood, rng).shape
-    (4,)
-    >>> bool((detector.ood_score_of_sets(X_ood, rng) > 0).all())
-    True
+    >>> detector.ood_score_of_sets(X_ood, rng) > 0
+    array([ True,  True,  True,  True])
     """
 
     _: KW_ONLY
@@ -107,7 +98,6 @@ class SetDetector(PostHocDetector):
         return self.offset_ - self._score_drawn_sets(self._validate_X(X), self.repeats, rng)
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values and the level of the scores, for the record."""
         return {
             **super().describe(),
             "level": self.level,
@@ -122,7 +112,6 @@ class SetDetector(PostHocDetector):
         raise NotImplementedError
 
     def _score(self, X: Any) -> np.ndarray:
-        """Return the score of X as one set, repeated for each row if ``level="set"``."""
         score = self._set_scores(self._represent(X))
         return score if self.level == "instance" else np.repeat(score, len(X))
 
@@ -152,7 +141,6 @@ class SetDetector(PostHocDetector):
         self.set_size_ = min(self.set_size_, detector.set_size_)
 
     def _score_drawn_sets(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Return Float[units], the scores of drawn sets; only drawn rows are represented."""
         sets = draw_sets(len(X), self.set_size_, repeats, rng)
         drawn_ids, positions = np.unique(sets, return_inverse=True)
         representation = self._represent(select_rows(X, drawn_ids))
@@ -164,7 +152,6 @@ class SetDetector(PostHocDetector):
         )
 
     def _set_scores(self, representation: Any) -> np.ndarray:
-        """Return Float[m] or, for ``level="set"``, Float[1]."""
         if len(representation) < 2:
             raise ValueError(
                 f"{type(self).__name__} compares the rows of a set and needs at least two, got"
@@ -175,31 +162,21 @@ class SetDetector(PostHocDetector):
 
 
 def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the row numbers of sets that are drawn without replacement.
+    """Return row numbers of sets that are drawn without replacement, Int[repeats, size].
+
+    If n ≤ size, there is one set of all n rows, Int[1, n].
 
     Parameters
     ----------
-    n : int
-        Number of rows.
-    size : int
-        Number of rows in a set.
-    repeats : int
-        Number of sets.
+    n, size, repeats : int
+        Number of rows, of rows in a set, and of sets.
     rng : Generator
         Source of randomness.
 
-    Returns
-    -------
-    Int[repeats, size]
-        Row numbers from 0 to n - 1, without repetition in a set. If n ≤ size, there is one set of
-        all rows, Int[1, n].
-
     Examples
     --------
-    >>> draw_sets(10, 4, 2, np.random.default_rng(0)).shape
-    (2, 4)
-    >>> draw_sets(3, 4, 2, np.random.default_rng(0))
-    array([[0, 1, 2]])
+    >>> draw_sets(10, 4, 2, np.random.default_rng(0)).shape, draw_sets(2, 4, 2, None).tolist()
+    ((2, 4), [[0, 1]])
     """
     if n <= size:
         return np.arange(n)[None]
@@ -209,32 +186,20 @@ def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.n
 def aphd(leaves: np.ndarray) -> np.ndarray:
     """Return the average pairwise Hamming distance of each tree embedding to the others of its set.
 
+    Let H(u, v) be the fraction of trees in which u and v are in different leaves. Then APHD_i =
+    1/(m - 1) Σ_{j≠i} H(i, j), Float[m] in [0, 1] (TOOD, Section 3.1). All rows together take
+    O(m·T): a row with c_t - 1 other rows in its leaf of tree t has 1 - Σ_t (c_t - 1) / (T·(m - 1)).
+    Counts are integers, so there is only one rounding.
+
     Parameters
     ----------
     leaves : Int[m, T]
         Leaf of each of m ≥ 2 rows in each of T trees, numbered from 0.
 
-    Returns
-    -------
-    Float[m]
-        Distances in [0, 1].
-
-    Notes
-    -----
-    Let H(u, v) be the fraction of trees in which u and v are in different leaves. Then APHD_i =
-    1/(m - 1) Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row with c_t - 1 other rows in its leaf of tree
-    t shares Σ_t (c_t - 1) pairs of leaves with the set, so that
-
-        APHD_i = 1 - Σ_t (c_t - 1) / (T·(m - 1))
-
-    takes O(m·T) for all rows together. Counts are integers, so there is only one rounding.
-
     Examples
     --------
     >>> aphd([[4, 4], [3, 2], [1, 1], [2, 3]])  # Figure 1 of the paper
     array([1., 1., 1., 1.])
-    >>> aphd([[0, 0], [0, 1], [0, 1]])
-    array([0.5 , 0.25, 0.25])
     """
     leaves = np.asarray(leaves)
     if leaves.ndim != 2 or len(leaves) < 2:
@@ -263,38 +228,21 @@ class TreeHamming(PartitionDetector, SetDetector):
         on permuted labels (Section 6), or on random binary labels if labels are missing or
         constant. "none": a clone is trained on random binary labels, so that class frequencies have
         no effect either.
-    level : {"instance", "set"}, default="instance"
-        Level of the score, see :data:`~kdgraph.detection.sets.ScoreLevel`; "instance" in the paper.
     set_size : int, default=100
-        Number of rows in a set. Sets of other sizes have the same mean APHD and another spread, so
-        scores are comparable at one size.
-    random_state : int, RandomState or None
-        Seed of the held-out rows, the permutation, the sets of the threshold, and of the forest if
-        it has no seed.
-
-    Attributes
-    ----------
-    offset_ : float
-        Threshold of the score.
-    set_size_ : int
-        Number of rows in a set.
+        Number of rows in a set; the spread of APHD depends on it.
 
     Notes
     -----
     With K equally probable regions, two rows from the training distribution are in different
     regions with probability 1 - 1/K (Theorem 4.2). Theorem 4.1, that rows outside the convex hull
-    of the training rows all share their leaves, holds if every feature that the trees split on is
-    out of range: a tree still separates rows by the features in range.
+    of the training rows share all leaves, holds if every feature that the trees split on is out of
+    range.
 
-    Fully grown trees on random labels must separate every training row from its neighbours. Trees
-    on the given labels stop where a leaf is pure, and rows of easy classes then share leaves as
-    rows from another distribution do. For the digits 5 to 9 against 0 to 4 the AUROC is .48 with
-    given labels and above .99 with shuffled ones; for breast_cancer with permuted columns it is
-    .23, which is below chance, and .99.
-
-    All rows of a set must be in, or all out of, distribution. A few outliers in a set of normal
-    rows share leaves with hardly any of them: with 2 % of noise in sets of 100 rows of
-    breast_cancer, the AUROC within a set is .25, because noise has the higher APHD.
+    Trees on the given labels stop where a leaf is pure, and rows of easy classes then share leaves
+    as rows from another distribution do: for breast_cancer with permuted columns the AUROC is .23
+    with given labels, which is below chance, and .99 with shuffled ones. All rows of a set must be
+    in, or all out of, distribution: a few outliers in a set of normal rows share leaves with hardly
+    any of them.
 
     References
     ----------
@@ -306,12 +254,8 @@ class TreeHamming(PartitionDetector, SetDetector):
     >>> rng = np.random.default_rng(0)
     >>> X, X_ood = rng.normal(size=(300, 2)), rng.normal(size=(50, 2)) + 8
     >>> detector = TreeHamming(set_size=50, random_state=0).fit(X)
-    >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2)
-    np.float64(0.99)
-    >>> detector.score_samples(X_ood).mean().round(2)
-    np.float64(0.0)
-    >>> np.unique(detector.predict(X_ood))
-    array([-1])
+    >>> [float(detector.score_samples(rows).mean().round(2)) for rows in (X[:50], X_ood)]
+    [0.99, 0.0]
     """
 
     labels: TrainingLabels = "shuffled"
@@ -343,16 +287,11 @@ class SetTest(BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the permutations, which are the same for every set.
 
-    Attributes
-    ----------
-    reference_ : Float[n]
-        Scores of the reference rows.
-
     Notes
     -----
-    Original to kdgraph. If the scores of single rows are good, their mean over a set detects sets
-    as well as a method that requires sets, such as :class:`TreeHamming`. The set may have any size,
-    and a few outliers among normal rows raise the mean.
+    If the scores of single rows are good, their mean over a set detects sets as well as a method
+    that requires sets, such as :class:`TreeHamming`. The set may have any size, and a few outliers
+    among normal rows raise the mean. ``reference_`` are the scores of the reference rows, Float[n].
 
     Examples
     --------
@@ -371,18 +310,7 @@ class SetTest(BaseEstimator):
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any) -> SetTest:
-        """Score the reference rows.
-
-        Parameters
-        ----------
-        X : array or data frame
-            Rows of the training distribution that neither the detector nor its parent has seen.
-
-        Raises
-        ------
-        TypeError
-            If the detector is a set detector, which cannot score single rows, or no detector.
-        """
+        """Score the reference rows, which neither the detector nor its parent has seen."""
         check_parameters(self)
         if hasattr(self.detector, "ood_score_of_sets"):
             raise TypeError(
@@ -397,8 +325,7 @@ class SetTest(BaseEstimator):
     def p_value(self, X: Any) -> float:
         """Return the p-value (k + 1)/(N + 1) of the set X.
 
-        k is the number of sets of the size of X, out of N drawn from X and the reference together,
-        whose statistic is at least as extreme.
+        k of N permutations of X and the reference have a statistic that is at least as extreme.
         """
         options = {
             "statistic": self.statistic,
@@ -420,26 +347,10 @@ class SetTest(BaseEstimator):
     ) -> dict[str, np.ndarray]:
         """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 
-        Half of the reference rows are the reference, the other half the rows in distribution.
-
-        Parameters
-        ----------
-        X_ood : array or data frame
-            Rows out of distribution.
-        shares : sequence of float, default=SHARES
-            Fractions in [0, 1] of the rows of a set that are from ``X_ood``. The fraction 0 gives
-            the false alarms.
-        set_size : int, default=50
-            Number of rows in a set.
-        n_sets : int, default=200
-            Number of sets for each fraction.
-
-        Returns
-        -------
-        dict of str to ndarray [r]
-            Columns ``fraction``, ``set_size`` and ``power``, as in
-            :func:`kdgraph.metrics.set_tests.power_curve`. All fractions use the same permutations,
-            so the points of the curve are not independent.
+        Half of the reference rows are the reference, the other half the rows in distribution. The
+        columns ``fraction``, ``set_size`` and ``power``, [r] each, are those of
+        :func:`kdgraph.metrics.set_tests.power_curve`; the fraction 0 gives the false alarms. All
+        fractions use the same permutations, so the points of the curve are not independent.
         """
         options = {
             "statistic": self.statistic,
