@@ -35,14 +35,19 @@ from kdgraph.parameters import OpenFraction, check_parameters
 class PostHocRegressor(RegressorMixin, PostHoc):
     """Base class of regressors that are fitted after a parent with ``predict_dist``.
 
-    They are fitted on rows that the parent was not fitted on. A subclass implements
-    ``_fit_after(train, calibration)`` and ``_recalibrate(base, X)``, which returns the
-    distributions that replace those of the parent. :class:`~kdgraph.base.PostHoc` describes rows,
-    held-out rows (drawn at random) and parents. Every method of Torres et al. (2024) and of
-    Kuleshov et al. (2018) has this form.
+    A subclass implements ``_fit_after(train, calibration)`` and ``_recalibrate(base, X)``, which
+    returns the distributions that replace those of the parent. Every method of Torres et al. (2024)
+    and of Kuleshov et al. (2018) has this form. Calibration rows are drawn at random. The parent's
+    ``predict_dist(X)`` returns a :class:`~kdgraph.distributions.Distribution` or a frozen
+    distribution of scipy.stats.
 
-    The parent's ``predict_dist(X)`` returns a :class:`~kdgraph.distributions.Distribution` or a
-    frozen distribution of scipy.stats. A parent may be a pipeline whose last step has this method.
+    Parameters
+    ----------
+    estimator : regressor with ``predict_dist``, or a pipeline that ends in one
+        The parent. It is cloned and fitted, unless frozen.
+    random_state : int, RandomState or None, default=None
+        Seed of the hold-out, of draws, also of PIT values at steps
+        (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
 
     Examples
     --------
@@ -81,18 +86,12 @@ class PostHocRegressor(RegressorMixin, PostHoc):
 
         Parameters
         ----------
-        X : Float[n, d] or data frame
-            Rows.
-        y : Float[n]
-            Outcomes.
+        X, y : Float[n, d] or data frame, Float[n]
+            Rows and outcomes.
         X_calibration, y_calibration : Float[m, d] or data frame, Float[m], default=None
             Calibration rows. None: a random part of X and y.
         groups, groups_calibration : [n], [m], default=None
             Subgroup of each row; they are used only if :attr:`takes_groups`.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -123,20 +122,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         return self
 
     def fit_behind(self, other: PostHocRegressor, train: Rows, calibration: Rows) -> Self:
-        """Fit a recalibrator behind the fitted parent of another one, to rows of that one.
-
-        Parameters
-        ----------
-        other : PostHocRegressor
-            Fitted up to its parent, ``estimator_``; this one gets its parent and features.
-        train, calibration : Rows
-            Validated rows.
-
-        Returns
-        -------
-        self : estimator
-            The fitted recalibrator.
-        """
+        """Fit a recalibrator to validated rows, behind the fitted parent of another one."""
         check_parameters(self)
         self._take_parent_of(other)
         with skip_row_checks():
@@ -148,22 +134,14 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> Distribution:
-        """Return the recalibrated distributions of n rows.
-
-        Parameters
-        ----------
-        X : Float[n, d] or data frame
-            Rows.
-        """
+        """Return the recalibrated distributions of n rows."""
         X = self._validate_X(X)
         return self._recalibrate(self._parent_distribution(X), X)
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
-        """Return the distributions that replace those of the parent."""
         raise NotImplementedError
 
     def _parent_distribution(self, X: Any) -> Distribution:
-        """Return the distributions that the parent predicts."""
         return _predict_distribution(self.estimator_, X)
 
     def _calibration_distribution(self, rows: Rows) -> Distribution:
@@ -195,13 +173,7 @@ def _predict_distribution(parent: Any, X: Any) -> Distribution:
 
 
 def hash_rows(X: Any) -> np.ndarray:
-    """Return a hash of each row, UInt64[n]; equal rows have the same one.
-
-    Parameters
-    ----------
-    X : Float[n, ...] or data frame
-        Rows, of any number of axes.
-    """
+    """Return a hash of each row of any number of axes, UInt64[n]; equal rows have the same one."""
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.reshape(X, (len(X), -1)))
     return pd.util.hash_pandas_object(frame, index=False).to_numpy()
 
@@ -209,16 +181,8 @@ def hash_rows(X: Any) -> np.ndarray:
 def uniform_numbers(hashes: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
     """Return independent uniform numbers of each row, Float[n, n_draws].
 
-    The numbers of a row depend on the seed and on the hash of the row, not on the rows beside it.
-
-    Parameters
-    ----------
-    hashes : UInt64[n]
-        Result of :func:`hash_rows`.
-    n_draws : int
-        Numbers of each row.
-    seed : int
-        Seed of the recalibrator, not negative.
+    The numbers of a row depend on the seed, not negative, and on the hash of the row, not on the
+    rows beside it.
     """
     numbers = np.empty((len(hashes), n_draws))
     for i, row_hash in enumerate(hashes):
@@ -233,21 +197,11 @@ _END_TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class PitValues:
-    """PIT values of n rows, with counts of unusual ones.
+    """PIT values of n rows, none of them 0 or 1, with counts of unusual ones.
 
-    Attributes
-    ----------
-    values : Float[n]
-        PIT values, none of them 0 or 1. They may be beyond (0, 1), see
-        :meth:`~kdgraph.distributions.Distribution.extended_cdf`.
-    n_clipped : int
-        Number of rows so far out that the predicted family does not define their distance.
-    n_at_steps : int
-        Number of outcomes at which the predicted distribution function has a step.
-
-    Notes
-    -----
-    Original to kdgraph.
+    They may be beyond (0, 1), see :meth:`~kdgraph.distributions.Distribution.extended_cdf`.
+    ``n_clipped`` is the number of rows so far out that the predicted family does not define their
+    distance, and ``n_at_steps`` that of outcomes at which the distribution function has a step.
     """
 
     values: np.ndarray
@@ -255,15 +209,12 @@ class PitValues:
     n_at_steps: int
 
     def describe(self) -> dict[str, int | float]:
-        """Return the summary for the record.
-
-        It holds the number of values, their largest distance from uniform and the number of clipped
-        ones; and two fractions of rows, unless they are 0.
+        """Return number of values, distance from uniform and unusual values for the record.
 
         ``pit_beyond`` is the fraction of PIT values at 0 or 1 and beyond, whose outcomes the parent
         considers impossible. A calibrated ensemble of m values has 2/(m + 1); a larger fraction
         means that the ensemble is too narrow. ``pit_at_steps`` is the fraction of outcomes that are
-        values of an ensemble, as counts are.
+        values of an ensemble, as counts are. Both are left out if they are 0.
         """
         beyond = float(((self.values < _END_TOLERANCE) | (self.values > 1 - _END_TOLERANCE)).mean())
         summary = {
@@ -281,39 +232,18 @@ class PitValues:
 def compute_pits(
     base: Distribution, y: np.ndarray, random_state: Any = None, *, stacklevel: int = 4
 ) -> PitValues:
-    """Return the PIT values F(y_i | x_i) of n rows.
+    """Return the PIT values F(y_i | x_i) of n rows with outcomes Float[n].
 
-    Parameters
-    ----------
-    base : Distribution
-        Predicted distributions of n rows.
-    y : Float[n]
-        Outcomes.
-    random_state : int, RandomState or None, default=None
-        Seed of the draws at steps.
-    stacklevel : int, default=4
-        Stack level of the warning about clipped rows.
-
-    Returns
-    -------
-    PitValues
-        The values, and how many are unusual.
-
-    Notes
-    -----
     If a family does not define how far out an outcome is, the value is the level of
     :meth:`~kdgraph.distributions.Distribution.fallback_levels`, by default the number nearest to 0
     or 1 inside (0, 1), and a warning is given.
 
     If F has a step at y (in an ensemble, several members may predict the same number, such as no
-    rain), the PIT value is drawn uniformly between the lower and the upper end of the step. The PIT
-    values of a calibrated forecaster are then uniform, and recalibration does not change it. The
-    upper ends are not uniform, and rows with steps of different heights distort each other's map.
-
-    References
-    ----------
-    Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics 65, 2009,
-    Section 2.1, for the draw (Brockwell, Statistics and Probability Letters 77, 2007).
+    rain), the PIT value is drawn uniformly between the lower and the upper end of the step (Czado,
+    Gneiting and Held, "Predictive model assessment for count data", Biometrics 65, 2009, Section
+    2.1). The PIT values of a calibrated forecaster are then uniform, and recalibration does not
+    change it. The upper ends are not uniform, and rows with steps of different heights distort each
+    other's map.
     """
     # A step is detected from the levels of the outcome and of the next smaller float. Numbers are
     # drawn for all rows, so that the draw of a row does not depend on which other rows have steps.
@@ -352,6 +282,14 @@ class SplitConformalRegressor(PostHocRegressor):
     Its ``_requires_recalibrating_rows`` returns whether rows of the first part are required even if
     no recalibrator uses them.
 
+    Parameters
+    ----------
+    recalibrator : recalibrator or None, default=None
+        For example :class:`~kdgraph.recalibration.LocalPit` with ``estimator=None``. None: only
+        intervals are corrected.
+    correction_fraction : float, default=0.5
+        Fraction of the calibration rows that correct intervals; all of them, if none recalibrate.
+
     Attributes
     ----------
     recalibrated_ : object
@@ -366,8 +304,8 @@ class SplitConformalRegressor(PostHocRegressor):
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
 
-        It holds the number of held-out rows, the highest level that has finite intervals, and the
-        summary of the recalibrator.
+        It holds the number of held-out rows, the highest level that has finite intervals (in all
+        cells), and the summary of the recalibrator.
         """
         recalibrated = self.recalibrated_
         inner_summary = recalibrated.describe() if hasattr(recalibrated, "describe") else {}
@@ -375,19 +313,15 @@ class SplitConformalRegressor(PostHocRegressor):
         return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | inner_summary
 
     def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
-        """Fit the correction of intervals."""
         raise NotImplementedError
 
     def _requires_recalibrating_rows(self) -> bool:
-        """Return whether rows are required that recalibrate, even without a recalibrator."""
         raise NotImplementedError
 
     def _max_held_out_rows(self) -> int | None:
-        """Return the largest number of held-out rows, None for any."""
         return None
 
     def _smallest_cell_size(self) -> int:
-        """Return the number of held-out rows in the smallest cell."""
         return len(self.y_held_out_)
 
     def _requires_training_rows(self) -> bool:
@@ -417,7 +351,6 @@ class SplitConformalRegressor(PostHocRegressor):
         return model.fit_behind(self, train, recalibrating)
 
     def _recalibrated_distribution(self, X: Any) -> Distribution:
-        """Return the distributions before intervals are corrected."""
         return (
             self._parent_distribution(X)
             if self.recalibrated_ is self.estimator_
@@ -457,27 +390,11 @@ _MIN_RELATIVE_SPREAD = 1e-12
 class FeatureSpace:
     """Space of the neighbours of a row, fitted on calibration rows.
 
-    Parameters
-    ----------
-    name : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
-        See :data:`SpaceName`.
-    units : {"sd", "raw", "whiten"}, default="sd"
-        See :data:`FeatureUnits`; leaves of a forest have no units.
-    layer : str, default=None
-        Name of a layer of a network. None: the input of the last linear layer, which is the last
-        hidden one.
-    forest : scikit-learn forest, default=None
-        Forest of "geodesic". It is cloned and fitted on the parent's training rows, unless frozen.
-        None: the parent, if it is a forest, or else 100 trees of at least 20 rows in a leaf.
-    random_state : int, RandomState or None, default=None
-        Seed of that forest.
-
-    Notes
-    -----
-    Torres et al. (2024) measure Euclidean distances in raw units. On their third data set,
-    diamonds, standard deviations instead of raw units reduce the error by another 1 %.
-
-    A missing value, which the parent accepts, is at the mean of the calibration rows.
+    ``layer`` is the name of a layer of a network, None the input of the last linear one. ``forest``
+    is that of "geodesic": it is cloned and fitted on the parent's training rows, unless frozen;
+    None is the parent, if it is a forest, or else 100 trees of at least 20 rows in a leaf. Torres
+    et al. (2024) measure Euclidean distances in raw units. A missing value, which the parent
+    accepts, is at the mean of the calibration rows.
     """
 
     name: SpaceName = "input"
@@ -487,22 +404,7 @@ class FeatureSpace:
     random_state: Any = None
 
     def fit(self, parent: Any, train: Rows, calibration: Rows, base: Distribution) -> Any:
-        """Fit the space and return the coordinates of the calibration rows.
-
-        Parameters
-        ----------
-        parent : object
-            The fitted parent.
-        train, calibration : Rows
-            Training rows, for a forest, and calibration rows.
-        base : Distribution
-            Predicted distributions of the calibration rows.
-
-        Returns
-        -------
-        Float[m, d] or sparse matrix
-            See :meth:`coordinates`.
-        """
+        """Fit the space and return the :meth:`coordinates` of the calibration rows."""
         is_geodesic = self.name == "geodesic"
         self.forest_ = self._fit_forest(parent, train) if is_geodesic else None
         features = self._features(parent, calibration.X, base)
@@ -519,26 +421,14 @@ class FeatureSpace:
         return self._scale(features)
 
     def coordinates(self, parent: Any, X: Any, base: Distribution) -> Any:
-        """Return the coordinates Float[n, d] of rows; for "geodesic", a sparse matrix of leaves.
-
-        Parameters
-        ----------
-        parent : object
-            The fitted parent.
-        X : Float[n, d] or data frame
-            Rows.
-        base : Distribution
-            Their predicted distributions.
-        """
+        """Return the coordinates Float[n, d] of rows; for "geodesic", a sparse matrix of leaves."""
         features = self._features(parent, X, base)
         return features if self.name == "geodesic" else self._scale(self._impute(features))
 
     def _impute(self, features: np.ndarray) -> np.ndarray:
-        """Return features with the means of calibration rows in place of missing values."""
         return np.where(np.isnan(features), self.missing_value_, features)
 
     def _features(self, parent: Any, X: Any, base: Distribution) -> Any:
-        """Return features in raw units."""
         if self.name == "output":
             return np.column_stack([base.mean(), np.sqrt(base.var())])
         if self.name == "layer":
@@ -550,7 +440,6 @@ class FeatureSpace:
         return features_of(source, X, "rows", allow_missing=True)
 
     def _scale(self, features: np.ndarray) -> np.ndarray:
-        """Return features in the units of the space."""
         # Rows so far away that their squares are not finite are as far as others.
         centred = np.clip(features, -MAX_SQUARED, MAX_SQUARED) - self.center_
         return centred * self.matrix_ if self.matrix_.ndim == 1 else centred @ self.matrix_

@@ -35,18 +35,11 @@ _NO_CELL = -1
 class ConformalPit(SplitConformalRegressor):
     """Recalibrator whose intervals cover at least the nominal fraction of new rows.
 
-    It recalibrates on some calibration rows and corrects the intervals by the others.
+    It recalibrates on some calibration rows and corrects the intervals by the others; by all, if
+    there is no recalibrator and cells do not depend on standard deviations.
 
     Parameters
     ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
-    recalibrator : recalibrator or None, default=None
-        For example :class:`~kdgraph.recalibration.LocalPit` with ``estimator=None``. None: only
-        intervals are corrected.
-    correction_fraction : float, default=0.5
-        Fraction of the calibration rows that correct intervals. All of them do if there is no
-        recalibrator and cells do not depend on standard deviations.
     cells : int, default=1
         Number of cells of rows, each with its own correction and its own guarantee. Cells are
         intervals of predicted standard deviations with equal numbers of recalibrating rows. 1: the
@@ -55,14 +48,11 @@ class ConformalPit(SplitConformalRegressor):
         Column of X, by position or name, whose values define the cells instead.
     by_group : bool, default=False
         Use the groups that are passed to ``fit`` and ``predict_dist`` as cells instead.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows and of their division, and of the recalibrator and the parent if
-        these have no seed.
 
     Attributes
     ----------
-    held_out_, y_held_out_, held_out_cells_ : Distribution, Float[h], Int[h]
-        Predicted distributions, outcomes and cells of the rows that correct intervals.
+    held_out_cells_ : Int[h]
+        Cells of the rows that correct intervals.
     edges_ : ndarray of shape (c - 1,) or (c,)
         Standard deviations between cells; or the values of the column, or the groups.
 
@@ -93,27 +83,13 @@ class ConformalPit(SplitConformalRegressor):
 
     @property
     def takes_groups(self) -> bool:
-        """True if each subgroup has its own correction."""
         return self.by_group
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted summary for the record.
-
-        It holds the number of cells, the number of rows that correct intervals, and the highest
-        level that has finite intervals in all cells.
-        """
         return {"cells": len(np.unique(self.held_out_cells_))} | super().describe()
 
     def predict_dist(self, X, groups=None) -> Distribution:
-        """Return the corrected distributions of n rows.
-
-        Parameters
-        ----------
-        X : Float[n, d] or data frame
-            Rows.
-        groups : [n], default=None
-            Subgroup of each row.
-        """
+        """Return the corrected distributions of n rows, with the subgroup of each row, [n]."""
         X = self._validate_X(X)
         return self._correct(self._parent_distribution(X), X, groups)
 
@@ -121,7 +97,6 @@ class ConformalPit(SplitConformalRegressor):
         return self._correct(base, X, None)
 
     def _correct(self, base: Distribution, X: Any, groups: Any) -> Distribution:
-        """Return the distributions with corrected intervals."""
         recalibrated = base if self.recalibrator is None else self._recalibrated_distribution(X)
         cells = self._cells_of(X, recalibrated, groups)
         held_out, y, held_out_cells = self.held_out_, self.y_held_out_, self.held_out_cells_
@@ -155,11 +130,9 @@ class ConformalPit(SplitConformalRegressor):
         return int(np.unique(self.held_out_cells_, return_counts=True)[1].min())
 
     def _spread_edges(self, recalibrating: Rows) -> np.ndarray:
-        """Return the standard deviations between cells.
-
-        They come from rows other than the held-out ones, so that held-out and new rows of a cell
-        are exchangeable.
-        """
+        """Return the standard deviations between cells."""
+        # They come from rows other than the held-out ones, so that held-out and new rows of a cell
+        # are exchangeable.
         if self.cells == 1 or not len(recalibrating):
             return np.empty(0)
         return np.unique(
@@ -171,7 +144,6 @@ class ConformalPit(SplitConformalRegressor):
         )
 
     def _cells_of(self, X: Any, recalibrated: Distribution, groups: Any) -> np.ndarray:
-        """Return the cell of each row, Int[n]."""
         if not self._has_value_cells():
             # The edges are spreads of other rows: an equal spread that is rounded differently stays
             # in the cell below.
@@ -186,11 +158,9 @@ class ConformalPit(SplitConformalRegressor):
         return cells
 
     def _has_value_cells(self) -> bool:
-        """Return whether cells are values of a column or groups."""
         return self.by_group or self.column is not None
 
     def _cell_values(self, X: Any, groups: Any) -> np.ndarray:
-        """Return the values [n] that define cells: the column, or the groups."""
         if self.by_group:
             if groups is None:
                 raise ValueError(
@@ -211,7 +181,7 @@ class ConformalPit(SplitConformalRegressor):
 
 
 def _distinct_values(values: np.ndarray) -> np.ndarray:
-    """Return the different values, sorted, without None and NaN; text as text, not as objects."""
+    """Return the different values, sorted, without None and NaN; text as text."""
     from pandas import isna
 
     return np.unique(np.array(values[~isna(values)].tolist()))
@@ -235,12 +205,6 @@ class LocalisedConformalPit(SplitConformalRegressor):
 
     Parameters
     ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
-    recalibrator : recalibrator or None, default=None
-        See :class:`~kdgraph.recalibration.ConformalPit`.
-    correction_fraction : float, default=0.5
-        Fraction of the calibration rows that correct intervals; some never do.
     feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
@@ -258,31 +222,26 @@ class LocalisedConformalPit(SplitConformalRegressor):
 
     Attributes
     ----------
-    space_ : FeatureSpace
-        The space, fitted on the recalibrating rows.
+    space_, radius_ : FeatureSpace, float
+        The space and the radius of all rows. They are fitted on the recalibrating rows, because a
+        choice that depends on the held-out rows would break their exchangeability with new rows.
     coordinates_ : Float[h, d] or sparse matrix
-        Held-out rows in it.
-    radius_ : float
-        Radius of all rows. It is chosen on the recalibrating rows, because a choice that depends on
-        the held-out rows would break their exchangeability with new rows.
+        Held-out rows in the space.
 
     Notes
     -----
     The weight of a neighbour is 1 - (distance / radius)².
     :class:`~kdgraph.distributions.LocalisedIntervals` describes the guarantee and its source: it is
-    coverage on average over all rows, as of one correction for all. Only the cells of
-    :class:`~kdgraph.recalibration.ConformalPit` guarantee coverage in parts of the data. With many
-    features, few rows are near to any; ``feature_space="output"`` has two. Mean, quantiles and CRPS
-    are those of the recalibrator.
+    coverage on average over all rows, as of one correction for all. With many features, few rows
+    are near to any; ``feature_space="output"`` has two. Mean, quantiles and CRPS are the
+    recalibrator's.
 
     Examples
     --------
-    The parent's intervals have the same width everywhere, the corrected ones do not:
-
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
-    >>> y = X[:, 0] * rng.normal(size=2000)
+    >>> y = X[:, 0] * rng.normal(size=2000)  # the parent's intervals have one width
     >>> model = LocalisedConformalPit(GaussianLinear(), random_state=0).fit(X, y)
     >>> low, high = model.predict_dist([[0.2], [0.8]]).interval(0.9)
     >>> bool(high[1] - low[1] > 2 * (high[0] - low[0]))
@@ -298,9 +257,8 @@ class LocalisedConformalPit(SplitConformalRegressor):
     max_reference_rows: Count | None = 10_000
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted summary for the record.
+        """Return the fitted summary for the record, with the median effective number of neighbours.
 
-        ``n_eff_correcting`` is the median effective number of neighbours of a held-out row;
         ``radius`` is None if all rows are neighbours.
         """
         weights = self.held_out_weights_
@@ -352,10 +310,8 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return self.max_reference_rows
 
     def _choose_radius(self, coordinates: Any, n_held_out: int) -> float:
-        """Return the radius in which most recalibrating rows have neighbours of total weight k.
-
-        The weights are extrapolated to as many potential neighbours as there are held-out rows.
-        """
+        """Return the radius in which most recalibrating rows have neighbours of total weight k."""
+        # The weights are extrapolated to as many potential neighbours as there are held-out rows.
         # The total weight grows with the radius, so the smallest sufficient radius is bracketed by
         # doubling and then bisected. Distances are computed once, for a few rows, since a
         # quantile over 300 rows is accurate enough.
@@ -381,9 +337,9 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return high
 
     def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the held-out neighbours of query points, Float[m, d], and their weights.
+        """Return the held-out neighbours of query points, Int[m, k], and weights, Float[m, k].
 
-        The positions are Int[m, k], the weights Float[m, k], all 0 if there is no neighbour.
+        The weights are all 0 if there is no neighbour.
         """
         search = NeighbourSearch(self.coordinates_)
         weighting = NeighbourWeighting(radius=self.radius_, n_fallback=1)

@@ -32,12 +32,10 @@ class DensityPit(PostHocRegressor):
     A network gets features of the predicted distribution and a level, and is trained with the check
     loss. Rows with the same predicted distribution get the same recalibrated one. The method
     therefore corrects errors that depend on the prediction, such as spreads that are too small
-    where means are large, and not errors that differ among rows with the same prediction.
+    where means are large.
 
     Parameters
     ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
     inputs : {"row", "deciles"}, default="row"
         "row": outcomes and deciles are in units of the row's own predicted distribution, whose
         location and width are inputs too; training starts at the parent's median and spread. This
@@ -56,16 +54,11 @@ class DensityPit(PostHocRegressor):
         stops. None: no rows are held out.
     validation_fraction : float, default=0.2
         Fraction of the calibration rows that is held out for early stopping.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of the network, and of the parent if it has no seed.
 
     Attributes
     ----------
-    features_ : DecileFeatures
-        Conversion of predicted distributions to inputs.
-    network_ : SimultaneousQuantileNetwork
-        The fitted network, see
-        :class:`~kdgraph.parents.networks.quantile_networks.SimultaneousQuantileNetwork`.
+    features_, network_ : object
+        Conversion of predicted distributions to inputs, and the fitted network.
 
     Notes
     -----
@@ -73,16 +66,14 @@ class DensityPit(PostHocRegressor):
     inputs; two layers of 20 units with PReLU, connected to all layers before them; Adam (there with
     learning rate 0.001 and batches of 32).
 
-    Original to kdgraph: early stopping instead of a fixed number of epochs; several levels for each
-    row in a step; standardised inputs, clipped to the range of the calibration rows; sorting of
-    quantiles that cross; exponential tails beyond levels 0.001 and 0.999; the units of "row". A
-    network that gets raw levels is nearly linear in them, and its outer quantiles are too far
-    inside: on :class:`~kdgraph.data.simulations.Heteroscedastic`, with 5,000 calibration rows, its
-    nominal 99 % intervals cover 92 %, those of "row" 99 %.
-
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Section 4.3, train on
-    80 % of their calibration rows and validate on the others, as here. If the parent is calibrated,
-    the mean CRPS increases by 6 % with 20 calibration rows, and by 1 % with 50.
+    Original to kdgraph: early stopping instead of a fixed number of epochs, on the fraction of
+    calibration rows of Torres et al. 2024, Section 4.3; several levels for each row in a step;
+    standardised inputs, clipped to the range of the calibration rows; sorting of quantiles that
+    cross; exponential tails beyond levels 0.001 and 0.999; the units of "row". A network that gets
+    raw levels is nearly linear in them, and its outer quantiles are too far inside: on
+    :class:`~kdgraph.data.simulations.Heteroscedastic`, with 5,000 calibration rows, its nominal 99
+    % intervals cover 92 %, those of "row" 99 %. If the parent is calibrated, the mean CRPS
+    increases by 6 % with 20 calibration rows, and by 1 % with 50.
 
     References
     ----------
@@ -91,14 +82,12 @@ class DensityPit(PostHocRegressor):
 
     Examples
     --------
-    The true 1 % quantile is 5.01; that of the parent's normal distribution is 3.7:
-
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(1500, 1))
     >>> y = 10 * X[:, 0] + rng.exponential(size=1500)
     >>> model = DensityPit(GaussianLinear(), max_epochs=10, random_state=0).fit(X, y)
-    >>> low = model.predict_dist([[0.5]]).ppf(0.01)
+    >>> low = model.predict_dist([[0.5]]).ppf(0.01)  # the true one is 5.01, that of the parent 3.7
     >>> bool(4.7 < low[0] < 5.3)
     True
     """
@@ -112,7 +101,7 @@ class DensityPit(PostHocRegressor):
     validation_fraction: OpenFraction = 0.2
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted summary for the record: the number of rows and of epochs."""
+        """Return the number of rows and of epochs, for the record."""
         return {"n_rows": self.n_rows_, **self.network_.describe()}
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -149,18 +138,10 @@ class DensityPit(PostHocRegressor):
 class DecileFeatures:
     """Standardised network inputs from the deciles of predicted distributions.
 
-    Attributes
-    ----------
-    in_row_units : bool
-        Outcomes are in units of the row's own distribution, instead of raw units.
-    min_width : float
-        Smallest unit of a row: the 5 % quantile of the positive widths of calibration rows.
-    center, spread, low, high : Float[d]
-        Mean, standard deviation, minimum and maximum of the features of calibration rows.
-
-    Notes
-    -----
-    Original to kdgraph.
+    With ``in_row_units``, outcomes are in units of the row's own distribution, of which the
+    smallest, ``min_width``, is the 5 % quantile of the positive widths of calibration rows. Mean,
+    standard deviation, minimum and maximum of the features, Float[d], are those of calibration
+    rows. Original to kdgraph.
     """
 
     in_row_units: bool
@@ -195,10 +176,7 @@ class DecileFeatures:
         return features
 
     def __call__(self, deciles: np.ndarray) -> np.ndarray:
-        """Return inputs Float[n, d] of deciles Float[n, 9].
-
-        They are clipped to those of calibration rows.
-        """
+        """Return inputs Float[n, d] of deciles, clipped to those of calibration rows."""
         return (np.clip(self._raw(deciles), self.low, self.high) - self.center) / self.spread
 
     def location_and_scale(self, deciles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +186,6 @@ class DecileFeatures:
         return deciles[:, 4], np.maximum(_width(deciles), self.min_width)
 
     def _raw(self, deciles: np.ndarray) -> np.ndarray:
-        """Return features before they are standardised, Float[n, d]."""
         if not self.in_row_units:
             return deciles
         loc, scale = self.location_and_scale(deciles)

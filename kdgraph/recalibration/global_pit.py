@@ -34,13 +34,19 @@ _MAX_SEED = np.iinfo(np.int32).max
 
 
 class _SharedMapPit(PostHocRegressor):
-    """Base of recalibrators with one map of PIT values for all rows."""
+    """Base of recalibrators with one map of PIT values for all rows.
+
+    Attributes
+    ----------
+    pit_map_ : PitMap
+        Distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
+    n_clipped_ : int
+        Number of calibration rows so far out, with a warning, that the predicted family does not
+        define their distance: p_i is the number nearest to 0 or 1. A normal distribution has none.
+    """
 
     def describe(self) -> dict[str, int | float]:
-        """Return the fitted summary for the record.
-
-        See :meth:`~kdgraph.recalibration.base.PitValues.describe`.
-        """
+        """Return the summary of the PIT values for the record."""
         return self.pit_summary_
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -50,7 +56,6 @@ class _SharedMapPit(PostHocRegressor):
         self.pit_map_ = self._fit_map(pits.values)
 
     def _fit_map(self, pits: np.ndarray) -> PitMap:
-        """Return the map of PIT values Float[n]."""
         raise NotImplementedError
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
@@ -63,41 +68,24 @@ class GlobalPit(_SharedMapPit):
 
     Parameters
     ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
     draws : int, default=None
         Number of values that are drawn from the recalibrated distribution of each row, as in
         :class:`~kdgraph.recalibration.LocalPit`. None: the distribution itself.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of PIT values at steps
-        (:func:`~kdgraph.recalibration.base.compute_pits`), of the draws, and of the parent if it
-        has no seed.
-
-    Attributes
-    ----------
-    pit_map_ : PitMap
-        Distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
-    n_clipped_ : int
-        Number of calibration rows so far out that the predicted family does not define their
-        distance: their extended level is 0 or 1, and p_i is the nearest number inside (0, 1). A
-        normal distribution has none. A warning is given if there are some.
 
     Notes
     -----
     F_new(y | x) = R(F(y | x)), where R is the empirical distribution function (Kuleshov et al.
     2018). This is Algorithm 1 of Torres et al. (2024) with all calibration rows as neighbours and
-    equal weights. The distributions are :class:`~kdgraph.distributions.Recalibrated`: exact
-    weighted samples, not draws from them, unless ``draws`` is given. Errors that are the same
-    everywhere are repaired. Errors that differ between regions are not, if they cancel on average.
+    equal weights. The distributions are exact weighted samples, not draws from them, unless
+    ``draws`` is given. Errors that differ between regions are not repaired, if they cancel on
+    average.
 
     Examples
     --------
-    No normal distribution fits the skewed outcomes. The true interval is 0.05 to 3.00:
-
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
-    >>> y = X[:, 0] + rng.exponential(size=2000)
+    >>> y = X[:, 0] + rng.exponential(size=2000)  # the true interval at 0 is 0.05 to 3.00
     >>> model = GlobalPit(GaussianLinear(), random_state=0).fit(X, y)
     >>> np.round(model.estimator_.predict_dist([[0.0]]).interval(0.9), 2).ravel().tolist()
     [-0.7, 2.73]
@@ -131,21 +119,6 @@ class GlobalPit(_SharedMapPit):
 class IsotonicPit(_SharedMapPit):
     """Recalibrator by a continuous increasing function of PIT values, the same for all rows.
 
-    Parameters
-    ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of PIT values at steps
-        (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
-
-    Attributes
-    ----------
-    pit_map_ : LinearMap
-        The function R.
-    n_clipped_ : int
-        See :class:`~kdgraph.recalibration.GlobalPit`.
-
     Notes
     -----
     Kuleshov et al. (2018) fit an isotonic regression of the fraction of PIT values up to p on p.
@@ -162,12 +135,10 @@ class IsotonicPit(_SharedMapPit):
 
     Examples
     --------
-    The true interval is 0.05 to 3.00:
-
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
-    >>> y = X[:, 0] + rng.exponential(size=2000)
+    >>> y = X[:, 0] + rng.exponential(size=2000)  # the true interval at 0 is 0.05 to 3.00
     >>> model = IsotonicPit(GaussianLinear(), random_state=0).fit(X, y)
     >>> np.round(model.predict_dist([[0.0]]).interval(0.9), 1).ravel().tolist()
     [-0.0, 2.9]
@@ -178,13 +149,7 @@ class IsotonicPit(_SharedMapPit):
 
 
 class ResidualScale(PostHocRegressor):
-    """Recalibrator by the root mean square residual of calibration rows.
-
-    Parameters
-    ----------
-    estimator : regressor with ``predict_dist``
-        Parent that predicts normal or lognormal distributions; it is cloned and fitted, unless
-        frozen.
+    """Recalibrator by the root mean square residual of calibration rows, for (log)normal parents.
 
     Attributes
     ----------
@@ -207,21 +172,17 @@ class ResidualScale(PostHocRegressor):
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
-    networks", 2024, Section 4.2: "a Normal distribution with variance equal to the validation set
-    MSE".
+    Torres et al. 2024, Section 4.2: "a Normal distribution with variance equal to the validation
+    set MSE".
 
     Examples
     --------
-    Parents of few rows are too certain:
-
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1040, 20))
-    >>> y = rng.normal(size=1040)
+    >>> X, y = rng.normal(size=(1040, 20)), rng.normal(size=1040)
     >>> held_out = {"X_calibration": X[40:], "y_calibration": y[40:]}
     >>> model = ResidualScale(GaussianLinear()).fit(X[:40], y[:40], **held_out)
-    >>> parent = np.sqrt(model.estimator_.predict_dist(X[:1]).var()[0])
+    >>> parent = np.sqrt(model.estimator_.predict_dist(X[:1]).var()[0])  # of few rows, too certain
     >>> round(float(parent), 2), round(model.spread_, 2)
     (0.95, 1.55)
     """

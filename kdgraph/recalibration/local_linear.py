@@ -30,29 +30,14 @@ def local_linear_scores(
     weight: np.ndarray,
     coordinates: np.ndarray,
 ) -> np.ndarray:
-    """Return the scores of neighbours as they would be at each place.
+    """Return the scores, Float[m, k], of k neighbours as they would be at each of m places.
 
-    Parameters
-    ----------
-    scores : Float[n]
-        Normal scores of PIT values.
-    X : Float[n, d]
-        Coordinates of their rows.
-    rows : Int[m, k]
-        Neighbours of each place.
-    weight : Float[m, k]
-        Weights of the neighbours. They are not negative, and not all 0 at any place.
-    coordinates : Float[m, d]
-        Coordinates of the places.
+    The normal scores of PIT values are Float[n] and the coordinates of their rows Float[n, d]; the
+    neighbours of each place are Int[m, k], with weights Float[m, k] that are not negative, and not
+    all 0 at any place. The result is a(x) + w(x) (z_i - a(x_i)) s(x) / s(x_i), where a is the
+    weighted regression of scores z on coordinates x, and s is that of their absolute distances from
+    a.
 
-    Returns
-    -------
-    Float[m, k]
-        a(x) + w(x) (z_i - a(x_i)) s(x) / s(x_i), where a is the weighted regression of scores z on
-        coordinates x, and s is that of their absolute distances from a.
-
-    Notes
-    -----
     Algorithm 1 of Torres et al. (2024) uses the neighbours' PIT values unchanged, which is a local
     constant. At the edge of the data, or where the parent's error has a slope, their mean is biased
     in first order of the bandwidth; their spread contains the slope of the mean and, at the edge,
@@ -74,14 +59,6 @@ def local_linear_scores(
     Slopes are shrunk by a ridge of (d + 1) / n_eff times the mean variance, so that few rows, or
     rows on a line, give none. Nothing is extrapolated: a coordinate of x beyond the range of the
     neighbours is replaced by the end of the range.
-
-    Examples
-    --------
-    >>> x = np.linspace(0, 1, 101)
-    >>> rows, weight, place = np.arange(101)[None], np.ones((1, 101)), np.array([[0.25]])
-    >>> corrected = local_linear_scores(3 * x, x[:, None], rows, weight, place)
-    >>> bool(np.ptp(corrected) < 0.1 and abs(corrected.mean() - 0.75) < 0.03)
-    True
     """
     scores, X, weight, coordinates = (
         np.ascontiguousarray(values, dtype=np.float64)
@@ -120,10 +97,7 @@ def _add_second_moments(offsets: np.ndarray, weight: np.ndarray, moments: np.nda
 def _center(
     X: np.ndarray, neighbour_ids: np.ndarray, weight: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return neighbours and place minus the neighbours' weighted mean, the moments and the ridge.
-
-    Their shapes are Float[k, d], Float[1, d] and Float[d, d].
-    """
+    """Return neighbours and place minus the neighbours' weighted mean, moments and ridge."""
     k, d = len(neighbour_ids), X.shape[1]
     offsets, place_offset, moments = np.empty((k, d)), np.empty((1, d)), np.zeros((d, d))
     for c in range(d):
@@ -223,7 +197,6 @@ def _correct_all(
     coordinates: np.ndarray,
     rows: np.ndarray,
 ) -> np.ndarray:
-    """Return the corrected scores Float[m, k] of all places."""
     corrected = np.empty(rows.shape)
     for i in range(rows.shape[0]):
         neighbour_ids = rows[i]

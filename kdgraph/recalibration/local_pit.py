@@ -48,18 +48,11 @@ fewer than one in 30 is.
 
 @dataclass(frozen=True)
 class EliminationResult:
-    """Result of :func:`successive_elimination`.
+    """Mean score of each setting, the error of its difference from the best, and the rows scored.
 
-    Attributes
-    ----------
-    mean : dict of int to float
-        Estimated mean score of each setting. That of the best is its mean over all scored rows.
-        That of another is the best one's mean plus the mean difference between the two, over the
-        rows on which both were scored.
-    error : dict of int to float
-        Standard error of this difference; 0 for the best.
-    n_rows : int
-        Number of scored rows.
+    The mean of the best setting is that over all scored rows. That of another is the best one's
+    mean plus the mean difference between the two, over the rows on which both were scored;
+    ``error`` is the standard error of this difference, 0 for the best.
     """
 
     mean: dict[int, float]
@@ -86,42 +79,15 @@ class EliminationResult:
 def successive_elimination(
     settings: list[int], scores: Callable[[list[int], slice], np.ndarray], n: int, budget: float
 ) -> EliminationResult:
-    """Return the mean scores of settings, of which poor ones are scored on few rows.
+    """Return the mean scores of settings, of which poor ones are scored on few of n rows.
 
     Rows are scored 1,000 at a time. After each round, settings are eliminated that are 3 standard
-    errors behind the best by paired differences.
-
-    Parameters
-    ----------
-    settings : list of int
-        Settings to choose from. A setting is also the cost of scoring one row with it.
-    scores : callable
-        Function of s settings and a slice of r consecutive rows, in random order, that returns
-        Float[s, r]; smaller scores are better. Infinite scores (of distributions without a mean)
-        and NaN are worse than all others and equal to each other.
-    n : int
-        Number of rows.
-    budget : float
-        Largest total cost. A round that would exceed it does not start, except for the first.
-
-    Returns
-    -------
-    EliminationResult
-        Mean scores and the errors of their differences.
-
-    References
-    ----------
-    Maron and Moore, "Hoeffding races", NeurIPS 1993; Breiman, Friedman, Olshen and Stone,
-    "Classification and regression trees", 1984, section 3.4.3, for the rule of one standard error.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).normal(size=3000)  # the same for all settings
-    >>> def scores(settings, rows):
-    ...     return np.array([[abs(k - 2.0)] for k in settings]) + noise[rows]
-    >>> result = successive_elimination([1, 2, 3], scores, 3000, np.inf)
-    >>> result.best, result.n_rows, round(result.mean[3] - result.mean[2], 3)
-    (2, 1000, 1.0)
+    errors behind the best by paired differences (Maron and Moore, "Hoeffding races", NeurIPS 1993).
+    A setting is also the cost of scoring one row with it; a round that would exceed the budget does
+    not start, except for the first. ``scores`` is a function of s settings and a slice of r
+    consecutive rows, in random order, that returns Float[s, r]; smaller scores are better. Infinite
+    scores (of distributions without a mean) and NaN are worse than all others and equal to each
+    other.
     """
     # The score of a row depends much more on the row than on the setting, so settings are compared
     # by paired differences: their standard errors are far smaller than those of means. An
@@ -171,10 +137,8 @@ def _paired_differences(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:
-    """Return the standard error of means over the last axis.
-
-    It is 0 for infinite differences, whose mean is certainly infinite.
-    """
+    """Return the standard error of means over the last axis."""
+    # It is 0 for infinite differences, whose mean is certainly infinite.
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(values.std(axis=-1) / np.sqrt(max(values.shape[-1] - 1, 1)))
 
@@ -205,8 +169,6 @@ class LocalPit(PostHocRegressor):
 
     Parameters
     ----------
-    estimator : regressor with ``predict_dist``
-        Parent; it is cloned and fitted, unless frozen.
     feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
@@ -240,20 +202,13 @@ class LocalPit(PostHocRegressor):
         Largest number of calibration rows that can be neighbours. If there are more, so many are
         drawn at random, and all else is as if these were all calibration rows (see Notes). None:
         all rows.
-    random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of the rows that can be neighbours and those that choose k, of
-        the draws, and of the parent if it has no seed.
 
     Attributes
     ----------
-    space_ : FeatureSpace
-        The fitted space.
-    coordinates_ : Float[n, d] or sparse matrix
-        Calibration rows in the space.
-    pits_ : Float[n]
-        PIT values of the calibration rows.
-    n_clipped_ : int
-        See :class:`~kdgraph.recalibration.GlobalPit`.
+    space_, coordinates_ : FeatureSpace, Float[n, d] or sparse matrix
+        The fitted space, and the calibration rows in it.
+    pits_, n_clipped_ : Float[n], int
+        PIT values of the calibration rows, see :class:`~kdgraph.recalibration.GlobalPit`.
     k_ : int or None
         Number of neighbours; None with a radius.
     crps_by_k_, n_selection_rows_ : dict of int to float, int
@@ -262,38 +217,31 @@ class LocalPit(PostHocRegressor):
         Effective numbers of neighbours of some calibration rows, increasing.
     reach_ : float or None
         Largest distance, over these rows, of the k-th neighbour (with a radius, of the nearest
-        row). None for leaves of a forest, where no distance exceeds 1, and for fewer than 25 rows.
-        ``predict_dist`` warns about rows that are more than twice as far from their neighbours.
+        row); None for leaves of a forest and for fewer than 25 rows. ``predict_dist`` warns about
+        rows that are more than twice as far from their neighbours.
     recall_ : float or None
-        Mean fraction of the k true neighbours of a row that the search finds, over some of these
-        rows; None if it is exact.
+        Mean fraction of the true neighbours of a row that the search finds; None if it is exact.
 
     Notes
     -----
     F_new(y | x) = R_x(F(y | x)), where R_x is the weighted empirical distribution function of the
     neighbours' PIT values. This is the weighted sample of Algorithm 1 itself. Draws from it
     (``draws``) add noise: with 1,000 draws, a third of the mean squared error of the paper's first
-    experiment. The draws of a row depend on its values and on the seed alone. With a constant
-    kernel and all rows as neighbours the method is
-    :class:`~kdgraph.recalibration.GlobalPit`.
+    experiment. The draws of a row depend on its values and on the seed alone.
 
     Among the numbers of neighbours that are at most one standard error behind the best, by paired
-    differences, the largest is chosen, because it has the smoother map. Clearly worse numbers are
-    eliminated early (:func:`~kdgraph.recalibration.local_pit.successive_elimination`). Fewer rows
-    are used if they would visit more than 67 million neighbours; with 10,000 rows that leaves some
-    thousand.
+    differences, the largest is chosen, because it has the smoother map (the rule of Breiman et al.
+    1984). Clearly worse numbers are eliminated early. Fewer rows are used if they would visit more
+    than 67 million neighbours; with 10,000 rows that leaves some thousand.
 
-    The time of a prediction grows with the number of calibration rows: 213,000 rows took 3.5 times
-    as long as 50,000 with 20 features, and 3 times as long with 5, where k grew. A bound on it,
-    ``max_reference_rows``, costs most where the map does the work of the parent. Behind a line that
-    misses a square, the CRPS with 50,000 of 213,000 rows was 3.0 % larger with 5 features and 3.7 %
-    with 20; with 100,000 rows 1.4 % and 2.0 %. Behind a line that misses only the changing noise,
-    with 20 features, it was .4 % and .2 % larger; the standard error of 4,000 test rows is 1.5 %.
+    The time of a prediction grows with the number of calibration rows. ``max_reference_rows`` costs
+    most where the map does the work of the parent: behind a line that misses a square, the CRPS
+    with 50,000 of 213,000 rows was 3.0 % larger with 5 features and 3.7 % with 20; behind a line
+    that misses only the changing noise it was .4 % larger.
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
-    networks", 2024, Section 3.
+    Torres et al., "Model-free local recalibration of neural networks", 2024, Section 3.
 
     Examples
     --------
@@ -324,8 +272,7 @@ class LocalPit(PostHocRegressor):
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
 
-        ``n_eff`` is the median over calibration rows, and ``n_eff_05`` the 5 % quantile. With an
-        approximate search it contains ``recall``, the mean fraction of true neighbours.
+        ``n_eff`` is the median over calibration rows, and ``n_eff_05`` the 5 % quantile.
         """
         low, median = np.quantile(self.n_eff_, [0.05, 0.5])
         summary: dict[str, Any] = self.pit_summary_ | {
@@ -394,7 +341,6 @@ class LocalPit(PostHocRegressor):
             self.draw_seed_ = int(seeds.randint(np.iinfo(np.int32).max))
 
     def _check_eps(self) -> None:
-        """Refuse an approximate search where every search is exact."""
         if self.eps > 0 and self.radius is not None:
             raise ParameterError(
                 f"eps={self.eps:g} is for a number of neighbours, and those within"
@@ -504,7 +450,6 @@ class LocalPit(PostHocRegressor):
         )
 
     def _weighting(self) -> NeighbourWeighting:
-        """Return the rule that selects and weights neighbours."""
         return NeighbourWeighting(self.k_, self.radius, self.kernel, self.scale, self.k_min)
 
     def _pit_map(
@@ -524,10 +469,7 @@ class LocalPit(PostHocRegressor):
     def _score_candidates(
         self, search: NeighbourSearch, base: Distribution, y: np.ndarray, selection_ids: np.ndarray
     ) -> EliminationResult | None:
-        """Return the CRPS of calibration rows for each k; None if there are too few rows.
-
-        Each row is left out of its own neighbourhood.
-        """
+        """Return the CRPS of left-out calibration rows for each k; None for too few rows."""
         candidates, ranked_pits = _candidate_ks(len(search) - 1), rank_pits(self.pits_)
         if not candidates:
             return None
@@ -551,7 +493,6 @@ class LocalPit(PostHocRegressor):
     def _neighbours_by_k(
         self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray
     ) -> Iterator[WeightedNeighbours]:
-        """Yield the neighbours for each k, from one search."""
         nearest = NeighbourWeighting(ks[-1], None, self.kernel, self.scale).nearest_rows(
             search, coordinates, ids
         )
@@ -560,6 +501,5 @@ class LocalPit(PostHocRegressor):
 
 
 def _candidate_ks(n: int) -> list[int]:
-    """Return numbers of neighbours from 25 to n, or to 20,000."""
     candidates = [round(_MIN_K * 2 ** (step / 2)) for step in range(40)]
     return [k for k in candidates if k <= min(n, _MAX_K)]
