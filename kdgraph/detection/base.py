@@ -34,10 +34,10 @@ _BLOCK_ROWS = 256
 def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     """Return ``function`` of all rows, [n, …], computed in blocks of one size up to 256 rows.
 
-    The same rows in the same order give the same bits on one machine, for any number of threads.
-    The value of a row is independent of the other rows to 1e-10, relative to the terms of its sums.
-    It is not independent to the bit: BLAS kernels for wide vectors add in an order that depends on
-    the position of a row in its block.
+    The same rows in the same order give the same bits on one machine, for any number of threads,
+    and the value of a row is independent of the other rows to 1e-10. It is not independent to the
+    bit: BLAS kernels for wide vectors add in an order that depends on the position of a row in its
+    block.
     """
     # A matrix product adds in another order for another number of rows or threads. So every block
     # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on
@@ -188,16 +188,15 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return self.ood_score_and_p_value(X)[1]
 
     def ood_score_and_p_value(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`ood_score` and :meth:`p_value` of the rows, each Float[n], in one pass."""
+        """Return :meth:`ood_score` and :meth:`p_value`, each Float[n], in one pass."""
         score = self.score_samples(X)
         return -(score - self.offset_), conformal_p_values(self.calibration_scores_, score)
 
     def flag_outliers(self, X, fdr: float = 0.1) -> np.ndarray:
         """Return which rows, Bool[n], are out of distribution at a false discovery rate.
 
-        Unlike :meth:`predict`, it depends on all rows of X: of a batch with few outliers, fewer
-        rows are flagged (:func:`~kdgraph.metrics.benjamini_hochberg`). ``fdr`` is the largest
-        expected fraction of rows in distribution among the flagged ones.
+        It depends on all rows of X (:func:`~kdgraph.metrics.benjamini_hochberg`): ``fdr`` is the
+        largest expected fraction of rows in distribution among the flagged ones.
         """
         check_value("fdr", fdr, OpenFraction)
         return benjamini_hochberg(self.p_value(X), fdr)
@@ -345,7 +344,9 @@ class FeatureDetector(PostHocDetector):
         inputs of the last linear layer of a network, or the features of precomputed scores,
         unchanged. If there is no such layer, it selects the rows after the transformers of the
         parent, each column divided by its range over the training rows, since columns have
-        different units. ``FeatureMap(source="rows", reduce="none", scale="none")`` keeps the units.
+        different units: the distance to the fifth neighbour separates wine from uniform noise with
+        an AUROC of .989 in ranges and .79 without. ``FeatureMap(source="rows", reduce="none",
+        scale="none")`` keeps the units.
 
     Attributes
     ----------
@@ -353,11 +354,6 @@ class FeatureDetector(PostHocDetector):
         Fitted feature map.
     scale_ : Float[m]
         Divisors of the features: ranges of columns, or 1.
-
-    Notes
-    -----
-    The columns of wine differ by factors of a thousand. The distance to the fifth neighbour
-    separates wine from uniform noise with an AUROC of .79 in the original units and .989 in ranges.
     """
 
     estimator: Any = None
@@ -442,11 +438,7 @@ def clip_scores(score: np.ndarray) -> np.ndarray:
 
 
 def scale_into_range(features: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
-    """Scale down rows with numbers beyond ±``limit``, so that squares of features stay finite.
-
-    The divisors of the rows, Float[n], 1 for most, are returned too: lengths can be multiplied by
-    them.
-    """
+    """Return rows scaled into ±``limit``, so that squares are finite, and divisors, Float[n]."""
     largest = np.maximum(features.max(axis=1), -features.min(axis=1))
     factor = np.maximum(largest / limit, 1.0)
     return features / factor[:, None], factor

@@ -60,11 +60,6 @@ class ScoreGate(PostHocClassifier):
     log_threshold_ : float
         Logarithm of b.
 
-    Raises
-    ------
-    TypeError
-        If the detector is none, or scores sets of rows.
-
     Notes
     -----
     *In distribution* an expected fraction of at most max(α, 1/(m + 1)) of rows is below the

@@ -43,13 +43,9 @@ _MIN_VARIANCE_RATIO = 1e-14
 
 @dataclass(frozen=True)
 class _WhitenedMeans:
-    """Group means, Float[c, m], in units of a shared covariance with Σ⁻¹ = W·Wᵀ, W ``whitening``.
+    """Group means, Float[c, m], in units of a shared covariance Σ; Σ⁻¹ = W·Wᵀ, W ``whitening``."""
 
-    The mean of all rows, ``centre``, is subtracted before the product with W, so that no digits are
-    lost.
-    """
-
-    centre: np.ndarray
+    centre: np.ndarray  # subtracted before the product with W, so that no digits are lost
     whitening: np.ndarray
     means: np.ndarray
 
@@ -271,27 +267,17 @@ class LayerwiseMahalanobis(PostHocDetector):
     aurocs_ : list of float or None
         AUROC for each of ``epsilons``; None if it did not select the step.
 
-    Raises
-    ------
-    ParameterError
-        If ``epsilons`` is empty.
-    ValueError
-        If no layers are named and there are no activation functions, or no layer of a name.
-
     Notes
     -----
-    The score of layer l is M_l(x) = -min_c (φ_l(x̃) - μ_lc)ᵀ Σ_l⁻¹ (φ_l(x̃) - μ_lc), where x̃ = x -
-    ε·sign(∇ₓ (φ_l(x) - μ_lĉ)ᵀ Σ_l⁻¹ (φ_l(x) - μ_lĉ)) is the row after a step towards its nearest
-    class ĉ in that layer, and Σ_l the estimate of :class:`Mahalanobis`. The score of the row is Σ_l
-    α_l M_l + b, whose weights α and constant b are of a logistic regression of rows in distribution
-    against adversarial ones made from them: x + δ·sign(∇ₓ L(x)), with the cross-entropy L of the
-    predicted class (Goodfellow et al. 2015). ε is selected on one half of the held-out rows by
-    weights of the other half; then all of them fit the weights. The regression of the published
-    code keeps only adversarial rows that change the prediction, and adds rows with random noise;
-    here all rows are used. Pixels are not clipped at 0 and 1.
-
-    Signed weights may be negative where adversarial rows are nearer to a class than those that they
-    are made from, and distant rows may then pass.
+    The score of layer l is M_l(x) = -min_c (φ_l(x̃) - μ_lc)ᵀ Σ_l⁻¹ (φ_l(x̃) - μ_lc), where x̃ is
+    the row after a step ε·sign(-∇ₓ) of the distance to its nearest class in that layer, and Σ_l the
+    estimate of :class:`Mahalanobis`. The score of the row is Σ_l α_l M_l + b, with α and b of a
+    logistic regression of rows in distribution against adversarial ones made from them, x +
+    δ·sign(∇ₓ L(x)) with the cross-entropy L of the predicted class (Goodfellow et al. 2015). ε is
+    selected on one half of the held-out rows by weights of the other half; then all of them fit the
+    weights. The published code keeps only adversarial rows that change the prediction, and adds
+    rows with random noise. Signed weights may be negative, and distant rows may then pass. Pixels
+    are not clipped at 0 and 1.
 
     References
     ----------

@@ -224,9 +224,8 @@ class Odin(PostHocDetector):
     References
     ----------
     Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in
-    neural networks", ICLR 2018, Eq. 1 and 2. Hsu, Shen, Jin and Kira, "Generalized ODIN: detecting
-    out-of-distribution image without learning from out-of-distribution data", CVPR 2020, Section
-    3.2: the choice of ε.
+    neural networks", ICLR 2018, Eq. 1 and 2. Hsu, Shen, Jin and Kira, "Generalized ODIN", CVPR
+    2020, Section 3.2: the choice of ε.
 
     Examples
     --------

@@ -87,9 +87,8 @@ class ForestScoreEnsemble(PostHocDetector):
         w0|²
 
     over the groups g of outliers. This is a smooth bound of 1 - AUROC of each group, and convex.
-    Left-out classes together count as much as all other groups together. Outliers of a left-out
-    class are compared with the other classes, both scored by the forest without that class. No row
-    out of distribution and no test row enters.
+    Left-out classes together count as much as all other groups together, and are compared with the
+    other classes by the forest without them. No row out of distribution enters.
 
     Examples
     --------
@@ -218,12 +217,10 @@ def synthetic_outliers(
 ) -> Iterator[np.ndarray]:
     """Return an iterator over four kinds of outliers, Float[m, d], that are made of training rows.
 
-    They are rows whose columns are permuted independently of each other; rows uniform in the box of
-    the training rows; rows with a random part of the features of one training row and the other
-    part of a row of another class; and rows blown up around the mean, with noise. Permuted rows
-    keep all marginal distributions, crossed rows are between classes, and the others are outside.
-    One-hot columns, on which densities see little, are rarely consistent in permuted and crossed
-    rows.
+    They are rows whose columns are permuted independently, which keeps all marginal distributions;
+    rows uniform in the box of the training rows; rows with a random part of the features of one
+    training row and the other part of a row of another class; and rows blown up around the mean,
+    with noise.
     """
     n, d = points.shape
     yield rng.permuted(points, axis=0)[:_N_OUTLIERS]
@@ -329,9 +326,8 @@ def fit_weights(synthetic: list[np.ndarray], left_out: list[np.ndarray]) -> np.n
 
     ``synthetic`` and ``left_out`` are differences of scores between an outlier and an inlier,
     Float[m, s], one array for each group of outliers. Groups of one list have the same weight, and
-    both lists together have the same, if both have groups. The loss is given in
-    :class:`ForestScoreEnsemble`. Pairwise logistic loss is that of RankNet (Burges et al. 2005,
-    "Learning to rank using gradient descent"); the groups and the prior are original to kdgraph.
+    both lists together have the same, if both have groups. The pairwise logistic loss is that of
+    RankNet (Burges et al. 2005), the groups and the prior are original to kdgraph.
     """
     kinds = [groups for groups in (synthetic, left_out) if groups]
     differences = np.concatenate([group for groups in kinds for group in groups])

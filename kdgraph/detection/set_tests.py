@@ -42,7 +42,8 @@ class SetStatisticDetector(SetDetector):
 
     The score of a set is (m - s) / d for its statistic s, with mean m and standard deviation d of
     the statistics of sets of held-out rows. This makes the scores of different statistics
-    comparable.
+    comparable. Sets of few held-out rows share rows; more than ``target_fpr`` of new sets are then
+    out.
 
     A subclass implements ``_represent(X)`` as for :class:`~kdgraph.detection.SetDetector`, and
     ``_statistic(representation)``, which returns the statistic of one set.
@@ -57,10 +58,6 @@ class SetStatisticDetector(SetDetector):
     null_mean_, null_std_ : float
         Mean and standard deviation of the statistics of sets of held-out rows; the latter is 1 if
         all of them are equal.
-
-    Notes
-    -----
-    Sets of few held-out rows share rows; more than ``target_fpr`` of new sets are then out.
 
     Examples
     --------
@@ -108,7 +105,7 @@ class SetStatisticDetector(SetDetector):
 
 @dataclass(eq=False, repr=False)
 class SetMean(SetStatisticDetector):
-    """Detector of sets by the mean of any score of rows.
+    """Detector of sets by the mean of any score of rows, which separates sets even if it is weak.
 
     Parameters
     ----------
@@ -117,10 +114,6 @@ class SetMean(SetStatisticDetector):
     row_detector : PostHocDetector or None, default=None
         Detector of single rows, fitted after the parent in place of its own ``estimator``. None for
         :class:`~kdgraph.detection.MaxProbability`.
-
-    Notes
-    -----
-    Even a weak score of rows can separate sets: the spread of a mean of m is smaller by √m.
 
     Examples
     --------
@@ -198,13 +191,9 @@ class SetMean(SetStatisticDetector):
 class FeatureSetDetector(SetStatisticDetector, FeatureDetector):
     """Base class of two-sample tests that compare the features of a set with training rows.
 
-    A subclass implements ``_fit_features`` as for :class:`~kdgraph.detection.base.FeatureDetector`,
-    and ``_statistic(features)``.
-
-    Notes
-    -----
-    If the parent has memorised the training rows, the features of new rows differ and every set is
-    farther out, which the threshold takes account of.
+    The threshold is of sets of held-out rows, because the features of rows that the parent has
+    memorised differ from those of new rows. A subclass implements ``_fit_features`` as for
+    :class:`~kdgraph.detection.base.FeatureDetector`, and ``_statistic(features)``.
 
     Examples
     --------

@@ -234,15 +234,11 @@ class TreeHamming(PartitionDetector, SetDetector):
     Notes
     -----
     With K equally probable regions, two rows from the training distribution are in different
-    regions with probability 1 - 1/K (Theorem 4.2). Theorem 4.1, that rows outside the convex hull
-    of the training rows share all leaves, holds if every feature that the trees split on is out of
-    range.
-
-    Trees on the given labels stop where a leaf is pure, and rows of easy classes then share leaves
-    as rows from another distribution do: for breast_cancer with permuted columns the AUROC is .23
-    with given labels, which is below chance, and .99 with shuffled ones. All rows of a set must be
-    in, or all out of, distribution: a few outliers in a set of normal rows share leaves with hardly
-    any of them.
+    regions with probability 1 - 1/K (Theorem 4.2). Trees on the given labels stop where a leaf is
+    pure, and rows of easy classes then share leaves as rows from another distribution do: for
+    breast_cancer with permuted columns the AUROC is .23 with given labels, which is below chance,
+    and .99 with shuffled ones. All rows of a set must be in, or all out of, distribution: a few
+    outliers in a set of normal rows share leaves with hardly any of them.
 
     References
     ----------
@@ -348,9 +344,7 @@ class SetTest(BaseEstimator):
         """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 
         Half of the reference rows are the reference, the other half the rows in distribution. The
-        columns ``fraction``, ``set_size`` and ``power``, [r] each, are those of
-        :func:`kdgraph.metrics.set_tests.power_curve`; the fraction 0 gives the false alarms. All
-        fractions use the same permutations, so the points of the curve are not independent.
+        columns, [r] each, are those of :func:`kdgraph.metrics.set_tests.power_curve`.
         """
         options = {
             "statistic": self.statistic,
