@@ -62,9 +62,7 @@ def ece(
 
     Examples
     --------
-    The model predicts 0.9 and is correct in half of the rows.
-
-    >>> round(ece([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 6)
+    >>> round(ece([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 6)  # 0.9, and half of the rows are correct
     0.4
     """
     return _binned(top_label, bins, strategy).error(top_label.correct(y), norm, debiased)
@@ -76,12 +74,9 @@ def mce(
 ) -> float:
     """Measure the maximum calibration error (MCE) of top-label confidence, in [0, 1].
 
-    It is the largest gap of any populated bin. A single row in a bin has a large gap by chance, so
-    with "uniform" bins this number depends on small bins as much as on the model.
-
-    References
-    ----------
-    Guo et al., ICML 2017, Eq. 5.
+    It is the largest gap of any populated bin (Guo et al., ICML 2017, Eq. 5). A single row in a bin
+    has a large gap by chance, so with "uniform" bins this number depends on small bins as much as
+    on the model.
 
     Examples
     --------
@@ -105,9 +100,10 @@ def ece_if_calibrated(
     """Simulate :func:`ece` on these rows under the hypothesis that the confidences are correct.
 
     It is the mean error over ``draws`` simulations, in which each prediction is correct with its
-    predicted confidence. An ECE of about this size is no evidence of miscalibration. The number is
-    not a bias that can be subtracted: sampling adds less to the ECE of a model that is far from
-    calibrated.
+    predicted confidence: consistency resampling (Bröcker and Smith, "Increasing the reliability of
+    reliability diagrams", Weather and Forecasting 22, 2007). An ECE of about this size is no
+    evidence of miscalibration. The number is not a bias that can be subtracted: sampling adds less
+    to the ECE of a model that is far from calibrated.
 
     Parameters
     ----------
@@ -117,16 +113,9 @@ def ece_if_calibrated(
     seed : int, default=0
         Seed of the simulations. The number is a function of the predictions and the seed.
 
-    References
-    ----------
-    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
-    22, 2007: consistency resampling.
-
     Examples
     --------
-    The expected distance of the fraction of heads from one half in 100 tosses:
-
-    >>> round(ece_if_calibrated([[0.5, 0.5]] * 100), 2)
+    >>> round(ece_if_calibrated([[0.5, 0.5]] * 100), 2)  # of the fraction of heads in 100 tosses
     0.04
     """
     check_value("seed", seed, Seed)
@@ -147,7 +136,6 @@ def simulated_errors(
 def _binned(
     top_label: TopLabel, bins: int, strategy: Strategy, *, by_class: bool = False
 ) -> BinnedRows:
-    """Return all rows in bins of confidence, separate ones for each predicted class if asked."""
     confidence = np.asarray(top_label.confidence, dtype=np.float64)
     within = np.asarray(top_label.predicted) if by_class else None
     return binned_rows(confidence, bins, strategy, within=within)
@@ -157,25 +145,15 @@ def _binned(
 def ece_by_edges(y: np.ndarray, top_label: Top, *, edges: Count = 15) -> float:
     """Measure :func:`ece` between ``edges`` equally spaced edges, in [0, 1].
 
-    The published implementation of Dey et al. puts ``edges`` equally spaced edges into [0, 1] and
-    calls their number the number of bins, so there are ``edges - 1`` bins. It computes what the
-    paper calls MCE as a mean of gaps, not as the largest gap. MAPIE counts its bins in
-    the same way.
+    The published implementation of Dey et al. (Section 5, Figures 2 and 5 to 8) puts ``edges``
+    equally spaced edges into [0, 1] and calls their number the number of bins, so there are ``edges
+    - 1`` bins. It computes what the paper calls MCE as a mean of gaps, not as the largest gap.
+    MAPIE counts its bins in the same way.
 
     Parameters
     ----------
     edges : int, default=15
         Number of edges, at least 2. The published numbers have 10 for tables and 15 for networks.
-
-    Raises
-    ------
-    ParameterError
-        If ``edges`` is less than 2.
-
-    References
-    ----------
-    Dey et al., "Deep discriminative to kernel density graph", Section 5 (R = 15), Figure 2 and
-    Figures 5 to 8.
 
     Examples
     --------
@@ -199,11 +177,11 @@ def top_label_ece(
 ) -> float:
     """Measure the calibration error of confidence within each predicted class, in [0, 1].
 
-    It is like :func:`ece`, but only rows with the same predicted class share a
-    bin. An overconfident class and an underconfident class therefore do not cancel. All bins of all
-    classes are weighted by their rows. There are up to K times as many bins, so sampling adds more
-    to this number than to an ECE with as many bins; :func:`top_label_ece_if_calibrated` estimates
-    how much.
+    It is like :func:`ece`, but only rows with the same predicted class share a bin: the TL-ECE of
+    Gupta and Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022. An
+    overconfident class and an underconfident class therefore do not cancel. All bins of all classes
+    are weighted by their rows. There are up to K times as many bins, so sampling adds more to this
+    number than to an ECE with as many bins; :func:`top_label_ece_if_calibrated` estimates how much.
 
     Parameters
     ----------
@@ -212,18 +190,10 @@ def top_label_ece(
     strategy : {"uniform", "mass"}, default="uniform"
         "mass": equal numbers of the rows of a class.
 
-    References
-    ----------
-    Gupta, Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022: it
-    estimates their TL-ECE.
-
     Examples
     --------
-    Predictions of class 0 are always correct, those of class 1 half of the time, and three in four
-    in total.
-
     >>> y, proba = [0, 0, 1, 0], [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
-    >>> top_label_ece(y, proba)
+    >>> top_label_ece(y, proba)  # the accuracy is 1 and 1/2, and 3/4 in total
     0.25
     """
     rows = _binned(top_label, bins, strategy, by_class=True)
@@ -243,12 +213,8 @@ def top_label_ece_if_calibrated(
 ) -> float:
     """Simulate :func:`top_label_ece` under the hypothesis that the confidences are correct.
 
-    Bins are those of each predicted class.
-
-    References
-    ----------
-    Bröcker and Smith, Weather and Forecasting 22, 2007: consistency resampling, here within
-    predicted classes.
+    Bins are those of each predicted class (as Bröcker and Smith 2007, see
+    :func:`ece_if_calibrated`).
 
     Examples
     --------
@@ -327,17 +293,11 @@ def mmce(y: np.ndarray, top_label: Top, *, width: Positive = 0.4, debiased: bool
     ----------
     Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean
     embeddings", ICML 2018: the square is their estimator of MMCE², a V-statistic, and the default
-    width is theirs.
-
-    Notes
-    -----
-    The computation in one pass over sorted rows, without a matrix of pairs, is original to kdgraph.
+    width is theirs. The computation in one pass over sorted rows, without a matrix of pairs, is
+    original to kdgraph.
 
     Examples
     --------
-    One of two predictions with confidence 0.75 is correct. All kernel values are 1, and the mean of
-    c - a is 0.25.
-
     >>> round(mmce([0, 1], [[0.75, 0.25], [0.75, 0.25]]), 6)
     0.25
     """
@@ -371,22 +331,9 @@ def smooth_ece(y: np.ndarray, top_label: Top) -> float:
     The difference between correctness and confidence is smoothed over the confidence by a Gaussian
     that is reflected at 0 and 1. The width of the Gaussian is the one at which the smoothed error
     equals the width. There are no bins and no parameters. Its scale differs from that of an ECE, so
-    compare it only with itself.
-
-    Raises
-    ------
-    ConfigError
-        If relplot is not installed. A run is then refused before it starts.
-
-    Notes
-    -----
-    relplot also draws. Importing it imports seaborn and pyplot, which takes half a second and
-    changes no settings.
-
-    References
-    ----------
-    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR
-    2024, as ``relplot.smECE`` computes it.
+    compare it only with itself. It is computed by relplot, which imports seaborn and pyplot, as
+    ``relplot.smECE`` (Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel
+    smoothing", ICLR 2024).
 
     Examples
     --------

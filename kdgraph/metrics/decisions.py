@@ -26,27 +26,21 @@ def prr(y: np.ndarray, top_label: Top) -> float:
     """Measure the prediction rejection ratio (PRR), in [-1, 1].
 
     It is 1 if every incorrect prediction is less confident than every correct one, and 0 on average
-    for random confidences.
-
-    Rows are rejected in the order of their confidence, the least confident first. A rejected row
-    counts as correct, as if an oracle labelled it, so the fraction of incorrect predictions falls
-    from the error to 0. Random rejection follows a straight line. PRR is the area between the curve
-    and this line, divided by that of an oracle that rejects the incorrect predictions first. For
-    rows of equal confidence the mean over their orders is used. PRR therefore depends only on
-    ranks, and a recalibration that preserves ranks does not change it. It equals ``2 AUROC - 1`` of
-    the confidence as a detector of incorrect predictions. It is NaN if all predictions are correct
-    or all are incorrect.
+    for random confidences. Rows are rejected in the order of their confidence, the least confident
+    first. A rejected row counts as correct, as if an oracle labelled it, so the fraction of
+    incorrect predictions falls from the error to 0. Random rejection follows a straight line. PRR
+    is the area between the curve and this line, divided by that of an oracle that rejects the
+    incorrect predictions first. For rows of equal confidence the mean over their orders is used.
+    PRR therefore depends only on ranks, and a recalibration that preserves ranks does not change
+    it. It equals ``2 AUROC - 1`` of the confidence as a detector of incorrect predictions. It is
+    NaN if all predictions are correct or all are incorrect.
 
     References
     ----------
     Malinin, Mlodozeniec, Gales, "Ensemble distribution distillation", ICLR 2020, Section 4; Luo et
-    al., "Local calibration: metrics and recalibration", UAI 2022, Table 4.
-
-    Notes
-    -----
-    The identity with AUROC is original to kdgraph. An incorrect prediction of rank r (from 1, the
-    first to be rejected) contributes r - 1/2 of n steps to the area under the curve, and the sum of
-    these ranks is the Mann-Whitney statistic.
+    al., UAI 2022, Table 4. The identity with AUROC is original to kdgraph: an incorrect prediction
+    of rank r (from 1, the first to be rejected) contributes r - 1/2 of n steps to the area under
+    the curve, and the sum of these ranks is the Mann-Whitney statistic.
 
     Examples
     --------
@@ -64,14 +58,11 @@ def prr(y: np.ndarray, top_label: Top) -> float:
 def aurc(y: np.ndarray, top_label: Top) -> float:
     """Measure the area under the risk-coverage curve (AURC), in [0, 1].
 
-    It is the error of the k most confident rows, averaged over k = 1 to n. It is lower for models
-    with a lower error as well as for better ranks; :func:`e_aurc` subtracts the area of the best
-    possible ranks. For rows of equal confidence the mean over their orders is used.
-
-    References
-    ----------
-    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers",
-    ICLR 2019, Section 2.
+    It is the error of the k most confident rows, averaged over k = 1 to n (Geifman, Uziel,
+    El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR 2019, Section
+    2). It is lower for models with a lower error as well as for better ranks; :func:`e_aurc`
+    subtracts the area of the best possible ranks. For rows of equal confidence the mean over their
+    orders is used.
 
     Examples
     --------
@@ -85,13 +76,8 @@ def aurc(y: np.ndarray, top_label: Top) -> float:
 def e_aurc(y: np.ndarray, top_label: Top) -> float:
     """Measure the excess AURC (E-AURC), in [0, 1]; 0 is the best.
 
-    It is :func:`aurc` minus the AURC of the same errors in the best order.
-
-    References
-    ----------
-    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers",
-    ICLR 2019, Section 2. They approximate the area of the best order by
-    e + (1 - e) log(1 - e), with e the error; here it is exact.
+    It is :func:`aurc` minus the AURC of the same errors in the best order, which Geifman et al.
+    (2019) approximate by e + (1 - e) log(1 - e), with e the error.
 
     Examples
     --------
@@ -121,22 +107,15 @@ def reward(
     wrong_cost : float, default=10.0
         Cost of an incorrect prediction, above 0. The threshold depends only on the ratio.
 
-    Raises
-    ------
-    ParameterError
-        If a cost is not above 0.
-
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.4, with u = -1
-    and w = -10 for Table 4; the rule is that of Chow, "On optimum recognition error and reject
-    tradeoff", IEEE Transactions on Information Theory 16, 1970.
+    Luo et al., UAI 2022, Section 5.4, with u = -1 and w = -10 for Table 4; the rule is that of
+    Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information
+    Theory 16, 1970.
 
     Examples
     --------
-    Two abstentions and two correct predictions:
-
-    >>> reward([0, 0, 1, 0], [[0.95, 0.05], [0.6, 0.4], [0.6, 0.4], [0.95, 0.05]])
+    >>> reward([0, 0, 1, 0], [[0.95, 0.05], [0.6, 0.4], [0.6, 0.4], [0.95, 0.05]])  # abstains twice
     -0.5
     """
     return _rewards(top_label, ~top_label.correct(y), unsure_cost, wrong_cost)
@@ -148,7 +127,8 @@ def reward_by_ratio(
 ) -> dict[str, np.ndarray]:
     """Tabulate :func:`reward` by the ratio of the cost of an error to that of an abstention.
 
-    Rewards are in units of the cost of an abstention.
+    Rewards are in units of the cost of an abstention (Luo et al., UAI 2022, Figure 4, which plots
+    them less those of the parent).
 
     Parameters
     ----------
@@ -161,16 +141,6 @@ def reward_by_ratio(
         ``ratio``, ``threshold`` (confidence below which the model abstains), ``reward`` (mean over
         rows), ``unsure`` (fraction of abstentions), ``error`` (error on the other rows, NaN if
         there are none), each Float[r].
-
-    Raises
-    ------
-    ParameterError
-        If ``ratios`` is empty or holds a number that is not above 0.
-
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4, which plots the
-    reward less that of the parent.
 
     Examples
     --------
@@ -201,7 +171,8 @@ def reward_by_ratio(
 def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict[str, np.ndarray]:
     """Tabulate the error of the most confident rows by their fraction of all rows (coverage).
 
-    For rows of equal confidence the mean over their orders is used.
+    For rows of equal confidence the mean over their orders is used (El-Yaniv and Wiener, "On the
+    foundations of noise-free selective classification", JMLR 11, 2010, Section 2).
 
     Parameters
     ----------
@@ -213,11 +184,6 @@ def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict
     dict
         ``coverage`` (k / n), ``risk`` (error of the k most confident rows), ``confidence`` (of the
         least confident of them), each Float[p].
-
-    References
-    ----------
-    El-Yaniv, Wiener, "On the foundations of noise-free selective classification", JMLR 11, 2010,
-    Section 2.
 
     Examples
     --------

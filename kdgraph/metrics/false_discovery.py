@@ -74,18 +74,14 @@ def realised_fdr(
 ) -> float:
     """Measure the fraction of test rows among the flagged rows of test rows and an OOD set.
 
-    It is the false discovery proportion of one batch, 0 if no row is flagged. Its mean over batches
-    and calibration rows is at most ``fdr``; that of one batch may be above.
+    It is the false discovery proportion of one batch, 0 if no row is flagged (Bates et al. 2023,
+    Section 4). Its mean over batches and calibration rows is at most ``fdr``; that of one batch may
+    be above.
 
     Parameters
     ----------
     fdr : float in (0, 1), default=0.1
         False discovery rate of :func:`~kdgraph.metrics.benjamini_hochberg`.
-
-    References
-    ----------
-    Bates, Candès, Lei, Romano and Sesia, "Testing for outliers with conformal p-values", Annals of
-    Statistics 51(1), 2023, Section 4.
 
     Examples
     --------
@@ -100,10 +96,7 @@ def realised_fdr(
 def fdr_power(ood_p_value: np.ndarray, id_p_value: np.ndarray, *, fdr: OpenFraction = 0.1) -> float:
     """Measure the fraction of an OOD set that is flagged, in a batch with the test rows.
 
-    References
-    ----------
-    Bates, Candès, Lei, Romano and Sesia, "Testing for outliers with conformal p-values", Annals of
-    Statistics 51(1), 2023, Section 4.
+    It is the power of Bates et al. 2023, Section 4.
 
     Examples
     --------

@@ -31,14 +31,13 @@ def group_ece(
 ) -> float:
     """Measure the largest or the mean ECE of the groups, in [0, 1].
 
-    An overconfident and an underconfident group cancel in the ECE of all rows, but not here. An ECE
-    of fewer rows is larger by chance, so the smallest group tends to be the worst one;
+    An overconfident and an underconfident group cancel in the ECE of all rows, but not here ("the
+    average group-wise ECE" of Luo et al., UAI 2022, Section 2.3). Groups without rows do not count.
+    An ECE of fewer rows is larger by chance, so the smallest group tends to be the worst one;
     :func:`by_group` tabulates the numbers of rows and the errors.
 
     Parameters
     ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
     bins : int, default=15
         Number of bins over [0, 1], as for :func:`~kdgraph.metrics.ece`.
     strategy : {"uniform", "mass"}, default="uniform"
@@ -50,18 +49,11 @@ def group_ece(
         Bins with fewer rows of a group are left out of its error; the number is NaN if no bin is
         left. With ``reduce="rows"`` the weight of a group is still the number of all of its rows.
 
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 2.3: "the average
-    group-wise ECE".
-
     Examples
     --------
     >>> y, proba, groups = [0, 0, 1, 1], [[0.75, 0.25]] * 4, ["a", "a", "b", "b"]
     >>> group_ece(y, proba, groups), group_ece(y, proba, groups, reduce="mean")
     (0.75, 0.5)
-
-    Predictions are correct in a and incorrect in b; the ECE of all rows is 0.25.
     """
     return _reduced(
         _bin_groups(y, top_label, groups, bins, strategy),
@@ -83,23 +75,16 @@ def group_mce(
 ) -> float:
     """Measure the largest or the mean MCE of the groups, in [0, 1].
 
-    By default it is the error of the worst bin of the worst group. As published (``min_count=1``),
-    a row that is alone of its group in a bin may determine the number: an incorrect prediction with
-    confidence 0.95 gives 0.95.
+    By default it is the error of the worst bin of the worst group (Luo et al., UAI 2022, Section
+    5.3 and Table 1, with 15 bins, or 5 in Appendix A). Groups without rows do not count. As
+    published (``min_count=1``), a row that is alone of its group in a bin may determine the number:
+    an incorrect prediction with confidence 0.95 gives 0.95.
 
     Parameters
     ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`). Groups without rows do not count.
     min_count : int, default=1
         Bins with fewer rows of a group are left out of its error; the number is NaN if no bin is
         left.
-
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.3 and Table 1:
-    the maximum group-wise MCE, with the 15 bins of Section 3.2, or 5 (Appendix A, Communities and
-    Crime).
 
     Examples
     --------

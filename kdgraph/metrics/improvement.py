@@ -14,7 +14,7 @@ from kdgraph.errors import ParameterError
 
 @dataclass(frozen=True)
 class Improvement:
-    """Improvements over the parent by Dey et al., Eq. 19, and the number of undefined ones.
+    """Improvements over the parent, and the number of undefined ones (Dey et al., Eq. 19).
 
     Attributes
     ----------
@@ -25,8 +25,6 @@ class Improvement:
 
     Examples
     --------
-    The second parent has an error of 0, so it cannot be improved on relatively:
-
     >>> improvement = relative_improvement([0.5, 0.0], [0.25, 0.125])
     >>> improvement.values.tolist(), improvement.left_out
     ([0.5, nan], 1)
@@ -41,9 +39,10 @@ def relative_improvement(
 ) -> Improvement:
     """Compute the relative improvement ``(parent - method) / parent``.
 
-    It is 1 if the method removes the parent's error, 0 if it leaves it unchanged, and -1 if it
-    doubles it. It is bounded above by 1 and unbounded below, so medians over data sets are more
-    informative than means. Exchanging parent and method turns v into ``-v / (1 - v)``.
+    It is Eq. 19 of Dey et al., without a threshold there: 1 if the method removes the parent's
+    error, 0 if it leaves it unchanged, and -1 if it doubles it. It is bounded above by 1 and
+    unbounded below, so medians over data sets are more informative than means. Exchanging parent
+    and method turns v into ``-v / (1 - v)``.
 
     Parameters
     ----------
@@ -53,18 +52,6 @@ def relative_improvement(
     threshold : float, default=1e-3
         A pair gets NaN if its parent's value is 0 or below the threshold, at least 0. A ratio to
         less than one error in a thousand rows has no meaning.
-
-    Raises
-    ------
-    ParameterError
-        If ``threshold`` is negative.
-    ValueError
-        If a value is negative.
-
-    References
-    ----------
-    Dey et al., "Deep discriminative to kernel density graph", Eq. 19, for classification error, MCE
-    and OCE; it has no threshold.
 
     Examples
     --------

@@ -47,13 +47,7 @@ class Groups:
 
     @classmethod
     def from_values(cls, values: Any) -> Groups:
-        """Return the groups of n integers, texts or booleans, named by their sorted values.
-
-        Raises
-        ------
-        ValueError
-            If the values have another type or shape.
-        """
+        """Return the groups of n integers, texts or booleans, named by their sorted values."""
         array = np.asarray(values)
         is_text = array.dtype.kind == "U" or (
             array.dtype == object and all(isinstance(value, str) for value in array.flat)
@@ -68,13 +62,7 @@ class Groups:
         return cls(position, tuple(map(str, names.tolist())))
 
     def rows(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the name and the ascending row numbers of each group, Int[m]; m may be 0.
-
-        Raises
-        ------
-        DataError
-            If a position is out of range.
-        """
+        """Yield the name and the ascending row numbers of each group, Int[m]; m may be 0."""
         bad = np.flatnonzero((self.position < 0) | (self.position >= len(self.names)))
         if len(bad):
             rule = (
@@ -133,10 +121,7 @@ class TopLabel:
 
     @classmethod
     def from_proba(cls, proba: np.ndarray) -> TopLabel:
-        """Return the (first) most probable class of each row of Float[n, K].
-
-        Its probability comes with it.
-        """
+        """Return the (first) most probable class of each row, Float[n, K], and its probability."""
         predicted = proba.argmax(axis=1)
         # Indexing gives the values of proba.max(axis=1) in a fifth of its time.
         return cls(predicted, proba[np.arange(len(proba)), predicted], proba.shape[1])
@@ -209,7 +194,6 @@ def probabilities(name: str, value: Any) -> np.ndarray:
 
 
 def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
-    """Return labels as Int[n], after a check that they are positions in the classes."""
     if array.dtype.kind not in "iu":
         raise ValueError(
             f"y must be positions in the classes (integers), got {array.dtype}; encode the labels"
@@ -221,7 +205,6 @@ def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
 
 
 def _top_label(value: Any) -> TopLabel:
-    """Return probabilities or a top label as a checked :class:`TopLabel`."""
     if not isinstance(value, TopLabel):
         return TopLabel.from_proba(probabilities("proba", value))
     confidence = _numbers("confidence")(value.confidence)
@@ -406,7 +389,6 @@ def _same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...], ba
 
 
 def _raise_at(bad: np.ndarray, values: np.ndarray, name: str, rule: str) -> None:
-    """Raise ValueError with the first value at which ``bad`` is True, and their number."""
     if bad.any():
         first = np.argwhere(bad)[0]
         raise ValueError(

@@ -32,9 +32,9 @@ class LocalErrors:
     Attributes
     ----------
     slce : Float[b, n]
-        Signed errors in [-1, 1]: positive where the model is overconfident, negative where it is
-        underconfident. NaN if no row contributes: at a row that is alone in its bin and left out by
-        ``leave_one_out``, and at a point whose bin is empty.
+        Signed errors in [-1, 1], positive where the model is overconfident. NaN if no row
+        contributes: at a row that is alone in its bin and left out by ``leave_one_out``, and at a
+        point whose bin is empty.
     n_eff : Float[b, n]
         Effective numbers of rows behind the errors; NaN where ``slce`` is NaN.
     count : Int[n]
@@ -42,12 +42,10 @@ class LocalErrors:
 
     Examples
     --------
-    The last row is alone in its bin of confidence:
-
     >>> errors = local_errors([0.5, 0.5, 0.9], [True, False, True], [[0.0], [0.0], [1.0]])
     >>> errors.slce.round(2).tolist(), errors.n_eff.tolist(), errors.count.tolist()
     ([[0.0, 0.0, -0.1]], [[2.0, 2.0, 1.0]], [2, 2, 1])
-    >>> errors.summary(min_count=2)["n_eff"].tolist()
+    >>> errors.summary(min_count=2)["n_eff"].tolist()  # without the last row, alone in its bin
     [2.0]
     """
 
@@ -116,31 +114,21 @@ def local_errors(
         rows, as far as ties allow; see :func:`~kdgraph.metrics.reliability_bins`.
     scale : {"rms", "none"}, default="rms"
         Unit of the bandwidths. "rms": the root mean square distance of these rows from their mean,
-        per dimension. It is a single number, so it preserves the shape of the space and removes
-        its units. "none": the units of the features, as in the paper.
+        per dimension. It is a single number, so it preserves the shape of the space and removes its
+        units. "none": the units of the features, as in the paper.
     kernel : {"laplacian", "gaussian"}, default="laplacian"
-        "laplacian": exp(-‖x - x'‖₁ / (d γ)), as in the paper. "gaussian":
-        exp(-‖x - x'‖² / (2 d γ²)).
+        "laplacian": exp(-‖x - x'‖₁ / (d γ)), as in the paper. "gaussian": exp(-‖x - x'‖² / (2 d
+        γ²)).
     leave_one_out : bool, default=False
         Exclude each row from its own neighbourhood. Otherwise the error at small γ is mostly that
         of the row itself.
     n_jobs : int, optional
         Number of threads. It does not change the numbers.
 
-    Raises
-    ------
-    ParameterError
-        If a bandwidth or the number of bins is out of range, or the scale or kernel is unknown.
-    ValueError
-        If shapes differ or a confidence is outside [0, 1].
-    DataError
-        If X is not finite; it is a ValueError.
-
     Notes
     -----
     SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ), summed over the rows i in the bin of
-    x. LCE is its absolute value. The computation takes time n² d and memory n d; see
-    :func:`~kdgraph.smoothing.local_means` for its accuracy.
+    x. LCE is its absolute value. The computation takes time n² d and memory n d.
 
     References
     ----------
@@ -149,20 +137,12 @@ def local_errors(
 
     Examples
     --------
-    The confidence is 0.5 everywhere. Predictions on the left are correct and those on the right are
-    incorrect, so the error near every row is 0.5 while the average error is 0.
-
     >>> rows = [0.5] * 4, [True, True, False, False], [[0.0], [0.1], [1.0], [1.1]]
-    >>> errors = local_errors(*rows, bandwidths=[0.2, 1e9])
+    >>> errors = local_errors(*rows, bandwidths=[0.2, 1e9])  # 0.5 everywhere, and 0 on average
     >>> abs(errors.slce.round(2)).tolist()
     [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]
-    >>> errors.n_eff.round(1).tolist()
-    [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
-
-    No row has a confidence near 0.9, so the last error is NaN:
-
     >>> errors = local_errors(*rows, at=([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9]))
-    >>> errors.slce.round(2).tolist(), errors.count.tolist()
+    >>> errors.slce.round(2).tolist(), errors.count.tolist()  # no row has a confidence near 0.9
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
     points = None if at is None else _vectors("points", at[0])
@@ -281,7 +261,7 @@ def slce(
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """Tabulate the signed local calibration error (SLCE) of every row.
+    """Tabulate the signed local calibration error (SLCE) of every row (Luo et al., Eq. 4 and 7).
 
     Parameters
     ----------
@@ -294,10 +274,6 @@ def slce(
         ``confidence``, ``correct``, ``slce`` (positive where the model is overconfident), ``n_eff``
         (effective number of rows behind it), ``bin_count`` (number of rows in its bin of
         confidence) and ``bandwidth``, which is constant, each [n].
-
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 4 and 7.
 
     Examples
     --------
@@ -332,7 +308,7 @@ def lce_by_bandwidth(
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """Tabulate :func:`lce` and :func:`mlce` by bandwidth, computing distances only once.
+    """Tabulate :func:`lce` and :func:`mlce` by bandwidth (Luo et al., Figures 1, 3 and 5 to 19).
 
     Parameters
     ----------
@@ -346,10 +322,6 @@ def lce_by_bandwidth(
     dict
         ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the effective number of
         rows) and ``mlce_n_eff`` (that of the row with the largest error), each Float[b].
-
-    References
-    ----------
-    Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
 
     Examples
     --------
@@ -367,7 +339,7 @@ def lce_by_bandwidth(
 @table("LCE map", like=slce)
 @_called_as(slce)
 def lce_map(y: np.ndarray, top_label: Top, X: np.ndarray, **options: Any) -> Mapping[str, Any]:
-    """Tabulate :func:`slce` with the features of every row, if there are exactly two.
+    """Tabulate :func:`slce` with the features of every row, if these are two (Luo et al., Fig. 2).
 
     Parameters
     ----------
@@ -379,10 +351,6 @@ def lce_map(y: np.ndarray, top_label: Top, X: np.ndarray, **options: Any) -> Map
     dict
         ``x1`` and ``x2`` (the features, or the two dimensions of a feature space) and the columns
         of :func:`slce`, each [n].
-
-    References
-    ----------
-    Luo et al., UAI 2022, Figure 2.
 
     Examples
     --------
@@ -425,24 +393,18 @@ def lce(**inputs: Any) -> float:
     The accuracy of a few rows differs from their confidence by chance. Even the true posterior
     therefore has an LCE above 0, and a larger one with fewer rows. Compare models on the same rows,
     and see :func:`lce_n_eff`. There is no standard error over rows, because rows that are close to
-    each other share their neighbours.
+    each other share their neighbours (Luo et al., Eq. 4).
 
     Parameters
     ----------
     min_count : int, default=1
         Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 4; Figures 16 to 19 average it.
-
     Examples
     --------
     >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
     >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)
     (0.5, 0.25)
-
-    At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
     return _at_bandwidth(**inputs)["lce"]
 
@@ -453,12 +415,8 @@ def mlce(**inputs: Any) -> float:
     """Measure the maximum local calibration error (MLCE) of top-label confidence, in [0, 1].
 
     As published (``min_count=1``), a row that is alone in its bin may determine the number at any
-    bandwidth: on 10,000 rows with 50 features it was 0.94, and 0.16 with ``min_count=30``. As
-    γ → ∞, MLCE approaches :func:`~kdgraph.metrics.mce`.
-
-    References
-    ----------
-    Luo et al., UAI 2022, Eq. 5 and Lemma 1.
+    bandwidth: on 10,000 rows with 50 features it was 0.94, and 0.16 with ``min_count=30``. As γ →
+    ∞, MLCE approaches :func:`~kdgraph.metrics.mce` (Luo et al., Eq. 5 and Lemma 1).
 
     Examples
     --------

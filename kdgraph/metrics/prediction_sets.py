@@ -31,9 +31,8 @@ def _covered(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
 def set_coverage(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows whose set contains the label, in [0, 1].
 
-    References
-    ----------
-    Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", Springer 2005, Chapter 2.
+    It is the coverage of Vovk, Gammerman and Shafer, "Algorithmic learning in a random world",
+    2005.
 
     Examples
     --------
@@ -49,12 +48,8 @@ def set_size(prediction_set: np.ndarray) -> np.ndarray:
     """Measure the mean number of classes in a set, from 0 to K.
 
     Of two methods with the same coverage, the one with smaller sets is more useful. On rows out of
-    distribution large sets are the better ones.
-
-    References
-    ----------
-    Sadinle, Lei and Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
-    JASA 2019, where it is called ambiguity.
+    distribution large sets are the better ones. Sadinle, Lei and Wasserman (JASA 2019) call it
+    ambiguity.
 
     Examples
     --------
@@ -80,10 +75,8 @@ def empty_sets(prediction_set: np.ndarray) -> np.ndarray:
 def singletons(prediction_set: np.ndarray) -> np.ndarray:
     """Measure the fraction of rows whose set is a single class, in [0, 1].
 
-    References
-    ----------
     Vovk, Fedorova, Nouretdinov and Gammerman, "Criteria of efficiency for conformal prediction",
-    COPA 2016, where the others are called multiple predictions.
+    COPA 2016, call the others multiple predictions.
 
     Examples
     --------
@@ -112,7 +105,6 @@ def singleton_accuracy(y: np.ndarray, prediction_set: np.ndarray) -> np.ndarray:
 def _size_strata(
     prediction_set: np.ndarray, largest_sizes: Sequence[int]
 ) -> list[tuple[str, np.ndarray]]:
-    """Return the name and the rows of each stratum of set sizes."""
     sizes, ends = prediction_set.sum(axis=1), [-1, *sorted(largest_sizes), np.inf]
     return [
         (
@@ -189,7 +181,6 @@ def size_stratified_coverage(
 
 
 def _class_parts(y: np.ndarray, n_classes: int) -> list[tuple[str, np.ndarray]]:
-    """Return the position, as text, and the rows of each class."""
     return [(str(k), np.flatnonzero(y == k)) for k in range(n_classes)]
 
 
@@ -206,17 +197,14 @@ def worst_class_coverage(
 ) -> float:
     """Measure the smallest coverage of the rows of a class, in [0, 1].
 
-    The standard error is that of the worst class.
+    The standard error is that of the worst class. It is the smallest class-specific coverage of
+    Sadinle, Lei and Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
+    JASA 2019, Section 2.2.
 
     Parameters
     ----------
     min_count : int, default=20
         Classes with fewer rows are left out; NaN if none is left.
-
-    References
-    ----------
-    Sadinle, Lei and Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
-    JASA 2019, Section 2.2: class-specific coverage.
 
     Examples
     --------

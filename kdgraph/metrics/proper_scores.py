@@ -60,17 +60,13 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
     """Count the rows whose label has a probability below ``clip``.
 
     Each of them adds -log clip to the sum of :func:`nll`, so a single one makes the mean depend on
-    the choice of ``clip``. Isotonic calibration predicts 0 for many rows.
+    the choice of ``clip``, which Salamon et al., Eq. 14, do not define. Isotonic calibration
+    predicts 0 for many rows.
 
     Parameters
     ----------
     clip : float, default=1e-6
         The ``clip`` of the :func:`nll` with which the count is reported.
-
-    Notes
-    -----
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, do not define the cost
-    of a probability of 0.
 
     Examples
     --------
@@ -84,13 +80,8 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
 def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
     """Measure the Brier score summed over all classes, in [0, 2].
 
-    It is the mean of ``Σ_k (proba[i, k] - [y_i = k])²``, as Brier defined it. For two classes it is
-    twice the mean of ``(p - y)²`` of the positive class.
-
-    References
-    ----------
-    Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78,
-    1950.
+    It is the mean of ``Σ_k (proba[i, k] - [y_i = k])²``, as Brier defined it (Monthly Weather
+    Review 78, 1950). For two classes it is twice the mean of ``(p - y)²`` of the positive class.
 
     Examples
     --------
@@ -114,7 +105,8 @@ def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray
     """Measure the negative log likelihood in nats of predictions being correct.
 
     It is the mean of ``-log c`` over correct and ``-log(1 - c)`` over incorrect predictions, with c
-    the confidence.
+    the confidence (Salamon et al., Eq. 14, which does not define the cost of a score of exactly 0
+    or 1).
 
     Parameters
     ----------
@@ -122,11 +114,6 @@ def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray
         Smallest distance of c from 0 and 1, in (0, 0.5). A single incorrect prediction with c = 1
         costs -log clip (27.6 nats at 1e-12), so always report ``clip`` with the number;
         :func:`nll_top_clipped` counts such rows.
-
-    References
-    ----------
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, which does not define
-    the cost of a score of exactly 0 or 1.
 
     Examples
     --------
@@ -142,18 +129,14 @@ def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray
 def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> float:
     """Count the rows whose outcome has a probability below ``clip``.
 
-    Their contribution to :func:`nll_top` depends on the choice of ``clip``. They are correct
-    predictions with a confidence c < clip, and incorrect ones with 1 - c < clip. A correct
-    prediction with c = 1 is clipped, too, but that costs only ``clip`` nats.
+    Their contribution to :func:`nll_top` depends on the choice of ``clip`` (see Salamon et al., Eq.
+    14). They are correct predictions with a confidence c < clip, and incorrect ones with 1 - c <
+    clip. A correct prediction with c = 1 is clipped, too, but that costs only ``clip`` nats.
 
     Parameters
     ----------
     clip : float, default=1e-12
         The ``clip`` of the :func:`nll_top` with which the count is reported.
-
-    Notes
-    -----
-    Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or 1.
 
     Examples
     --------
@@ -169,12 +152,8 @@ def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> fl
 def brier_top(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the Brier score of predictions being correct, in [0, 1].
 
-    It is the mean of ``(c - [the prediction is correct])²``, with c the confidence.
-
-    References
-    ----------
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 15, there the sum over
-    rows.
+    It is the mean of ``(c - [the prediction is correct])²``, with c the confidence (Salamon et al.,
+    Eq. 15, there the sum over rows).
 
     Examples
     --------
@@ -193,17 +172,13 @@ def _check_clip(clip: float) -> None:
 def hellinger(proba: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Measure the mean Hellinger distance ``||√proba_i - √truth_i||₂ / √2``, in [0, 1].
 
-    It is 0 only if all rows are equal. On test rows it averages over the distribution of the data,
-    and on a grid over the area.
+    It is 0 only if all rows are equal (Dey et al., Section 5.1.1 and Figure 1). On test rows it
+    averages over the distribution of the data, and on a grid over the area.
 
     Parameters
     ----------
     truth : Float[n, K]
         True posterior P(y|x) of the same rows.
-
-    References
-    ----------
-    Dey et al., "Deep discriminative to kernel density graph", Section 5.1.1 and Figure 1.
 
     Examples
     --------

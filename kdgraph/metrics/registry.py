@@ -42,11 +42,9 @@ def cache_scope() -> Iterator[None]:
 
     Examples
     --------
-    The local errors are computed once for both metrics:
-
     >>> from kdgraph.metrics import lce, mlce
     >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, np.array([[0.0], [0.1], [1.0], [1.1]])
-    >>> with cache_scope():
+    >>> with cache_scope():  # the local errors are computed once for both metrics
     ...     round(lce(y, proba, X), 2), round(mlce(y, proba, X), 2)
     (0.5, 0.75)
     """
@@ -323,12 +321,8 @@ class Score:
 
     Examples
     --------
-    The mean confidence of incorrect predictions is undefined if there are none:
-
-    >>> inputs = {"y": [0, 0], "proba": [[0.75, 0.25], [1.0, 0.0]]}
-    >>> confidence, wrong = score("mmc", inputs), score("mmc_wrong", inputs)
-    >>> confidence.value, round(confidence.stderr, 4), confidence.n, wrong.value
-    (0.875, 0.125, 2, None)
+    >>> score("mmc", {"y": [0, 0], "proba": [[0.75, 0.25], [1.0, 0.0]]})
+    Score(value=0.875, stderr=0.125, n=2)
     """
 
     value: float | None
@@ -361,7 +355,7 @@ def select_metric(key: str, options: Mapping[str, Any] | None) -> tuple[str, dic
 
 
 def space_option(options: Mapping[str, Any] | None) -> str | None:
-    """Return the name of the feature space of a metric, None for the original features.
+    """Return the feature space that the options of a metric name, None for the original features.
 
     Parameters
     ----------
@@ -448,11 +442,6 @@ def tabulate(
     list of dict
         Numbers and texts by column, as JSON can hold them except for NaN and infinities.
 
-    Raises
-    ------
-    ConfigError, ValueError
-        As for :func:`score`.
-
     Examples
     --------
     >>> inputs = {"y": [0, 1], "proba": [[0.9, 0.1], [0.8, 0.2]]}
@@ -490,7 +479,7 @@ def needs(name: str) -> frozenset[str]:
 
 
 def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the description of a metric that a record contains for each key of its config.
+    """Return the description of a metric that a record has for a config key with its options.
 
     The entries are ``label``, ``better`` ("lower", "higher" or None), ``unit`` if there is one,
     ``detects``: True for metrics of OOD detection, and ``metric``: the name of the metric if it

@@ -37,9 +37,7 @@ class ReliabilityBins:
 
     Examples
     --------
-    Three rows in two bins, of which the first one is empty:
-
-    >>> bins = reliability_bins([0.75, 0.75, 1.0], [True, False, True], bins=2)
+    >>> bins = reliability_bins([0.75, 0.75, 1.0], [True, False, True], bins=2)  # one is empty
     >>> bins.count.tolist(), bins.confidence.round(3).tolist(), bins.accuracy.round(3).tolist()
     ([0, 3], [nan, 0.833], [nan, 0.667])
     >>> bins.gap.round(3).tolist(), bins.share.tolist()
@@ -187,16 +185,6 @@ def reliability_bins(
     strategy : {"uniform", "mass"}, default="uniform"
         "uniform": equal widths, with the edges j / bins. "mass": equal numbers of rows, as far as
         ties allow; see :func:`bin_edges`.
-
-    Returns
-    -------
-    ReliabilityBins
-        Edges, counts and means of the bins.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, shapes differ, or a confidence is outside [0, 1] by more than 1e-6.
 
     Examples
     --------

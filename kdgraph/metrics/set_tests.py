@@ -64,11 +64,6 @@ def set_p_values(
     rng : numpy.random.Generator
         Source of the permutations.
 
-    Raises
-    ------
-    ParameterError
-        If an option is out of range, or scores are missing or NaN.
-
     References
     ----------
     Phipson and Smyth, "Permutation p-values should never be zero", Statistical Applications in
@@ -202,12 +197,7 @@ def contamination(
     Returns
     -------
     dict
-        ``fraction``, ``set_size``, ``power``, each Float[r].
-
-    Notes
-    -----
-    Contamination reverses the sign of the average Hamming distance of TOOD
-    (:class:`kdgraph.detection.TreeHamming`); there is no published table of it.
+        ``fraction``, ``set_size``, ``power``, each Float[r]. There is no published table of them.
 
     Examples
     --------
@@ -252,10 +242,9 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
     Returns
     -------
-    ndarray
+    Float[m]
         Smallest level at which each test is rejected if the probability of any false rejection is
-        to stay below the level, Float[m]: with p_(1) ≤ p_(2) ≤ …, that of the j-th smallest is
-        max_{i≤j} min(1, (m - i + 1)·p_(i)).
+        to stay below the level: max_{i≤j} min(1, (m - i + 1)·p_(i)) for the j-th smallest.
 
     References
     ----------
@@ -305,7 +294,6 @@ def _finite(scores: np.ndarray) -> np.ndarray:
 
 
 def _indicators(draws: np.ndarray, n: int) -> np.ndarray:
-    """Return which of n rows each of the draws Int[N, m] contains, Bool[N, n]."""
     is_member = np.zeros((len(draws), n), dtype=bool)
     np.put_along_axis(is_member, draws, True, axis=1)
     return is_member
@@ -325,7 +313,6 @@ def _mean(pooled: np.ndarray, draws: np.ndarray) -> np.ndarray:
 
 
 def _max(pooled: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """Return the largest of the scores Float[s, n] in each draw, Float[s, N]."""
     return np.stack([scores[draws].max(axis=1) for scores in pooled])
 
 

@@ -156,17 +156,13 @@ def local_coverage(
 
     Notes
     -----
-    Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows. Cells are made from
-    the features of the test rows, without their outcomes.
+    Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows.
 
     Examples
     --------
-    The outcomes of the second cell are outside of their intervals:
-
     >>> from kdgraph.distributions import Normal
     >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0.0, 0.5, 3.0, -3.0]
-    >>> normal = Normal(np.zeros(4), np.ones(4))
-    >>> table = local_coverage(y, normal, X, cells=2)
+    >>> table = local_coverage(y, Normal(np.zeros(4), np.ones(4)), X, cells=2)
     >>> [table[column].round(2).tolist() for column in ("n_eff", "coverage", "width", "pit_mean")]
     [[2, 2], [1.0, 0.0], [3.92, 3.92], [0.6, 0.5]]
     """
@@ -177,12 +173,7 @@ def local_coverage(
 def group_coverage(
     y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95
 ) -> dict[str, np.ndarray]:
-    """Tabulate coverage, width and PIT values of each group, as :func:`local_coverage` does.
-
-    Parameters
-    ----------
-    groups : Int[n], texts [n] or Groups
-        Group of each row (:class:`~kdgraph.metrics.Groups`); groups without rows are left out.
+    """Tabulate coverage, width and PIT values of each group with rows, as :func:`local_coverage`.
 
     Returns
     -------
@@ -213,6 +204,8 @@ def local_pit(
 ) -> dict[str, np.ndarray]:
     """Tabulate the histogram of the PIT values in each cell, with a row for each cell and bin.
 
+    Torres et al. (2024), Figures 1 (f) and 5 (c, d), show neighbourhoods of two points.
+
     Parameters
     ----------
     bins : int, default=10
@@ -225,10 +218,6 @@ def local_pit(
     dict
         ``cell`` (name), ``n_eff`` (number of rows of the cell) and the columns of
         :func:`~kdgraph.metrics.pit_histogram`, each [c · bins] for c cells with rows.
-
-    Notes
-    -----
-    Torres et al. (2024), Figures 1 (f) and 5 (c, d), show the neighbourhoods of two chosen points.
 
     Examples
     --------
@@ -289,7 +278,7 @@ def worst_cell_gap(
     )
 
 
-@metric("worst group coverage gap", better="lower", like=local_coverage)
+@metric("worst group coverage gap", better="lower", like=worst_cell_gap)
 def worst_group_gap(
     y: np.ndarray,
     distribution: Any,
@@ -301,11 +290,6 @@ def worst_group_gap(
     """Measure the largest ``|coverage - level|`` of groups with at least ``min_count`` rows.
 
     It is NaN if there is no such group; see :func:`worst_cell_gap`.
-
-    Parameters
-    ----------
-    min_count : int, default=30
-        Groups with fewer rows are left out.
 
     Examples
     --------
@@ -369,5 +353,4 @@ def _by_cell(
 
 
 def _populated(cells: Groups) -> list[tuple[str, np.ndarray]]:
-    """Return name and row numbers of each cell that has rows."""
     return [(name, rows) for name, rows in cells.rows() if len(rows)]

@@ -129,14 +129,12 @@ _ROUNDING = 1e-10
 def pit_ks(y: np.ndarray, distribution: Any) -> float:
     """Measure the Kolmogorov-Smirnov distance of the PIT values from uniform, in [1/2n, 1].
 
-    It is the largest ``|fraction of values <= p - p|``, the statistic of SciPy's
-    ``kstest(..., "uniform")``. Calibrated distributions of n rows have about 0.87/√n, and more than
-    1.36/√n in 5 of 100 cases (Kolmogorov's limit), and less if F has steps at outcomes.
+    It is the largest ``|fraction of values <= p - p|``, the statistic of SciPy's ``kstest(...,
+    "uniform")``. Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5
+    of 100 cases (Kolmogorov's limit), and less if F has steps at outcomes.
 
     Examples
     --------
-    Both PIT values are 0.5:
-
     >>> from kdgraph.distributions import Normal
     >>> pit_ks([0.0, 0.0], Normal(np.zeros(2), np.ones(2)))
     0.5
@@ -166,15 +164,10 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
 def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     """Measure Frosini's statistic of the PIT values against uniform.
 
-    It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
-    √(2π)/8 = 0.313 on average, for any n, and less if F has steps at outcomes. For other
-    distributions it grows in proportion to √n. :func:`pit_tests` returns its p-value.
-
-    References
-    ----------
-    Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and
-    nonparametric applications", in "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai
-    45, 1987. Torres et al. (2024), Section 4.1, use this test.
+    It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values (Frosini, in "Goodness-of-fit", 1987;
+    Torres et al. 2024, Section 4.1). Calibrated distributions have about √(2π)/8 = 0.313 on
+    average, for any n, and less if F has steps at outcomes. For other distributions it grows in
+    proportion to √n. :func:`pit_tests` returns its p-value.
 
     Examples
     --------
@@ -213,11 +206,9 @@ def pit_tests(
 
     Examples
     --------
-    Distributions that are twice as wide as the outcomes; 1/200 is the smallest simulated p-value:
-
     >>> from kdgraph.distributions import Normal
     >>> y = np.random.default_rng(0).normal(size=200)
-    >>> table = pit_tests(y, Normal(np.zeros(200), np.full(200, 2.0)), draws=199)
+    >>> table = pit_tests(y, Normal(np.zeros(200), np.full(200, 2.0)), draws=199)  # twice as wide
     >>> dict(zip(table["test"].tolist(), table["p_value"].round(3).tolist(), strict=True))
     {'kolmogorov_smirnov': 0.0, 'cramer_von_mises': 0.0, 'frosini': 0.005}
     """
@@ -246,7 +237,8 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     """Tabulate the histogram of the PIT values, which is flat for calibrated distributions.
 
     A bin holds lower < F(y) <= upper; the first bin also holds 0. Where F has steps at outcomes,
-    the rows of a step are spread over it.
+    the rows of a step are spread over it (Dawid, JRSS A 147, 1984, for the PIT; Gneiting et al.,
+    JRSS B 69, 2007, for its histogram).
 
     Parameters
     ----------
@@ -258,11 +250,6 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     dict
         ``lower`` and ``upper`` (edges), ``count`` (rows) and ``density`` (fraction of rows divided
         by the width; 1 is ideal), each [bins].
-
-    References
-    ----------
-    Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting
-    et al., JRSS B 69, 2007, for its histogram.
 
     Examples
     --------

@@ -38,12 +38,8 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
 def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
     """Measure the mean squared error of the predicted mean to y, in squared units of y.
 
-    It includes the noise of y, so it is not 0 for the true distribution.
-
-    Notes
-    -----
-    It is the MSE in Table 2 of Torres et al., "Model-free local recalibration of neural networks",
-    2024, where the true model has 59.64. The MSE in their Table 1 is :func:`mse_mean`.
+    It includes the noise of y, so it is not 0 for the true distribution. It is the MSE in Table 2
+    of Torres et al. (2024), where the true model has 59.64.
 
     Examples
     --------
@@ -58,12 +54,8 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
     """Measure the mean squared error of the predicted to the true mean, in squared units of y.
 
-    It excludes the noise of y, which no prediction can remove.
-
-    Notes
-    -----
-    It is the MSE in Table 1 of Torres et al., "Model-free local recalibration of neural networks",
-    2024, who estimate the predicted means from draws.
+    It excludes the noise of y, which no prediction can remove. It is the MSE in Table 1 of Torres
+    et al. (2024), who estimate the predicted means from draws.
 
     Examples
     --------
@@ -82,7 +74,8 @@ LEVELS = (*(i / 20 for i in range(1, 20)), 0.99)
 def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the fraction of outcomes in the central interval, ends included.
 
-    The ideal value is ``level``.
+    The ideal value is ``level`` (Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts,
+    calibration and sharpness", JRSS B 69, 2007).
 
     Parameters
     ----------
@@ -90,17 +83,10 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
         Nominal coverage, in (0, 1). The interval ranges from the quantile at (1 - level)/2 to that
         at (1 + level)/2.
 
-    References
-    ----------
-    Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69,
-    2007.
-
     Examples
     --------
-    One of four outcomes is outside of ±1.96:
-
     >>> from kdgraph.distributions import Normal
-    >>> coverage([-3.0, -0.5, 0.5, 1.0], Normal(np.zeros(4), np.ones(4)))
+    >>> coverage([-3.0, -0.5, 0.5, 1.0], Normal(np.zeros(4), np.ones(4)))  # one is beyond ±1.96
     0.75
     """
     low, high = distribution.interval(checked_level(level))
@@ -111,24 +97,16 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the mean interval score of the central interval, in the units of y.
 
-    The score is width + 2/α·(distance of y to the interval), with α = 1 - level. It is not
-    standardised; :func:`smis` is. It is infinite if any interval is infinite.
-
-    References
-    ----------
-    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
-    2007, Eq. 43.
+    The score is width + 2/α·(distance of y to the interval), with α = 1 - level (Gneiting and
+    Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102, 2007, Eq. 43).
+    It is not standardised; :func:`smis` is. It is infinite if any interval is infinite.
 
     Examples
     --------
-    The width is 3.92. The second outcome is 1.04 above the interval, which costs 40 · 1.04 more:
-
     >>> from kdgraph.distributions import Normal
     >>> normal = Normal(np.zeros(2), np.ones(2))
-    >>> interval_score.by_row([0.0, 3.0], normal).round(2).tolist()
+    >>> interval_score.by_row([0.0, 3.0], normal).round(2).tolist()  # 1.04 above costs 40 · 1.04
     [3.92, 45.52]
-    >>> round(interval_score([0.0, 3.0], normal), 2)
-    24.72
     """
     low, high = distribution.interval(checked_level(level))
     return interval_scores(y, low, high, level)
@@ -141,19 +119,13 @@ def smis(
     """Measure the standardised mean interval score (sMIS).
 
     It is :func:`interval_score` divided by the mean of ``|y|`` on the calibration rows, and is
-    infinite if any interval is infinite.
+    infinite if any interval is infinite (Torres et al. 2024, Eq. 5, in whose print the signs of the
+    width and of the penalties differ; so computed, their Table 1 is reproduced).
 
     Parameters
     ----------
     mean_abs_y : float
         Mean of ``|y|``, above 0, on rows that are not test rows. A run uses its calibration rows.
-
-    Notes
-    -----
-    It is Eq. 5 of Torres et al. (2024), whose quantiles are "standardized by the validation set
-    mean absolute values". In the printed equation the signs of the width and of the penalties
-    differ. With the score of Gneiting and Raftery (2007), Eq. 43, the numbers of their Table 1 are
-    reproduced.
 
     Examples
     --------
@@ -170,12 +142,8 @@ def smis(
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the mean width of the central intervals, in the units of y.
 
-    It measures sharpness, which is meaningful only if the coverage is correct. It is infinite if
-    any interval is infinite.
-
-    References
-    ----------
-    Gneiting, Balabdaoui, Raftery, JRSS B 69, 2007: maximise sharpness subject to calibration.
+    It measures sharpness, which is meaningful only if the coverage is correct (Gneiting et al.
+    2007). It is infinite if any interval is infinite.
 
     Examples
     --------
@@ -193,15 +161,11 @@ def unbounded_fraction(distribution: Any, *, level: OpenFraction = 0.95) -> np.n
 
     Examples
     --------
-    Intervals that are guaranteed to cover 95 % require 19 held-out rows in a cell; the second cell
-    has ten:
-
     >>> import warnings
     >>> from kdgraph.distributions import ConformalIntervals, Normal
     >>> normal, y = Normal(np.zeros(40), np.ones(40)), np.linspace(-2, 2, 40)
-    >>> cells = np.repeat([0, 1], [30, 10])
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
+    >>> cells = np.repeat([0, 1], [30, 10])  # 95 % require 19 held-out rows in a cell
+    >>> with warnings.catch_warnings(action="ignore"):
     ...     unbounded_fraction(ConformalIntervals(normal, normal, y, cells, cells))
     0.25
     """
@@ -215,6 +179,8 @@ def coverage_curve(
 ) -> dict[str, np.ndarray]:
     """Tabulate :func:`coverage` and mean width of the central intervals of several levels.
 
+    Sharpness (the width) is judged subject to calibration (the coverage; Gneiting et al. 2007).
+
     Parameters
     ----------
     levels : sequence of float
@@ -224,11 +190,6 @@ def coverage_curve(
     -------
     dict
         ``level``, ``coverage`` and ``width`` (mean, in the units of y), each Float[l].
-
-    References
-    ----------
-    Gneiting et al., JRSS B 69, 2007, who judge sharpness (the width) subject to calibration (the
-    coverage).
 
     Examples
     --------
@@ -265,14 +226,10 @@ def checked_level(level: float) -> float:
 def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     """Measure the continuous ranked probability score (CRPS), in the units of y.
 
-    It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. It
-    is computed in closed form for normal distributions, weighted samples and grids of quantiles,
-    and by quadrature of quantiles otherwise.
-
-    References
-    ----------
-    Gneiting and Raftery, JASA 102, 2007, Eq. 20. Their score has the opposite sign; here lower is
-    better.
+    It is the mean of ∫ (F(x) - [x >= y])² dx (Gneiting and Raftery 2007, Eq. 20, with the opposite
+    sign); for a point prediction it is the absolute error. It is computed in closed form for normal
+    distributions, weighted samples and grids of quantiles, and by quadrature of quantiles
+    otherwise.
 
     Examples
     --------
@@ -288,17 +245,13 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
     """Measure the pinball loss of the quantile at ``level``, in the units of y.
 
     It is the mean of ([y <= q] - level)·(q - y), with q the quantile. At level 0.5 it is half the
-    mean absolute error of the median. Twice its integral over all levels is the CRPS.
+    mean absolute error of the median. Twice its integral over all levels is the CRPS. It is
+    scikit-learn's ``mean_pinball_loss`` (Gneiting and Raftery 2007, Section 6.1).
 
     Parameters
     ----------
     level : float, default=0.5
         Level of the quantile, in (0, 1).
-
-    References
-    ----------
-    Gneiting and Raftery, JASA 102, 2007, Section 6.1. It is scikit-learn's ``mean_pinball_loss`` of
-    the quantiles.
 
     Examples
     --------
@@ -314,13 +267,9 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 def log_score(y: np.ndarray, distribution: Any) -> float:
     """Measure the mean of -log density at the outcome, in nats.
 
-    It depends on the units of y, so compare it only on the same data set. It is NaN if the
-    distributions have no density, such as empirical ones after recalibration, and infinite if a
-    density is 0.
-
-    References
-    ----------
-    Good, "Rational decisions", JRSS B 14, 1952; Gneiting and Raftery, JASA 102, 2007, Section 4.
+    It depends on the units of y, so compare it only on the same data set (Good, "Rational
+    decisions", JRSS B 14, 1952). It is NaN if the distributions have no density, such as empirical
+    ones after recalibration, and infinite if a density is 0.
 
     Examples
     --------
@@ -338,11 +287,7 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 def mean_sd(distribution: Any) -> np.ndarray:
     """Measure the mean standard deviation of the distributions, in the units of y.
 
-    It is a measure of sharpness, like :func:`mean_width`.
-
-    References
-    ----------
-    Gneiting, Balabdaoui, Raftery, JRSS B 69, 2007, for sharpness.
+    It is a measure of sharpness (Gneiting et al. 2007), like :func:`mean_width`.
 
     Examples
     --------

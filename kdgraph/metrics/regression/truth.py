@@ -148,11 +148,8 @@ def _symmetric_kl_of_draws(predicted: np.ndarray, true: np.ndarray) -> np.ndarra
 
 
 def _bin_fractions(positions: np.ndarray) -> np.ndarray:
-    """Return the fractions of positions in [0, 1], Float[n, m], in 30 equal bins, Float[n, 30].
-
-    ½ is added to every count, so that no fraction is 0.
-    """
     n, m = positions.shape
+    # ½ is added to every count, so that no fraction is 0.
     # All rows are counted at once: the bins of row i have the numbers from 30 i on.
     bin_index = np.minimum((positions * _BINS).astype(np.intp), _BINS - 1)
     bin_index += _BINS * np.arange(n)[:, None]
@@ -180,13 +177,8 @@ def _kl_of_densities(p: Any, q: Any) -> np.ndarray:
 def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
     """Measure the mean of :func:`crps` minus that of the true distribution on the same rows.
 
-    Its expected value is at least 0, which only the truth reaches.
-
-    References
-    ----------
-    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
-    2007, Section 2.2: the divergence of a score, here its estimate from a sample. That of the CRPS
-    is the mean of ∫ (F - G)² dx.
+    Its expected value, the mean of ∫ (F - G)² dx, is at least 0, which only the truth reaches
+    (Gneiting and Raftery 2007, Section 2.2).
 
     Examples
     --------
@@ -206,11 +198,8 @@ def interval_score_excess(
 ) -> np.ndarray:
     """Measure the mean of :func:`interval_score` minus that of the true central interval.
 
-    Its expected value is at least 0. It is infinite if an interval is infinite.
-
-    References
-    ----------
-    Gneiting and Raftery, JASA 102, 2007, Section 2.2, with the score of Eq. 43.
+    Its expected value is at least 0 (Gneiting and Raftery 2007, Section 2.2). It is infinite if an
+    interval is infinite.
 
     Examples
     --------
@@ -229,18 +218,12 @@ def interval_score_excess(
 def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
     """Measure the mean of :func:`mse_y` minus that of the true mean on the same rows.
 
-    Its expected value is :func:`mse_mean`, which has less noise. It may be below 0.
-
-    Notes
-    -----
-    In Table 2 of Torres et al., "Model-free local recalibration of neural networks", 2024, it is
-    the MSE of a method minus that of "True model".
+    Its expected value is :func:`mse_mean`, which has less noise. It may be below 0. In Table 2 of
+    Torres et al. (2024) it is the MSE of a method minus that of "True model".
 
     Examples
     --------
-    An outcome that is closer to a wrong mean than to the true one:
-
-    >>> from kdgraph.distributions import Normal
+    >>> from kdgraph.distributions import Normal  # an outcome closer to the wrong mean
     >>> mse_excess([2.0], Normal(np.ones(1), np.ones(1)), Normal(np.zeros(1), np.ones(1)))
     -3.0
     """
@@ -261,15 +244,10 @@ def truth_comparison(
     Returns
     -------
     dict
-        ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``, ``truth``,
-        ``excess`` (predicted - truth) and ``stderr``, the standard error of the mean of the
-        differences by row, each [5]. ``stderr`` is NaN for a single row, and if an interval is
-        infinite.
-
-    Notes
-    -----
-    ``truth`` corresponds to the rows "True model" in the tables of Torres et al., "Model-free local
-    recalibration of neural networks", 2024.
+        ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``, ``truth`` ("True
+        model" in the tables of Torres et al. 2024), ``excess`` (predicted - truth) and ``stderr``,
+        the standard error of the mean of the differences by row, each [5]. ``stderr`` is NaN for a
+        single row, and if an interval is infinite.
 
     Examples
     --------
