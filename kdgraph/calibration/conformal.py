@@ -179,8 +179,8 @@ class ConformalClassifier(PostHocClassifier):
         Least probability that the set contains the label.
     conditional : {"none", "class", "group"}, default="none"
         Rows that the coverage holds for. "none": all rows on average. "class": the rows of each
-        class. "group": the rows of each group; then ``groups`` are passed to ``fit`` and
-        :meth:`predict_set`.
+        class. "group": the rows of each group; then ``fit``, for all calibration rows, and
+        :meth:`predict_set` get ``groups``.
     randomized : bool, default=True
         Break ties of "aps" and "raps" by :func:`row_uniforms`, so that coverage is not larger than
         it has to be. False: every score includes the whole probability of its class.
@@ -212,11 +212,6 @@ class ConformalClassifier(PostHocClassifier):
     k_reg_, penalty_ : int, float
         Parameters of "raps", given or chosen.
 
-    Raises
-    ------
-    ValueError
-        If ``conditional="group"`` and a calibration row has no group.
-
     Notes
     -----
     If m calibration rows and the new row are exchangeable, the coverage is at least ``coverage``,
@@ -224,35 +219,25 @@ class ConformalClassifier(PostHocClassifier):
     2005, Chapters 2 and 4, for classes and groups as Mondrian predictors; Romano et al. 2020,
     Theorem 1). It is an average over calibration rows: the coverage of one fitted model on many new
     rows has a Beta(r, m + 1 - r) distribution with r = ⌈(m + 1) coverage⌉, a standard deviation of
-    .01 at 900 rows and .9. Rows of another distribution have no guarantee. Far from the data a gate
-    predicts the class prior: "aps" then has a large set, and "lac" an empty one unless the prior of
-    a class is at least 1 - threshold.
+    .01 at 900 rows and .9. Rows of another distribution have no guarantee, nor has the group of a
+    row without one, or of one without calibration rows, which gets the threshold of all rows.
 
-    A row without a group, or of a group without calibration rows, gets the threshold of all rows,
-    and no guarantee for its group.
-
-    With ``calibration="oob"`` or "cross_fit" the rows calibrate with outputs computed without each
-    row, whereas new rows are predicted by a parent of all rows. The coverage is then approximate,
-    as in cross-conformal prediction (Vovk 2015). With sample weights, the new row counts as one of
-    mean weight (Tibshirani et al. 2019 have its own weight there), which is approximate, too.
+    With ``calibration="oob"`` or "cross_fit", and with sample weights, where the new row counts as
+    one of mean weight, the coverage is approximate (Vovk, "Cross-conformal predictors", AMAI 2015;
+    Tibshirani et al., NeurIPS 2019).
 
     References
     ----------
-    Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", Springer 2005. Vovk,
-    "Cross-conformal predictors", AMAI 2015. Tibshirani, Barber, Candès and Ramdas, "Conformal
-    prediction under covariate shift", NeurIPS 2019. The papers of the scores are those of
-    :func:`nonconformity_scores`.
+    Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", Springer 2005. The papers
+    of the scores are those of :func:`nonconformity_scores`.
 
     Examples
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = make_moons(2000, noise=0.4, random_state=0)
+    >>> X, y = make_moons(1000, noise=0.4, random_state=0)
     >>> forest = RandomForestClassifier(50, min_samples_leaf=10, random_state=0)
-    >>> model = ConformalClassifier(forest, coverage=0.9, random_state=0).fit(X[:1000], y[:1000])
-    >>> sets = model.predict_set(X[1000:])
-    >>> sets.shape, bool(sets[np.arange(1000), y[1000:]].mean() > 0.87)
-    ((1000, 2), True)
+    >>> model = ConformalClassifier(forest, coverage=0.9, random_state=0).fit(X, y)
     >>> model.predict_set([[-1.0, 1.0], [0.0, 0.25]]).tolist()
     [[True, False], [True, True]]
     """

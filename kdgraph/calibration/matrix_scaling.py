@@ -107,15 +107,12 @@ class MatrixScaling(LogLinearCalibrator):
         K / n (Σ b_k² + Σ (W_kk - 1)²) + K (K - 1) / n Σ_{j ≠ k} W_jk²
 
     over the log probabilities of temperature scaling, mixed with a share 1 / (n + 1) of the uniform
-    distribution. The penalty of an entry grows with the number of entries of its kind and falls
-    with the number of rows; n is the sum of the sample weights, which are 1 on average. The
-    objective is strictly convex, so there is one optimum. It is found by Newton's method, whose
+    distribution. The objective is strictly convex; its optimum is found by Newton's method, whose
     linear systems are solved by conjugate gradients.
 
     The first mixing is original to kdgraph. A forest often gives a class a probability of 0; if a
     calibration row of that class is among these rows, its clipped logit of -87 decides the
-    temperature alone. Cross-validated on the calibration rows of 55 tables behind a forest of 200
-    trees, the mean NLL of structured matrix scaling was .338 with it and .360 without.
+    temperature alone.
 
     References
     ----------
@@ -128,14 +125,9 @@ class MatrixScaling(LogLinearCalibrator):
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> forest = RandomForestClassifier(50, random_state=0)
-    >>> model = MatrixScaling(forest, random_state=0).fit(X[:900], y[:900])
-    >>> model.map_.coef.shape
-    (10, 10)
-    >>> loss = [-np.log(m.predict_proba(X[900:])[np.arange(897), y[900:]]).mean()
-    ...         for m in (model, model.estimator_)]
-    >>> bool(loss[0] < loss[1])
-    True
+    >>> model = MatrixScaling(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y)
+    >>> model.map_.coef.shape, model.predict_proba(X[:3]).shape
+    ((10, 10), (3, 10))
     """
 
     _: KW_ONLY
@@ -189,10 +181,10 @@ class DirichletCalibration(LogLinearCalibrator):
 
         λ / (K (K - 1)) Σ_{j ≠ k} W_jk² + μ / K Σ b_k²
 
-    They choose λ and μ by cross-validation; here μ = λ, for a grid of one dimension, as few
-    calibration rows do not tell the two apart. Original to kdgraph are two changes that make the
-    optimum exist for any rows: a penalty of 0.001 Σ (W_kk - 1)², and a share of 1 / (n + 1) of the
-    uniform distribution in the parent's probabilities, of which those of a forest are often 0.
+    They choose λ and μ by cross-validation; here μ = λ. Original to kdgraph are two changes that
+    make the optimum exist for any rows: a penalty of 0.001 Σ (W_kk - 1)², and a share of 1 / (n +
+    1) of the uniform distribution in the parent's probabilities, of which those of a forest are
+    often 0.
 
     References
     ----------

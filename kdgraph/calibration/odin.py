@@ -43,7 +43,7 @@ class OdinCalibration(PostHocClassifier):
         inputs over training rows, as the images of Liang et al. are divided by their standard
         deviation. "auto": one of ``epsilons``, chosen in ``fit``.
     epsilons : sequence of float
-        Candidates of ε for "auto".
+        Candidates of ε for "auto", at least one.
 
     Attributes
     ----------
@@ -54,38 +54,28 @@ class OdinCalibration(PostHocClassifier):
         calibration rows in nats; if OOD rows choose, it is the fraction of them that pass at the
         threshold which 95 % of the calibration rows pass. None if nothing was chosen.
 
-    Raises
-    ------
-    ParameterError
-        If ``epsilons`` is empty.
-
     Notes
     -----
     x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S is the softmax at T and ŷ its largest class, so a
     step raises the confidence, and ε = 0 is temperature scaling. T and ε have the least negative
     log likelihood on the calibration rows. T is searched for each ε with the step direction at the
-    T of ε = 0, because the direction hardly depends on T (for two classes not at all); each pair is
-    then evaluated by its own predictions.
+    T of ε = 0, on which it hardly depends.
 
     Liang et al. choose both with OOD rows (``fit(…, X_ood=…)``, in a run ``protocol=paper``) for
     detection, not for calibration: such a T is a hundred or more, and the probabilities are nearly
-    equal. Dey et al. compare with ODIN as a calibrator and do not report how they chose T and ε.
-    Pixels are not clipped to [0, 1].
+    equal. Pixels are not clipped to [0, 1].
 
     References
     ----------
     Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in
-    neural networks", ICLR 2018, Eq. 1 and 2. Dey et al., "Deep discriminative to kernel density
-    graph for in- and out-of-distribution calibrated inference", Tables 1 and 4.
+    neural networks", ICLR 2018, Eq. 1 and 2. Dey et al., Tables 1 and 4, compare with ODIN as a
+    calibrator.
 
     Examples
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(2, size=300)
-    >>> X = rng.normal(y[:, None], size=(300, 2))
-    >>> options = {"learning_rate": 0.05, "max_epochs": 5, "device": "cpu", "random_state": 0}
-    >>> network = MultilayerPerceptron(hidden=(8,), **options)
+    >>> X, y = np.repeat([[-1.0], [1.0]], 100, axis=0), np.repeat([0, 1], 100)
+    >>> network = MultilayerPerceptron(hidden=(8,), max_epochs=1, device="cpu", random_state=0)
     >>> scaled = OdinCalibration(network, epsilon=0.0, random_state=0).fit(X, y)
     >>> expected = softmax(scaled.estimator_.logits(X) / scaled.temperature_, axis=1)
     >>> np.allclose(scaled.predict_proba(X), expected)

@@ -74,10 +74,8 @@ class CurveCalibrator(ShrinkageCalibrator):
         Fitted arrays of each class; ``shared_`` are those of all rows, if shrinkage is used.
     precision_ : ndarray of shape (K,)
         Accuracy of each class (Conf1), Float[K], that of all rows for a class that is never
-        predicted. It is the confidence, with a warning, of a class without a curve.
-        ``shared_precision_`` is the accuracy of all rows.
-    rows_ : ndarray of shape (K,)
-        Total weight of the calibration rows of each class, Float[K].
+        predicted: the confidence, with a warning, of a class without a curve. ``shared_precision_``
+        is that of all rows.
     diagnostics_ : list of CurveDiagnostics or None
         Diagnostics of each curve; None without ``diagnostics=True``.
     """

@@ -273,18 +273,17 @@ class KernelDensityConfidence(CurveCalibrator):
         ``bandwidth``; and ``sign_changes`` of the slope.
     precision_ : ndarray of shape (K,)
         Accuracy of each class (Conf1), Float[K]. It is the confidence, with a warning, of a class
-        that is never predicted (then the accuracy of all rows), always correct or always incorrect,
-        or for which no bandwidth up to 1 is wide enough.
+        that is never predicted, always correct or always incorrect, or for which no bandwidth up to
+        1 is wide enough.
 
     Notes
     -----
     Salamon et al., Eq. 7 to 9, 19 and 20; "all" is the red curve of their Figure 6. Sign changes
     are those of the slope between points of the grid, without slopes of 0, so the bandwidth depends
     on the grid. Outside the range of the calibration scores the confidence is that of the nearest
-    one, because ratios of tails "go wild" there (Section XIII D). As kernels become wide the
-    confidence tends to Conf1, which therefore replaces a curve that needs a bandwidth above 1. A
-    rule limits the number of turns, not their height: with one or two incorrect rows even the first
-    bandwidth has few turns, and the confidence may be a step from 0 to 1. Look at the curve.
+    one, because ratios of tails "go wild" there (Section XIII D). A rule limits the number of
+    turns, not their height: with one or two incorrect rows the confidence may be a step from 0 to
+    1. Look at the curve.
 
     Examples
     --------

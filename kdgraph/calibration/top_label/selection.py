@@ -44,28 +44,17 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
     n_rows_ : float
         Total weight of the calibration rows, which is their number.
 
-    Raises
-    ------
-    ParameterError
-        If a candidate has no ``predict_confidence``, or the default is not a candidate.
-
     Notes
     -----
     Original to kdgraph. The parent predicts once, and candidates get its scores. If fewer than two
     calibration rows are correct, or incorrect, cross-validation is impossible, with a warning.
 
-    A curve that is fitted to few rows is often 0 or 1 somewhere: a bin has one row, or a steep
-    curve separates the few errors from the other rows. The next row that contradicts it costs up to
-    27.6 nats, and few rows to cross-validate on rarely contain such a row, so that the choice
-    cannot avoid these curves. Two rules prevent this. A candidate's confidence c, in folds and in
-    the end, becomes (n c + 1/2) / (n + 1) for n rows, as if one more row, half correct, had been
-    observed everywhere (Krichevsky and Trofimov 1981). No confidence is then more extreme than n
-    rows can support, and the order of confidences is unchanged. And with fewer than ``min_rows``
-    rows only the parent, the default and one shared temperature are compared.
-
-    Behind forests on 16 tables, with 174 samples of 20 to 120 calibration rows, the mean NLL of
-    correctness was .316 with both rules, .328 with the first one and .402 with none; that of the
-    parent was .347. The largest loss against the parent fell from 5.63 to .11.
+    A curve that is fitted to few rows is often 0 or 1 somewhere, and few rows to cross-validate on
+    rarely contain one that contradicts it. Two rules prevent that such a curve is chosen. A
+    candidate's confidence c, in folds and in the end, becomes (n c + 1/2) / (n + 1) for n rows, as
+    if one more row, half correct, had been observed everywhere (Krichevsky and Trofimov 1981). And
+    with fewer than ``min_rows`` rows only the parent, the default and one shared temperature are
+    compared.
 
     Examples
     --------
@@ -165,19 +154,13 @@ class CrossFittedConfidence(TopLabelCalibrator):
         Mean NLL of correctness (Eq. 14) of ``confidence_``, in nats per row, with confidences at
         least 1e-12 from 0 and 1.
 
-    Raises
-    ------
-    ParameterError
-        If the calibrator has no ``predict_confidence``.
-
     Notes
     -----
-    Salamon et al., Section VIII, third approach: "use cross-validation on test data. This requires
-    more work but can extract nearly all of the information in the test set with minimal bias. It
-    tends to be quite unstable with sparse data". How confidences of the folds become one for a new
-    row is not stated there; the mean is that of scikit-learn's ``CalibratedClassifierCV``. With
-    fewer than two correct calibration rows, or two incorrect ones, cross-validation is impossible:
-    one calibrator is fitted to all rows, with a warning.
+    Salamon et al., Section VIII, third approach: "use cross-validation on test data". How
+    confidences of the folds become one for a new row is not stated there; the mean is that of
+    scikit-learn's ``CalibratedClassifierCV``. With fewer than two correct calibration rows, or two
+    incorrect ones, cross-validation is impossible: one calibrator is fitted to all rows, with a
+    warning.
 
     Examples
     --------

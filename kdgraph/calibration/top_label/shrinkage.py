@@ -78,10 +78,14 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     Attributes
     ----------
-    pool_ : float
-        The value m.
-    pool_nll_ : ndarray of shape (10,) or None
-        NLL in nats per row for each candidate of "cv", Float[10]; None if nothing was chosen.
+    pool_, pool_nll_ : float, Float[10] or None
+        The value m, and the NLL in nats per row for each candidate of "cv"; None if nothing was
+        chosen.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class (Conf1) before shrinkage, that of all rows for a class that is never
+        predicted.
+    rows_ : ndarray of shape (K,)
+        Total weight of the calibration rows of each class.
 
     Notes
     -----
@@ -96,9 +100,7 @@ class ShrinkageCalibrator(TopLabelCalibrator):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from kdgraph.calibration.top_label import BetaCalibration, ShrinkageCalibrator
-    >>> issubclass(BetaCalibration, ShrinkageCalibrator)
-    True
+    >>> from kdgraph.calibration.top_label import BetaCalibration
     >>> calibrator = BetaCalibration(GaussianNB(), pool="cv", random_state=0)
     >>> _ = calibrator.fit(*load_breast_cancer(return_X_y=True))
     >>> calibrator.pool_nll_.shape, bool(calibrator.pool_nll_.min() < calibrator.pool_nll_.max())
@@ -212,11 +214,6 @@ class ClassPrecision(ShrinkageCalibrator):
 
     Attributes
     ----------
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class before shrinkage, Float[K]; that of all rows, with a warning, for a
-        class that is never predicted.
-    rows_ : ndarray of shape (K,)
-        Total weight of the calibration rows of each class, Float[K].
     shared_ : float
         Accuracy of all rows.
 

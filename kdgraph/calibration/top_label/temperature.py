@@ -266,15 +266,9 @@ class TemperatureScaling(ShrinkageCalibrator):
 
     Attributes
     ----------
-    temperature_, award_ : ndarray of shape (K,)
-        Float[K]; NaN where the confidence is ``precision_``.
-    shared_temperature_ : float
-        Temperature of all rows.
-    precision_ : ndarray of shape (K,)
-        Accuracy of each class (Conf1), Float[K]; that of all rows for a class that is never
-        predicted.
-    rows_ : ndarray of shape (K,)
-        Total weight of the calibration rows of each class, Float[K].
+    temperature_, award_, shared_temperature_ : ndarray of shape (K,), float
+        Parameters of each class, Float[K], NaN where the confidence is ``precision_``; and the
+        temperature of all rows.
     own_ : ndarray of shape (K,)
         Bool[K], True if all parameters of the class were fitted.
     n_clipped_ : int
@@ -284,11 +278,10 @@ class TemperatureScaling(ShrinkageCalibrator):
     -----
     Salamon et al., Eq. 16 to 18, and Sections IX to XI for the four variants. Temperatures lie in
     exp(±10), as in scikit-learn. The loss is least at a bound if a class is always correct, always
-    incorrect or separable; a warning names such a class. With 50 calibration rows per class, on
-    softmax scores of CIFAR-100 from a LeNet, CSTS has a binary test NLL of .375 with "precision"
-    and of .335 with "shared" (STS: .344), because some classes have one error or none; hence the
-    default. Each fit starts from the optimum of the simpler one, so more parameters never increase
-    the loss on calibration rows.
+    incorrect or separable; a warning names such a class. With 50 calibration rows per class of
+    CIFAR-100, behind a LeNet, CSTS has a test NLL of .375 with "precision" and of .335 with
+    "shared" (STS: .344). Each fit starts from the optimum of the simpler one, so more parameters
+    never increase the loss on calibration rows.
 
     Examples
     --------
