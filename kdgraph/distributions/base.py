@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kdgraph.docstrings import inherit_descriptions
 from kdgraph.errors import ParameterError
 
 LEVEL_TOLERANCE = 1e-12
@@ -50,14 +51,9 @@ Scores beyond it have no quantile.
 
 
 def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) -> np.ndarray:
-    """Return how many numbers of each row, Float[n, k], are below each value of Float[n, j].
+    """Return how many numbers of each increasing row, Float[n, k], are below values of Float[n, j].
 
-    Rows increase; ``equal`` counts numbers that are equal to the value, too.
-
-    Examples
-    --------
-    >>> count_in_rows(np.array([[1.0, 2.0, 2.0]]), np.array([[2.0, 5.0]]), equal=False).tolist()
-    [[1, 3]]
+    ``equal`` counts numbers that are equal to the value, too.
     """
     # numpy has no searchsorted along an axis. All rows are bisected together, in log2(k) passes
     # over n·j numbers. The result stays within [low, high]; where low = high it no longer changes.
@@ -84,8 +80,8 @@ def cumulative_weight(weights: np.ndarray, count: np.ndarray) -> np.ndarray:
 def first_step_reaching(weights: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the first step at which the cumulative weight of a row reaches each level, Int[n, j].
 
-    This is the left-continuous inverse of :func:`cumulative_weight`. The step has weight; levels
-    are equal if they differ relatively by less than 1e-12.
+    This is the left-continuous inverse of :func:`cumulative_weight`; levels are equal if they
+    differ relatively by less than 1e-12.
     """
     totals = np.cumsum(weights, axis=1, dtype=np.float64)
     # At level 0 the result is the first step that has weight, not a step of weight 0 before it.
@@ -169,16 +165,16 @@ def endpoint_quadrature(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normal_cdf(z: np.ndarray) -> np.ndarray:
-    """Return the standard normal distribution function, elementwise."""
     # Imported here, because commands that only list configurations must not wait for scipy.
+    """Return the standard normal distribution function, elementwise."""
     from scipy.special import ndtr
 
     return ndtr(z)
 
 
 def normal_ppf(q: np.ndarray) -> np.ndarray:
-    """Return the standard normal quantile function, elementwise."""
     # scipy.stats.norm.ppf takes nine times as long.
+    """Return the standard normal quantile function, elementwise."""
     from scipy.special import ndtri
 
     return ndtri(q)
@@ -228,15 +224,7 @@ class StandardisedScores(ScoreScale):
 
 @dataclass(frozen=True)
 class LogTailScores(ScoreScale):
-    """Scores of families whose levels beyond 0 and 1 are logarithms.
-
-    Levels are log F(y) below 0, and 1 - log P(Y > y) above 1.
-
-    Examples
-    --------
-    >>> LogTailScores().to_scores(np.array([0.5, 51.0])).round(2).tolist()  # P(Y > y) = exp(-50)
-    [0.0, 9.67]
-    """
+    """Scores, elementwise, of families with levels log F(y) below 0, 1 - log P(Y > y) above 1."""
 
     def to_scores(self, levels: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri_exp
@@ -260,12 +248,8 @@ class LogTailScores(ScoreScale):
 class SampleScores(ScoreScale):
     """Scores of samples: levels beyond 0 and 1 count standard deviations beyond the sample.
 
-    Beyond the first and the last value, scores grow by one for each standard deviation.
-
-    Examples
-    --------
-    >>> SampleScores(2.0).to_scores(np.array([0.5, 0.9999, 1.5])).tolist()
-    [0.0, 2.0, 2.5]
+    Beyond the first and the last value, scores grow by one for each standard deviation,
+    elementwise.
     """
 
     last_score: float
@@ -321,9 +305,7 @@ class Distribution(ABC):
 
     Examples
     --------
-    A new family, uniform on [0, width]. Intervals, draws and the CRPS follow from its quantiles:
-
-    >>> class UniformFromZero(Distribution):
+    >>> class UniformFromZero(Distribution):  # intervals, draws and CRPS follow from the quantiles
     ...     def __init__(self, width):
     ...         self.width = np.asarray(width, dtype=np.float64)
     ...     def __len__(self):
@@ -342,9 +324,11 @@ class Distribution(ABC):
     >>> uniform = UniformFromZero([1.0, 10.0])
     >>> [ends.round(2).tolist() for ends in uniform.interval(0.9)]
     [[0.05, 0.5], [0.95, 9.5]]
-    >>> uniform.crps(np.array([0.5, 5.0])).round(4).tolist()  # width / 12 in the middle
-    [0.0833, 0.8333]
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -356,26 +340,17 @@ class Distribution(ABC):
     def cdf(self, y: np.ndarray | float) -> np.ndarray:
         """Return P(Y <= y) of each row, Float[n] or Float[n, m].
 
-        Parameters
-        ----------
-        y : Float[n], Float[n, m] or a number
-            One value for each row, m values for each row, or one value for all.
+        ``y`` are one value for each row, Float[n], m values for each row, Float[n, m], or one value
+        for all.
         """
 
     @abstractmethod
     def ppf(self, q: np.ndarray | float) -> np.ndarray:
         """Return the smallest y with cdf(y) >= q, Float[n, m], or Float[n] for a number.
 
-        Parameters
-        ----------
-        q : Float[m], Float[n, m] or a number
-            Levels in [0, 1]: the same levels for every row, levels of each row, or one level. At 0
-            and 1 the result is where the distribution begins and ends.
-
-        Raises
-        ------
-        ParameterError
-            If a level is outside [0, 1] or NaN.
+        ``q`` are levels in [0, 1]: Float[m], the same levels for every row, Float[n, m], levels of
+        each row, or one level; others raise :class:`~kdgraph.errors.ParameterError`. At 0 and 1 the
+        result is where the distribution begins and ends.
         """
 
     def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
@@ -421,39 +396,23 @@ class Distribution(ABC):
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends Float[n], Float[n] of the central interval of each row.
 
-        Parameters
-        ----------
-        level : float
-            Nominal coverage in [0, 1]; the ends are quantiles at (1 - level)/2 and (1 + level)/2.
+        They are the quantiles at (1 - level)/2 and (1 + level)/2.
         """
         low, high = self.ppf(np.array([(1 - level) / 2, (1 + level) / 2])).T
         return low, high
 
     def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:
-        """Return ``m`` independent draws for each row, Float[n, m].
-
-        Parameters
-        ----------
-        m : int
-            Number of draws for each row.
-        rng : numpy.random.Generator
-            Source of the draws.
-        """
+        """Return ``m`` independent draws for each row, Float[n, m]."""
         return self.ppf(np.maximum(rng.random((len(self), m)), _MIN_UNIFORM))
 
     @np.errstate(under="ignore")
     def crps(self, y: np.ndarray) -> np.ndarray:
         """Return the continuous ranked probability score, Float[n], of outcomes y, Float[n].
 
-        CRPS = ∫ (F(x) - [x >= y])² dx = 2 ∫₀^F(y) τ (y - F⁻¹(τ)) dτ + 2 ∫_F(y)^1 (1 - τ)
-        (F⁻¹(τ) - y) dτ. This method evaluates the second form by quadrature; subclasses with a
-        closed form override it.
-
-        References
-        ----------
-        Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
-        2007, Eq. 20; Laio and Tamea, "Verification tools for probabilistic forecasts", Hydrology
-        and Earth System Sciences 11, 2007.
+        CRPS = ∫ (F(x) - [x >= y])² dx = 2 ∫₀^F(y) τ (y - F⁻¹(τ)) dτ + 2 ∫_F(y)^1 (1 - τ) (F⁻¹(τ) -
+        y) dτ (Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation",
+        JASA 102, 2007, Eq. 20). This method evaluates the second form by quadrature; subclasses
+        with a closed form override it.
         """
         # The integrand has a kink at F(y), so each side of it has its own quadrature. Both sides
         # use τ or 1 - τ itself, not one minus the other: this keeps the digits of small tails.

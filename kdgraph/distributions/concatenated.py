@@ -22,10 +22,8 @@ class ConcatenatedDistribution(Distribution):
     ----------
     parts : sequence of Distribution
         Distributions of some rows each, of one family.
-    part : Int[n]
-        Part that each row belongs to.
-    position : Int[n]
-        Position of each row in its part.
+    part, position : Int[n], Int[n]
+        Part that each row belongs to, and its position in the part.
 
     Examples
     --------
@@ -44,15 +42,7 @@ class ConcatenatedDistribution(Distribution):
     def from_parts(
         cls, parts: Iterable[tuple[np.ndarray, Distribution]], n_rows: int
     ) -> ConcatenatedDistribution:
-        """Return the distributions of all rows.
-
-        Parameters
-        ----------
-        parts : iterable of (Int[m], Distribution)
-            Positions of the rows of each part, and their distributions.
-        n_rows : int
-            Number of rows n.
-        """
+        """Return the distributions of n rows from the positions of each part's rows, Int[m]."""
         part, position = np.zeros(n_rows, dtype=np.intp), np.zeros(n_rows, dtype=np.intp)
         distributions = []
         for f, (rows, distribution) in enumerate(parts):

@@ -39,10 +39,8 @@ class CorrectedIntervals(Distribution):
 
     Examples
     --------
-    A subclass that grows all intervals alike, so that 90 of the 99 held-out rows are inside:
-
     >>> from kdgraph.distributions import Normal
-    >>> class WidenedIntervals(CorrectedIntervals):
+    >>> class WidenedIntervals(CorrectedIntervals):  # 90 of the 99 held-out rows are inside
     ...     def __getitem__(self, index):
     ...         return WidenedIntervals(self.base[index], self.held_out, self.y_held_out)
     ...     def corrections(self, scores, level):
@@ -60,12 +58,7 @@ class CorrectedIntervals(Distribution):
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
         """Return the number of widths by which each interval grows to each side, Float[n].
 
-        Parameters
-        ----------
-        scores : Float[h]
-            Conformity scores of the held-out rows.
-        level : float
-            Nominal coverage.
+        ``scores`` are the conformity scores of the held-out rows, Float[h], at the level.
         """
 
     def conformity_scores(self, level: float) -> np.ndarray:
@@ -126,23 +119,17 @@ class ConformalIntervals(CorrectedIntervals):
 
     Parameters
     ----------
-    base, held_out, y_held_out : Distribution, Distribution, Float[h]
-        See :class:`CorrectedIntervals`.
-    cells : Int[n]
-        Cell of each row.
-    held_out_cells : Int[h]
-        Cell of each held-out row.
+    cells, held_out_cells : Int[n], Int[h]
+        Cell of each row and of each held-out row.
 
     Notes
     -----
-    The method is conformalised quantile regression with the width w of the interval as the unit.
-    The score of a held-out row is s = max(low - y, y - high) / w of its interval at this level. The
-    new interval is [low - q w, high + q w], where q is the ⌈(h + 1) level⌉-th smallest score of the
-    row's cell. A new row is one of h + 1 exchangeable rows, and its own score counts as +∞. The
-    intervals therefore cover at least the fraction ``level`` of new rows, on average over the draw
-    of held-out and new rows of a cell, for any distribution of rows and any forecaster. If a cell
-    has fewer than level / (1 - level) rows, no finite interval guarantees this, and the interval is
-    the whole line.
+    The score of a held-out row is s = max(low - y, y - high) / w of its interval at this level, of
+    width w. The new interval is [low - q w, high + q w], where q is the ⌈(h + 1) level⌉-th smallest
+    score of the row's cell. A new row is one of h + 1 exchangeable rows, and its own score counts
+    as +∞. The intervals therefore cover at least the fraction ``level`` of new rows, on average
+    over the draw of held-out and new rows of a cell, for any distribution of rows and any
+    forecaster. If a cell has fewer than level / (1 - level) rows, the interval is the whole line.
 
     References
     ----------
@@ -152,13 +139,11 @@ class ConformalIntervals(CorrectedIntervals):
 
     Examples
     --------
-    Of 99 rows, 90 are inside the corrected interval; the normal interval is ±1.64:
-
     >>> from kdgraph.distributions import Normal
     >>> normal, y = Normal(np.zeros(99), np.ones(99)), np.linspace(-2, 2, 99)
     >>> cells = np.zeros(99, dtype=int)
     >>> new = ConformalIntervals(normal[:1], normal, y, cells[:1], cells)
-    >>> [round(float(end[0]), 2) for end in new.interval(0.9)]
+    >>> [round(float(end[0]), 2) for end in new.interval(0.9)]  # ±1.64 without correction
     [-1.84, 1.84]
     """
 
@@ -170,7 +155,6 @@ class ConformalIntervals(CorrectedIntervals):
         return replace(self, base=self.base[index], cells=self.cells[index])
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
-        """Return Float[n]; infinite in a cell that no held-out row belongs to."""
         by_cell = {}
         for cell in np.unique(self.held_out_cells).tolist():
             cell_scores = np.sort(scores[self.held_out_cells == cell])
@@ -184,9 +168,6 @@ def conformal_rank(level: float, n: int) -> int:
     """Return ⌈(n + 1) level⌉, at least 1: the rank of the score that corrects an interval.
 
     The rank is n + 1 if no score is large enough (Romano et al. 2019, Theorem 1).
-
-    >>> conformal_rank(0.95, 19), conformal_rank(0.95, 18)
-    (19, 19)
     """
     return max(int(np.ceil((n + 1) * level * (1 - LEVEL_TOLERANCE))), 1)
 
@@ -202,8 +183,6 @@ class LocalisedIntervals(CorrectedIntervals):
 
     Parameters
     ----------
-    base, held_out, y_held_out : Distribution, Distribution, Float[h]
-        See :class:`~kdgraph.distributions.conformal.CorrectedIntervals`.
     neighbours, weights : Int[n, k], Float[n, k]
         Held-out rows near to each row, each at most once, and their weights H(x, x_j) in [0, 1].
     held_out_neighbours, held_out_weights : Int[h, l], Float[h, l]
@@ -220,10 +199,9 @@ class LocalisedIntervals(CorrectedIntervals):
     This is localised conformal prediction with the row's own weight at +∞ and an adjusted level;
     weights without this adjustment guarantee nothing.
 
-    The guarantee is that of one correction for all rows: coverage on average over rows. Weights
-    bring the coverage at each place close to the level, but this is not guaranteed. With equal
-    weights the method is one correction for all. A row without held-out neighbours gets the whole
-    line.
+    The guarantee is coverage on average over rows, as of one correction for all; coverage at each
+    place is close to the level, but not guaranteed. A row without held-out neighbours gets the
+    whole line.
 
     References
     ----------
@@ -233,19 +211,13 @@ class LocalisedIntervals(CorrectedIntervals):
 
     Examples
     --------
-    Outcomes of odd rows are ten times as far out; the neighbours of a row have its parity:
-
     >>> from kdgraph.distributions import Normal
-    >>> parity = np.arange(200) % 2
+    >>> parity = np.arange(200) % 2  # odd rows are ten times as far out
     >>> y = np.linspace(-2, 2, 200) * (1 + 9 * parity)
-    >>> by_parity = np.stack([np.arange(0, 200, 2), np.arange(1, 200, 2)])
-    >>> normal = Normal(np.zeros(200), np.ones(200))
-    >>> intervals = LocalisedIntervals(
-    ...     normal[:2], normal, y,
-    ...     neighbours=by_parity, weights=np.ones((2, 100)),
-    ...     held_out_neighbours=by_parity[parity], held_out_weights=np.ones((200, 100)),
-    ... )
-    >>> intervals.interval(0.9)[1].round(0).tolist()
+    >>> near = np.stack([np.arange(0, 200, 2), np.arange(1, 200, 2)])
+    >>> normal, weights = Normal(np.zeros(200), np.ones(200)), np.ones((200, 100))
+    >>> new = LocalisedIntervals(normal[:2], normal, y, near, weights[:2], near[parity], weights)
+    >>> new.interval(0.9)[1].round(0).tolist()
     [2.0, 18.0]
     """
 
@@ -260,7 +232,6 @@ class LocalisedIntervals(CorrectedIntervals):
         return replace(self, base=self.base[index], neighbours=neighbours, weights=weights)
 
     def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
-        """Return Float[n]; infinite where every score is accepted."""
         max_below = conformal_rank(level, len(scores)) - 1
         smaller_weight, total_weight = self._held_out_sums(scores)
         score_rank = np.empty(len(scores), dtype=np.intp)
@@ -278,10 +249,7 @@ class LocalisedIntervals(CorrectedIntervals):
         return np.append(np.sort(scores), np.inf)[n_accepted]
 
     def _held_out_sums(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two sums for each held-out row, Float[h] each.
-
-        They are the weight of its neighbours that have a smaller score, and of all neighbours.
-        """
+        """Return the weights of neighbours with smaller scores, and of all, Float[h] each."""
         smaller_weight, total_weight = np.empty(len(scores)), np.empty(len(scores))
         for rows in row_blocks(len(scores), self.held_out_neighbours.shape[1]):
             weights = self.held_out_weights[rows]

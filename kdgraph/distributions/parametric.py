@@ -44,15 +44,8 @@ class LocationScale(Distribution):
     scale : Float[n] or float
         Finite and positive scales, or one scale for all rows.
 
-    Raises
-    ------
-    ValueError
-        If a location is not finite or a scale is not positive.
-
     Examples
     --------
-    A new family, logistic distributions:
-
     >>> class Logistic(LocationScale):
     ...     standard_var = np.pi**2 / 3
     ...     @staticmethod
@@ -167,22 +160,11 @@ class LocationScale(Distribution):
 class Normal(LocationScale):
     """Normal distribution N(loc, scale²) for each row, by the special functions of SciPy.
 
-    Parameters
-    ----------
-    loc : Float[n]
-        Finite means.
-    scale : Float[n] or float
-        Finite and positive standard deviations, or one for all rows.
-
     Examples
     --------
     >>> normal = Normal(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
-    >>> normal.interval(0.95)[1].round(2)
-    array([ 1.96, 13.92])
-    >>> normal.cdf(np.array([0.0, 12.0])).round(3)
-    array([0.5  , 0.841])
-    >>> normal[1:].ppf(np.array([0.25, 0.5])).round(3)
-    array([[ 8.651, 10.   ]])
+    >>> normal.interval(0.95)[1].round(2), normal.cdf(np.array([0.0, 12.0])).round(3)
+    (array([ 1.96, 13.92]), array([0.5  , 0.841]))
     """
 
     @staticmethod
@@ -227,11 +209,6 @@ class ScipyFamily(Distribution):
     parameters : mapping of str to Float[n] or float
         Values of ``a``, ``loc``, ``scale``, … A parameter that is the same for all rows may be a
         number, but at least one must have a value for each row.
-
-    Raises
-    ------
-    ValueError
-        If scipy.stats has no such family, or if the parameters of a row are invalid.
 
     Examples
     --------
@@ -278,12 +255,9 @@ class ScipyFamily(Distribution):
 
     @classmethod
     def from_frozen(cls, frozen: Any) -> ScipyFamily:
-        """Return the family of a frozen distribution with parameters for each row.
+        """Return the family of a frozen distribution of scipy.stats with parameters for each row.
 
-        Parameters
-        ----------
-        frozen : frozen distribution of scipy.stats
-            For example ``scipy.stats.gamma(a, scale=scale)`` with arrays.
+        An example is ``scipy.stats.gamma(a, scale=scale)`` with arrays.
         """
         shapes = [name.strip() for name in (frozen.dist.shapes or "").split(",") if name.strip()]
         by_position = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False))
@@ -352,14 +326,12 @@ class ScipyFamily(Distribution):
         return self._family().var(**self.parameters)
 
     def _evaluate_at_levels(self, method: str, q: np.ndarray) -> np.ndarray:
-        """Return a method of the family at levels q, as :meth:`ppf` takes them."""
         parameters = {
             name: value[:, None] if q.ndim else value for name, value in self.parameters.items()
         }
         return getattr(self._family(), method)(q, **parameters)
 
     def _evaluate_at_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
-        """Return a method of the family at values y, as :meth:`cdf` takes them."""
         names = list(self.parameters)
 
         def evaluate(values: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
@@ -393,19 +365,14 @@ def as_distribution(value: Any) -> Distribution:
     Parameters
     ----------
     value : Distribution or frozen distribution of scipy.stats
-        A Distribution is returned unchanged; a frozen one becomes a :class:`ScipyFamily`.
-
-    Raises
-    ------
-    TypeError
-        If the value is neither.
+        A Distribution is returned unchanged; a frozen one becomes a :class:`ScipyFamily`. Others
+        raise TypeError.
 
     Examples
     --------
     >>> from scipy import stats
-    >>> gamma = as_distribution(stats.gamma(np.array([1.0, 4.0]), scale=2.0))
-    >>> gamma.family, gamma.mean().tolist()
-    ('gamma', [2.0, 8.0])
+    >>> as_distribution(stats.gamma(np.array([1.0, 4.0]), scale=2.0)).mean().tolist()
+    [2.0, 8.0]
     """
     if isinstance(value, Distribution):
         return value

@@ -38,15 +38,10 @@ class QuantileGrid(Distribution):
         Finite quantiles of each row. Quantiles that cross are sorted, which brings them closer to
         the true ones (Chernozhukov et al. 2010).
 
-    Raises
-    ------
-    ValueError
-        If levels or values are invalid.
-
     Notes
     -----
-    Between two quantiles the density is constant. Below the first quantile v₁, of level q₁,
-    F(y) = q₁ exp((y - v₁)/t). With this tail, (v_j - v₁)/log(q_j/q₁) is t for every quantile in it
+    Between two quantiles the density is constant. Below the first quantile v₁, of level q₁, F(y) =
+    q₁ exp((y - v₁)/t). With this tail, (v_j - v₁)/log(q_j/q₁) is t for every quantile in it
     (Breiman et al. 1990); here t is the mean over the quantiles up to level 0.25, or that of the
     second quantile if its level is higher. The tail above the last quantile is built in the same
     way. The mean is original to kdgraph: the two outer quantiles alone may be close to each other
@@ -57,10 +52,10 @@ class QuantileGrid(Distribution):
 
     References
     ----------
-    Koenker, "Quantile regression", 2005; Chernozhukov, Fernández-Val and Galichon, "Quantile and
-    probability curves without crossing", Econometrica 78, 2010; Breiman, Stone and Kooperberg,
-    "Robust confidence bounds for extreme upper quantiles", Journal of Statistical Computation and
-    Simulation 37, 1990, for exponential tails.
+    Chernozhukov, Fernández-Val and Galichon, "Quantile and probability curves without crossing",
+    Econometrica 78, 2010; Breiman, Stone and Kooperberg, "Robust confidence bounds for extreme
+    upper quantiles", Journal of Statistical Computation and Simulation 37, 1990, for exponential
+    tails.
 
     Examples
     --------

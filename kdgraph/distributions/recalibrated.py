@@ -30,6 +30,7 @@ from kdgraph.distributions.samples import (
     mean_of_samples,
     var_of_samples,
 )
+from kdgraph.docstrings import inherit_descriptions
 
 _MIN_INSIDE, _MAX_INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 """The smallest and the largest number in (0, 1)."""
@@ -47,14 +48,16 @@ class PitMap(ABC):
 
     Examples
     --------
-    Two maps that are the same for all rows, of the same PIT values, with steps and without:
-
-    >>> pits = np.array([0.2, 0.5, 0.5])
+    >>> pits = [0.2, 0.5, 0.5]
     >>> for pit_map in (WeightedEcdf.from_pits(pits), LinearMap.from_pits(pits)):
     ...     print(pit_map.has_steps, pit_map.n_atoms, pit_map.cdf(np.array([0.2, 0.5])).round(2))
     True None [0.33 1.  ]
     False None [0.25 0.75]
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_descriptions(cls)
 
     has_steps: ClassVar[bool] = True
     """R is a step function, so that sums over its atoms are exact."""
@@ -96,17 +99,15 @@ class PitMap(ABC):
 class WeightedEcdf(PitMap):
     """Weighted empirical distribution function of PIT values, the same for all rows.
 
-    R has a step of height w_i / Σw at each value. ``ppf`` is its left-continuous inverse,
-    inf {p: R(p) >= q}, so that every quantile is one of the values ("inverted_cdf" of numpy, type 1
-    of Hyndman and Fan, The American Statistician 50, 1996). At level 0 it is the smallest value. A
+    R has a step of height w_i / Σw at each value. ``ppf`` is its left-continuous inverse, inf {p:
+    R(p) >= q}, so that every quantile is one of the values ("inverted_cdf" of numpy, type 1 of
+    Hyndman and Fan, The American Statistician 50, 1996). At level 0 it is the smallest value. A
     level within 1e-12 of a step, relatively, is equal to it.
 
     Attributes
     ----------
-    levels : Float[m]
-        PIT values, increasing.
-    cumulative : Float[m]
-        R at each of them; the last is 1.
+    levels, cumulative : Float[m], Float[m]
+        PIT values, increasing, and R at each of them; the last is 1.
 
     Examples
     --------
@@ -122,20 +123,10 @@ class WeightedEcdf(PitMap):
 
     @classmethod
     def from_pits(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Return the distribution function of PIT values.
+        """Return the distribution function of PIT values, Float[m] in any order.
 
-        Parameters
-        ----------
-        pits : Float[m]
-            PIT values in any order, in (0, 1) or beyond.
-        weights : Float[m], default=None
-            Weights that are not negative. None: equal weights.
-
-        Raises
-        ------
-        ValueError
-            If a value is 0 or 1, whose quantile may be infinite; if there is no value; if a weight
-            is negative or all are 0.
+        Values of 0 or 1, whose quantile may be infinite, and weights that are negative or all 0
+        raise ValueError. None: equal weights.
         """
         pits = np.asarray(pits, dtype=np.float64)
         invalid = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
@@ -184,10 +175,9 @@ class LinearMap(PitMap):
 
     Attributes
     ----------
-    levels : Float[m]
-        Knots, increasing.
-    cumulative : Float[m]
-        R at the knots, from 0 to 1. R is flat between knots that have the same value.
+    levels, cumulative : Float[m], Float[m]
+        Knots, increasing, and R at the knots, from 0 to 1. R is flat between knots of the same
+        value.
 
     Examples
     --------
@@ -273,11 +263,9 @@ class Recalibrated(Distribution):
 
     Notes
     -----
-    For n rows and m atoms, the sums use n·m quantiles of the base. They are computed in blocks of
-    rows, so memory is linear in n and in m. If the base differs from row to row only in location
-    and scale (a normal distribution, or a Gamma with one shape), F⁻¹(p_i) = loc + scale·z_i with
-    the same z_i for all rows, and m quantiles are enough: the standardised residual of a
-    calibration row replaces its PIT value.
+    For n rows and m atoms, the sums use n·m quantiles of the base, in blocks of rows. If the base
+    differs from row to row only in location and scale (a normal distribution, or a Gamma with one
+    shape), F⁻¹(p_i) = loc + scale·z_i with the same z_i for all rows, and m quantiles are enough.
 
     F and its inverse are :meth:`~kdgraph.distributions.Distribution.extended_cdf` and
     :meth:`~kdgraph.distributions.Distribution.extended_ppf`, which continue where F is rounded to 0
@@ -285,9 +273,9 @@ class Recalibrated(Distribution):
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
-    networks", 2024, section 3 (Algorithm 1); Kuleshov, Fenner and Ermon, "Accurate uncertainties
-    for deep learning using calibrated regression", ICML 2018.
+    Torres et al., "Model-free local recalibration of neural networks", 2024, section 3 (Algorithm
+    1); Kuleshov, Fenner and Ermon, "Accurate uncertainties for deep learning using calibrated
+    regression", ICML 2018.
 
     Examples
     --------
@@ -353,8 +341,7 @@ class Recalibrated(Distribution):
     ) -> np.ndarray:
         """Return ``statistic(x, weights)`` of the sample of each row, Float[n].
 
-        If the base has a standard form, the statistic is that of z, and ``rescale`` converts it to
-        that of loc + scale·z.
+        ``rescale`` converts that of z, if the base has a standard form, to that of loc + scale·z.
         """
         form = self.base.standard_form()
         if form is not None and self.pit_map.n_atoms is None:

@@ -49,8 +49,6 @@ class RowEcdf(PitMap):
 
     Examples
     --------
-    The first row has two neighbours of equal weight, the second one neighbour:
-
     >>> rows, weights = np.array([[0, 1], [2, 1]]), np.array([[1.0, 1.0], [2.0, 0.0]])
     >>> maps = RankedEcdf.from_pits(np.array([0.9, 0.2, 0.5]), rows, weights)
     >>> len(maps), maps.n_atoms, maps.n_eff.tolist(), maps[1].cdf(np.array([0.5])).tolist()
@@ -119,11 +117,8 @@ class RowEcdf(PitMap):
     def sample(self, uniform: np.ndarray) -> Self:
         """Return maps of PIT values that are drawn from each row, with equal weights.
 
-        Parameters
-        ----------
-        uniform : Float[n, s]
-            Independent uniform numbers of each row. The s values of a row are its quantiles at
-            these levels, that is, draws with replacement by weight.
+        The s values of a row are its quantiles at independent uniform levels, Float[n, s], that is,
+        draws with replacement by weight.
         """
         keys = np.empty(uniform.shape, self._keys().dtype)
         for rows in row_blocks(len(self), max(self.n_atoms, uniform.shape[1])):
@@ -166,21 +161,10 @@ class RankedEcdf(RowEcdf):
 
     @classmethod
     def from_pits(cls, pits: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> RankedEcdf:
-        """Return the maps of n rows that have some of the PIT values each.
+        """Return the maps of n rows that have some of the calibration rows' PIT values, Float[c].
 
-        Parameters
-        ----------
-        pits : Float[c]
-            PIT values of the calibration rows, none of them 0 or 1.
-        rows : Int[n, k]
-            Calibration rows that belong to each row.
-        weights : Float[n, k]
-            Weights of these.
-
-        Raises
-        ------
-        ValueError
-            If a PIT value is 0, 1 or not finite.
+        ``rows`` are the k calibration rows that belong to each row, Int[n, k], with weights
+        Float[n, k].
         """
         return cls.from_ranks(*rank_pits(pits), rows, weights)
 
@@ -236,14 +220,9 @@ class ScoredEcdf(RowEcdf):
     def from_scores(
         cls, scores: np.ndarray, weights: np.ndarray, scale: ScoreScale | None = None
     ) -> ScoredEcdf:
-        """Return the maps of scores and weights, Float[n, k], in any order.
+        """Return the maps of normal scores and weights, Float[n, k], in any order.
 
-        Parameters
-        ----------
-        scores, weights : Float[n, k], Float[n, k]
-            Normal scores of PIT values, and weights that are not negative.
-        scale : ScoreScale, default=None
-            Scale of the scores; None: :class:`StandardisedScores`.
+        A scale of None is :class:`StandardisedScores`.
         """
         # Scores without weight come last; they then repeat the last score that has weight, so that
         # each row increases.
@@ -315,15 +294,6 @@ class RowBuffer:
     """Buffer for the maps of n rows that are computed block by block.
 
     The arrays are allocated once for all n rows, so that no more than one block is in memory twice.
-
-    Examples
-    --------
-    >>> buffer = RowBuffer(2)
-    >>> for weight in (1.0, 2.0):
-    ...     scores, weights = np.array([[0.5, -0.5]]), np.full((1, 2), weight)
-    ...     buffer.append(ScoredEcdf.from_scores(scores, weights))
-    >>> buffer.result().ppf(np.array([0.9])).round(3).tolist()
-    [[0.691], [0.691]]
     """
 
     def __init__(self, n: int) -> None:

@@ -36,13 +36,6 @@ def crps_of_samples(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.nda
 
     CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]), where c_i is the sum of the weights before x_i
     plus half of w_i. Samples increase along each row; weights, Float[m] or Float[n, m], sum to 1.
-
-    Examples
-    --------
-    E|X - y| - E|X - X'|/2 is 2.5 - 0.25:
-
-    >>> crps_of_samples(np.array([[0.0, 1.0]]), np.array([0.5, 0.5]), np.array([3.0])).tolist()
-    [2.25]
     """
     middle = np.cumsum(weights, axis=-1) - weights / 2
     distance = y[:, None] - x
@@ -90,22 +83,10 @@ class WeightedSamples(Distribution):
     Parameters
     ----------
     x : Float[n, m]
-        Finite values in any order.
+        Finite values in any order; the attribute has them increasing along each row.
     weights : Float[m] or Float[n, m], default=None
         Weights, the same for every row or those of each row. They are not negative, and not all 0
-        in any row. None: equal weights.
-
-    Attributes
-    ----------
-    x : Float[n, m]
-        Values, increasing along each row.
-    weights : Float[n, m]
-        Their weights, which sum to 1.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite, or if the weights of a row are invalid.
+        in any row. None: equal weights. The attribute has those of each row, whose sum is 1.
 
     Notes
     -----
@@ -216,10 +197,7 @@ class WeightedSamples(Distribution):
         return np.where(values < low, below, np.where(values > high, above, inside))
 
     def _step_middles(self) -> np.ndarray:
-        """Return the middle level of each step, Float[n, m].
-
-        They are in (0, 1), even if the first or the last step has no weight.
-        """
+        """Return the middle level of each step, Float[n, m], in (0, 1)."""
         middle = np.cumsum(self.weights, axis=1) - self.weights / 2
         return np.clip(middle, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
 

@@ -73,13 +73,6 @@ def features_of(
         lies in the leaf. The inner product of two rows is then the fraction of trees in which they
         share a leaf, the geodesic similarity (Dey et al. 2023, Eq. 14).
 
-    Raises
-    ------
-    TypeError
-        If a layer is requested of a parent without a network, or leaves of one without trees.
-    ValueError
-        If the layer does not exist, or if rows are not finite numbers.
-
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
@@ -119,11 +112,9 @@ def _default_source(parent: Any) -> FeatureSource:
 
 
 def _innermost_estimator(parent: Any) -> Any:
-    """Return the estimator inside frozen ones and inside those with an ``estimator_``.
-
-    Two kinds of estimators are not opened. With several ``estimators_``, ``estimator_`` is a
-    template that is never fitted. After a selection of features, it has other columns than X.
-    """
+    """Return the estimator inside frozen ones and inside those with an ``estimator_``."""
+    # Two kinds of estimators are not opened. With several ``estimators_``, ``estimator_`` is a
+    # template that is never fitted. After a selection of features, it has other columns than X.
     while True:
         if isinstance(parent, FrozenEstimator):
             parent = parent.estimator
@@ -143,7 +134,6 @@ def _precomputed_scores(parent: Any) -> PrecomputedScores | None:
 
 
 def _leaf_features(parent: Any, X: Any) -> csr_array:
-    """Return the leaves of an ensemble of trees as a sparse array, Float64[n, leaves]."""
     partition = partition_of(parent)
     trees = tree_partition_of(partition)
     if trees is None:
@@ -162,10 +152,6 @@ def _leaf_features(parent: Any, X: Any) -> csr_array:
 
 
 def _row_features(parent: Any, X: Any, *, allow_missing: bool = False) -> np.ndarray:
-    """Return the rows after the transformations of the parent's pipelines, Float64[n, m].
-
-    These transformations, if there are any, make columns comparable.
-    """
     inner = _innermost_estimator(parent)
     while isinstance(inner, Pipeline):
         X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost_estimator(inner[-1])
@@ -190,13 +176,13 @@ class FeatureMap(BaseEstimator):
     source : FeatureSource, default="auto"
         See :data:`~kdgraph.features.feature_map.FeatureSource`.
     layer : str, default=None
-        Name of a layer of a network; None for the input of the last linear layer, which is the
-        last hidden one.
+        Name of a layer of a network; None for the input of the last linear layer, which is the last
+        hidden one.
     reduce : ReductionName, default="pca"
         Reduction of the dimension; see :data:`~kdgraph.features.reductions.ReductionName`.
     dimensions : int, default=None
-        Maximum number of dimensions. None for 20 principal components, or 2 dimensions of t-SNE
-        and UMAP. The paper uses 20 principal components for tables, 50 for images, and 2 or 3
+        Maximum number of dimensions. None for 20 principal components, or 2 dimensions of t-SNE and
+        UMAP. The paper uses 20 principal components for tables, 50 for images, and 2 or 3
         dimensions of t-SNE.
     scale : {"rms", "none"}, default="rms"
         "rms" divides by the root mean square distance from the mean, per dimension, of the rows in
@@ -214,10 +200,8 @@ class FeatureMap(BaseEstimator):
 
     Notes
     -----
-    Axes are not standardised separately, because small principal components are noise. On
-    Communities and Crime, standardised axes increase the group-wise MCE by .05 to .5 at a given
-    bandwidth, and by 0 to .15 at a bandwidth that calibration rows select
-    (``experiments/p4/ablation.py``).
+    Axes are not standardised separately, because small principal components are noise: on
+    Communities and Crime it increases the group-wise MCE by .05 to .5 at a given bandwidth.
 
     References
     ----------
@@ -248,21 +232,10 @@ class FeatureMap(BaseEstimator):
         return self.reduce == "tsne"
 
     def fit(self, parent: Any, X: Any) -> FeatureMap:
-        """Fit the reduction and the scale.
+        """Fit the reduction and the scale to rows behind a fitted parent, which may be images.
 
-        Parameters
-        ----------
-        parent : estimator
-            Fitted parent.
-        X : Float[n, d], images or DataFrame
-            Rows.
-
-        Raises
-        ------
-        ParameterError
-            For a parameter out of range, or an extra that is not installed.
-        TypeError, ValueError
-            As in :func:`~kdgraph.features.features_of`.
+        Errors are those of :func:`~kdgraph.features.features_of`, and
+        :class:`~kdgraph.errors.ParameterError` for a parameter out of range.
         """
         check_parameters(self)
         features = features_of(parent, X, self.source, self.layer)
@@ -278,22 +251,11 @@ class FeatureMap(BaseEstimator):
         return self
 
     def transform(self, parent: Any, X: Any) -> np.ndarray:
-        """Return the embedding of rows, Float64[n, m].
+        """Return the embedding of rows behind a fitted parent, Float64[n, m].
 
-        Parameters
-        ----------
-        parent : estimator
-            Fitted parent.
-        X : Float[n, d], images or DataFrame
-            Rows.
-
-        Raises
-        ------
-        ValueError
-            For new rows, if the map :attr:`is_transductive`.
-        ParameterError
-            For leaves without a reduction, if the array would have more than
-            :data:`~kdgraph.features.reductions.MAX_DENSE_SIZE` numbers.
+        ValueError is raised for new rows, if the map :attr:`is_transductive`, and
+        :class:`~kdgraph.errors.ParameterError` for leaves without a reduction whose array would
+        have more than :data:`~kdgraph.features.reductions.MAX_DENSE_SIZE` numbers.
         """
         return to_dense(self.transform_sparse(parent, X))
 
@@ -305,10 +267,7 @@ class FeatureMap(BaseEstimator):
         return self._apply_reduction(features_of(parent, X, self.source, self.layer)) / self.scale_
 
     def _rms_scale(self, features: Any) -> float:
-        """Return the root mean square distance of the reduced features from their mean.
-
-        It is taken per dimension. The result is 1 if all rows are alike.
-        """
+        """Return the RMS distance of the reduced features from their mean, per dimension."""
         reduced = self._apply_reduction(features)
         if issparse(reduced):
             # Centring would make the array dense, so the variance is a difference of two means.
