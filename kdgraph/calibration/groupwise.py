@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -155,11 +155,9 @@ class GroupWise(PostHocClassifier):
 
     def _predict_rows(self, rows: Rows) -> np.ndarray:
         proba = self.shared_._predict_rows(rows)
-        group_of_row = known_groups(rows, "GroupWise", "GroupWise needs the group of each row")
-        for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
-            mask = group_of_row == group
-            if mask.any():
-                proba[mask] = calibrator._predict_rows(rows[mask])
+        groups = known_groups(rows, "GroupWise", "GroupWise needs the group of each row")
+        for mask, calibrator in self._calibrators_of(groups):
+            proba[mask] = calibrator._predict_rows(rows[mask])
         return proba
 
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
@@ -167,11 +165,14 @@ class GroupWise(PostHocClassifier):
         X = self._validate_X(X)
         # A copy, because precomputed scores return a view of X.
         predictions = np.array(getattr(self.shared_, method)(X))
-        if groups is None:
-            return predictions
-        group_of_row = check_per_row("groups", groups, len(predictions))
-        for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
-            mask = group_of_row == group
-            if mask.any():
+        if groups is not None:
+            groups = check_per_row("groups", groups, len(predictions))
+            for mask, calibrator in self._calibrators_of(groups):
                 predictions[mask] = getattr(calibrator, method)(select_rows(X, mask))
         return predictions
+
+    def _calibrators_of(self, groups: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the rows of each group that has a calibrator, Bool[n], with the calibrator."""
+        for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
+            if (mask := groups == group).any():
+                yield mask, calibrator

@@ -343,7 +343,10 @@ class LayerwiseMahalanobis(PostHocDetector):
         for parent, means, rows in folds:
             access = access_network(parent)
             inputs = np.asarray(access.network_input(rows.X))
-            gradient = access.network.input_gradient(inputs, _predicted_log_probability)
+            # The gradient of the log probability of the predicted class.
+            gradient = access.network.input_gradient(
+                inputs, lambda logits: logits.log_softmax(dim=1).amax(dim=1)
+            )
             moved = inputs - self.input_scale_ * self.adversarial_step * np.sign(
                 np.nan_to_num(gradient)
             )
@@ -374,11 +377,6 @@ class LayerwiseMahalanobis(PostHocDetector):
         scores = self.layer_means_.score(inputs, self.input_scale_ * self.epsilon_)
         with np.errstate(over="ignore", invalid="ignore"):
             return clip_scores(scores @ self.weights_ + self.intercept_)
-
-
-def _predicted_log_probability(logits: Any) -> Any:
-    """Return the log probability of the predicted class, [n], of logits (a tensor [n, K])."""
-    return logits.log_softmax(dim=1).amax(dim=1)
 
 
 def _fit_weights(

@@ -217,7 +217,11 @@ class LocalCalibrationMixin:
             used = draw_reference_rows(len(rows), self.max_reference_rows, self.random_state)
             rows, proba, values = rows[used], proba[used], values[used]
         self.map_ = self._fit_feature_map(rows.X)
-        self.groups_ = np.unique(self._required_groups(rows)) if self.takes_groups else np.empty(0)
+        self.groups_ = np.empty(0)
+        if self.takes_groups:
+            method = f"{type(self).__name__} with kernel=group"
+            missing = f"{method} needs the groups of the calibration rows: groups_calibration"
+            self.groups_ = np.unique(known_groups(rows, method, missing))
         view = FeatureView(self.kernel, self.estimator_, self.map_)
         query = self._query_rows(rows.X, proba, rows.group, view)
         neighbours = Neighbours(
@@ -316,12 +320,6 @@ class LocalCalibrationMixin:
             )
         return map_.fit(
             self.estimator_, concatenate_rows(X, self._validate_rows(self._rows_to_embed)[0])
-        )
-
-    def _required_groups(self, rows: Rows) -> np.ndarray:
-        method = f"{type(self).__name__} with kernel=group"
-        return known_groups(
-            rows, method, f"{method} needs the groups of the calibration rows: groups_calibration"
         )
 
     def _group_positions(self, groups: Any, n: int) -> np.ndarray:

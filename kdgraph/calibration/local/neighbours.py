@@ -19,7 +19,6 @@ from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
 from kdgraph.metrics.reliability_bins import Strategy, bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
-from kdgraph.smoothing.kernel_means import DistanceFunction
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """Kernel of local calibration.
@@ -135,11 +134,15 @@ class Neighbours:
                 n_jobs=n_jobs,
                 **options,
             )
-        distance = (
-            self._geodesic_distance(query.features, view.partition)
-            if self.kernel == "geodesic"
-            else _zero_distance
-        )
+
+        def distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            if self.kernel == "group":
+                return np.zeros((len(queries), len(rows)))
+            # The Laplacian kernel exp(-distance/γ) of this distance, -log K, is K^(1/γ).
+            codes = query.features[queries], self.features[rows]
+            with np.errstate(divide="ignore"):
+                return -np.log(np.minimum(view.partition.similarity(*codes), 1.0))
+
         return local_means_by_distance(
             distance, len(query.confidence), len(self.values), self.values, bandwidths, **options
         )
@@ -171,27 +174,10 @@ class Neighbours:
         # the cell of NO_GROUP, so a query row of an unknown group has no neighbour.
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
 
-    def _geodesic_distance(self, codes: np.ndarray, partition: Partition) -> DistanceFunction:
-        """Return the function -log K of positions of query rows and calibration rows.
-
-        The Laplacian kernel exp(-distance/γ) of this distance is K^(1/γ).
-        """
-
-        def distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-            similarity = partition.similarity(codes[queries], self.features[rows])
-            with np.errstate(divide="ignore"):
-                return -np.log(np.minimum(similarity, 1.0))
-
-        return distance
-
 
 def _expand(flags: Any, values: np.ndarray) -> np.ndarray:
     # Axes are appended, so that flags broadcast against values.
     return flags.reshape(*flags.shape, *[1] * (values.ndim - flags.ndim))
-
-
-def _zero_distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return np.zeros((len(queries), len(rows)))
 
 
 @dataclass(frozen=True)

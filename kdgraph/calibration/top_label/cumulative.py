@@ -85,8 +85,10 @@ class CumulativeConfidence(CurveCalibrator):
         # of sums of weights.
         rows_above = np.cumsum(rows[::-1])[::-1]
         accuracy = np.clip(np.cumsum(n_correct[::-1])[::-1] / rows_above, 0, 1)
-        choose_theta = {"none": _no_theta, "median": _median, "best": _least_nll}[self.theta]
-        theta = choose_theta(score, rows, n_correct, accuracy)
+        theta = -np.inf
+        if self.theta != "none":
+            median = self.theta == "median"
+            theta = _median(score, rows) if median else _least_nll(score, rows, n_correct, accuracy)
         low = score < theta - SAME
         if low.any():
             below = np.clip(n_correct[low].sum() / rows[low].sum(), 0, 1)
@@ -116,15 +118,7 @@ def _position(curve: CurveParameters, score: np.ndarray) -> np.ndarray:
     return first_from(curve["score"], score).clip(max=len(curve["score"]) - 1)
 
 
-def _no_theta(
-    score: np.ndarray, rows: np.ndarray, n_correct: np.ndarray, accuracy: np.ndarray
-) -> float:
-    return -np.inf
-
-
-def _median(
-    score: np.ndarray, rows: np.ndarray, n_correct: np.ndarray, accuracy: np.ndarray
-) -> float:
+def _median(score: np.ndarray, rows: np.ndarray) -> float:
     """Return the weighted median, as if rows were repeated by their weight."""
     # The middle of the score at which half of the weight is reached and of the one at which it is
     # exceeded.

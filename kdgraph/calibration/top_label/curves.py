@@ -164,14 +164,11 @@ class CurveCalibrator(ShrinkageCalibrator):
         self._warn_unless_pooled(labels[missing & ~without], BOUNDED)
         stuck = np.array([not curve.get("converged", True) for curve in self.curves_])
         warn_of_labels(labels[stuck], NOT_CONVERGED)
-        self._fit_shared_curve(top_label.confidence, correct, weight)
-
-    def _fit_shared_curve(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
         self.shared_precision_ = float(np.average(correct, weights=weight))
         self.shared_ = CurveParameters()
         if self.pool_ and not (self._needs_both and self.shared_precision_ in (0, 1)):
-            all_rows = np.ones(len(score), dtype=bool)
-            self.shared_ = self._fit_class_curve(score, all_rows, correct, weight)
+            all_rows = np.ones(len(weight), dtype=bool)
+            self.shared_ = self._fit_class_curve(top_label.confidence, all_rows, correct, weight)
 
     def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         return self._by_curve(top_label, self.precision_, self._evaluate)
