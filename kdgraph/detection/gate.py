@@ -21,7 +21,7 @@ from kdgraph.density.classifiers import blend_with_prior, conformal_log_floor
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
-from kdgraph.detection.sets import SetDetector
+from kdgraph.detection.sets import check_row_detector
 from kdgraph.geometry.kinds import NoPartitionError
 from kdgraph.parameters import ClosedFraction, OpenFraction, RequiredPartition
 from kdgraph.parents.row_encoder import behind_row_encoder, needs_row_encoder
@@ -95,13 +95,7 @@ class ScoreGate(PostHocClassifier):
         return None if has_own else getattr(detector, "required_partition", None)
 
     def _check_parent(self) -> Any:
-        if self.detector is not None and (
-            not isinstance(self.detector, PostHocDetector) or isinstance(self.detector, SetDetector)
-        ):
-            raise TypeError(
-                f"detector must be a detector of single rows, got {type(self.detector).__name__};"
-                " use one of kdgraph.detection, such as GraphDensity(None)"
-            )
+        check_row_detector("detector", self.detector, "GraphDensity(None)")
         return super()._check_parent()
 
     def _distance_estimator(self) -> Any:

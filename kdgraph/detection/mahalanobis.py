@@ -281,8 +281,7 @@ class LayerwiseMahalanobis(PostHocDetector):
 
     References
     ----------
-    Lee, Lee, Lee and Shin, "A simple unified framework for detecting out-of-distribution samples
-    and adversarial attacks", NeurIPS 2018, Eq. 2 to 4 and Algorithm 1; Section 3.1 for the
+    Lee et al. 2018 (see :class:`Mahalanobis`), Eq. 2 to 4 and Algorithm 1; Section 3.1 for the
     adversarial rows.
 
     Examples

@@ -113,8 +113,24 @@ class Entropy(ProbabilityDetector):
 
 
 @dataclass(eq=False, repr=False)
-class MaxLogit(PostHocDetector):
-    """Largest logit of a network of :mod:`kdgraph.parents.networks`, also in a pipeline.
+class LogitDetector(PostHocDetector):
+    """Base class of detectors whose score is a function of the logits of a network.
+
+    Parameters
+    ----------
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        The parent.
+    """
+
+    required_partition: ClassVar = "network"
+
+    def _requires_training_rows(self) -> bool:
+        return False
+
+
+@dataclass(eq=False, repr=False)
+class MaxLogit(LogitDetector):
+    """Largest logit of a network.
 
     References
     ----------
@@ -130,17 +146,12 @@ class MaxLogit(PostHocDetector):
     True
     """
 
-    required_partition: ClassVar = "network"
-
-    def _requires_training_rows(self) -> bool:
-        return False
-
     def _score(self, X: Any) -> np.ndarray:
         return access_network(self.estimator_).logits(X).max(axis=1)
 
 
 @dataclass(eq=False, repr=False)
-class Energy(PostHocDetector):
+class Energy(LogitDetector):
     """Negative free energy of the logits f, T·log Σ_k exp(f_k / T).
 
     Parameters
@@ -171,11 +182,6 @@ class Energy(PostHocDetector):
     _: KW_ONLY
     temperature: Positive = 1.0
 
-    required_partition: ClassVar = "network"
-
-    def _requires_training_rows(self) -> bool:
-        return False
-
     @np.errstate(under="ignore")
     def _score(self, X: Any) -> np.ndarray:
         return self.temperature * logsumexp(
@@ -184,15 +190,13 @@ class Energy(PostHocDetector):
 
 
 @dataclass(eq=False, repr=False)
-class Odin(PostHocDetector):
+class Odin(LogitDetector):
     """ODIN: largest softmax probability at a high temperature, after a small step of the input.
 
     The step raises the confidence more for rows like the training rows than for others.
 
     Parameters
     ----------
-    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
-        The parent.
     temperature : float, default=1000.0
         Temperature T.
     epsilon : float or "auto", default="auto"
@@ -243,7 +247,6 @@ class Odin(PostHocDetector):
     epsilon: NonNegative | Literal["auto"] = "auto"
     epsilons: Sequence[NonNegative] = ODIN_STEP_SIZES
 
-    required_partition: ClassVar = "network"
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y=None, *, X_ood=None, **held_out):
@@ -288,9 +291,6 @@ class Odin(PostHocDetector):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "epsilon": self.epsilon_, "unit": self.input_scale_}
-
-    def _requires_training_rows(self) -> bool:
-        return False
 
     def _score(self, X: Any) -> np.ndarray:
         return self._scores_by_epsilon(Rows.unweighted(X), [self.epsilon_])[0]

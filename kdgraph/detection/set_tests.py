@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.detection.base import FeatureDetector, PostHocDetector, apply_in_fixed_blocks
 from kdgraph.detection.outputs import MaxProbability
-from kdgraph.detection.sets import ScoreLevel, SetDetector
+from kdgraph.detection.sets import ScoreLevel, SetDetector, check_row_detector
 from kdgraph.errors import DataError
 from kdgraph.metrics import holm
 from kdgraph.parameters import Count, Positive, Range, RequiredPartition
@@ -149,15 +149,7 @@ class SetMean(SetStatisticDetector):
         return detector.set_params(estimator=parent, calibration="held_out")
 
     def _check_parent(self) -> Any:
-        if self.row_detector is not None and (
-            not isinstance(self.row_detector, PostHocDetector)
-            or isinstance(self.row_detector, SetDetector)
-        ):
-            raise TypeError(
-                "row_detector must be a detector of single rows, got"
-                f" {type(self.row_detector).__name__}; use one of kdgraph.detection, such as"
-                " LeafBox()"
-            )
+        check_row_detector("row_detector", self.row_detector, "LeafBox()")
         return super()._check_parent()
 
     def _default_estimator(self) -> Any:

@@ -65,22 +65,17 @@ class SetDetector(PostHocDetector):
 
     Examples
     --------
-    >>> class Spread(SetDetector):  # minus the distance to the mean of the set, without a parent
-    ...     def _default_estimator(self):
-    ...         return None
-    ...
-    ...     def _needs_labels(self):
-    ...         return False
-    ...
+    >>> class Spread(SetDetector):  # minus the distance to the mean of the set
     ...     def _represent(self, X):
     ...         return X
     ...
     ...     def _score_set(self, representation):
     ...         return -np.linalg.norm(representation - representation.mean(axis=0), axis=1)
+    >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X, X_ood = rng.normal(size=(500, 2)), 3 * rng.normal(size=(200, 2))
-    >>> detector = Spread(None, level="set", set_size=50, repeats=4, random_state=0).fit(X)
-    >>> detector.ood_score_of_sets(X_ood, rng) > 0
+    >>> detector = Spread(LogisticRegression(), level="set", set_size=50, repeats=4, random_state=0)
+    >>> detector.fit(X, X[:, 0] > 0).ood_score_of_sets(X_ood, rng) > 0
     array([ True,  True,  True,  True])
     """
 
@@ -159,6 +154,17 @@ class SetDetector(PostHocDetector):
             )
         score = self._score_set(representation)
         return score if self.level == "instance" else score.mean(keepdims=True)
+
+
+def check_row_detector(name: str, detector: Any, example: str) -> None:
+    """Raise TypeError unless a detector, the parameter ``name``, scores single rows, or is None."""
+    if detector is not None and (
+        not isinstance(detector, PostHocDetector) or isinstance(detector, SetDetector)
+    ):
+        raise TypeError(
+            f"{name} must be a detector of single rows, got {type(detector).__name__}; use one of"
+            f" kdgraph.detection, such as {example}"
+        )
 
 
 def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:

@@ -211,10 +211,10 @@ class PitValues:
     def describe(self) -> dict[str, int | float]:
         """Return number of values, distance from uniform and unusual values for the record.
 
-        ``pit_beyond`` is the fraction of PIT values at 0 or 1 and beyond, whose outcomes the parent
-        considers impossible. A calibrated ensemble of m values has 2/(m + 1); a larger fraction
-        means that the ensemble is too narrow. ``pit_at_steps`` is the fraction of outcomes that are
-        values of an ensemble, as counts are. Both are left out if they are 0.
+        ``pit_beyond``, unless it is 0, is the fraction of PIT values at 0 or 1 and beyond, whose
+        outcomes the parent considers impossible. A calibrated ensemble of m values has 2/(m + 1); a
+        larger fraction means that the ensemble is too narrow. ``pit_at_steps`` is the fraction of
+        outcomes that are values of an ensemble, as counts are.
         """
         beyond = float(((self.values < _END_TOLERANCE) | (self.values > 1 - _END_TOLERANCE)).mean())
         summary = {
@@ -302,11 +302,7 @@ class SplitConformalRegressor(PostHocRegressor):
     correction_fraction: OpenFraction = 0.5
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted summary for the record.
-
-        It holds the number of held-out rows, the highest level that has finite intervals (in all
-        cells), and the summary of the recalibrator.
-        """
+        """Return the number of held-out rows and the highest level with finite intervals."""
         recalibrated = self.recalibrated_
         inner_summary = recalibrated.describe() if hasattr(recalibrated, "describe") else {}
         n = self._smallest_cell_size()

@@ -62,18 +62,15 @@ class DensityPit(PostHocRegressor):
 
     Notes
     -----
-    From the paper and its program: the check loss at random levels; nine deciles and the level as
-    inputs; two layers of 20 units with PReLU, connected to all layers before them; Adam (there with
-    learning rate 0.001 and batches of 32).
-
     Original to kdgraph: early stopping instead of a fixed number of epochs, on the fraction of
     calibration rows of Torres et al. 2024, Section 4.3; several levels for each row in a step;
     standardised inputs, clipped to the range of the calibration rows; sorting of quantiles that
-    cross; exponential tails beyond levels 0.001 and 0.999; the units of "row". A network that gets
-    raw levels is nearly linear in them, and its outer quantiles are too far inside: on
-    :class:`~kdgraph.data.simulations.Heteroscedastic`, with 5,000 calibration rows, its nominal 99
-    % intervals cover 92 %, those of "row" 99 %. If the parent is calibrated, the mean CRPS
-    increases by 6 % with 20 calibration rows, and by 1 % with 50.
+    cross; exponential tails beyond levels 0.001 and 0.999; the units of "row"; learning rate and
+    batch size (there 0.001 and 32). A network that gets raw levels is nearly linear in them, and
+    its outer quantiles are too far inside: on :class:`~kdgraph.data.simulations.Heteroscedastic`,
+    with 5,000 calibration rows, its nominal 99 % intervals cover 92 %, those of "row" 99 %. If the
+    parent is calibrated, the mean CRPS increases by 6 % with 20 calibration rows, and by 1 % with
+    50.
 
     References
     ----------

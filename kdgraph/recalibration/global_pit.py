@@ -159,16 +159,10 @@ class ResidualScale(PostHocRegressor):
     is_log_ : bool
         True for lognormal distributions.
 
-    Raises
-    ------
-    ParameterError
-        If the parent predicts other distributions.
-
     Notes
     -----
     The medians of the parent stay. The normal distribution of y, or of log y, gets one standard
-    deviation for all rows: the square root of the mean squared error on calibration rows, where a
-    network takes that of its training rows, which it has learnt.
+    deviation for all rows.
 
     References
     ----------
