@@ -2,10 +2,9 @@
 
 :class:`Distribution` follows the vocabulary of ``scipy.stats`` and adds two methods.
 ``extended_cdf`` continues the distribution function below 0 and above 1, so that it orders outcomes
-far in the tails, where the distribution function is rounded to 0 or 1. ``extended_ppf`` is its
-inverse. Recalibration needs both: an outcome 40 standard deviations from the mean must keep its
-distance. A :class:`ScoreScale` maps these extended levels to normal scores, on which a regression
-across a neighbourhood has a meaning. The extension is original to kdgraph.
+far in the tails, as recalibration needs, and ``extended_ppf`` is its inverse. A :class:`ScoreScale`
+maps these extended levels to normal scores, on which a regression across a neighbourhood has a
+meaning. The extension is original to kdgraph.
 
 The functions above the classes evaluate one step function for each row, for all rows at once.
 """

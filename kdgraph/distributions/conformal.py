@@ -1,9 +1,8 @@
 """Predictive distributions with conformal intervals.
 
-The interval of a forecaster is widened or narrowed by the conformity scores of held-out rows, so
-that it covers a new row with the nominal probability, whatever the forecaster. The correction is
-the same for all rows of a cell (Romano et al. 2019; Vovk et al. 2005), or it is different for each
-row and comes from the held-out rows near to it (Guan 2023).
+The conformity scores of held-out rows widen or narrow the interval of a forecaster. The correction
+is the same for all rows of a cell (Romano et al. 2019; Vovk et al. 2005), or it is different for
+each row and comes from the held-out rows near to it (Guan 2023).
 """
 
 from __future__ import annotations
@@ -193,11 +192,9 @@ class LocalisedIntervals(CorrectedIntervals):
     Scores s are those of :class:`~kdgraph.distributions.ConformalIntervals`. The local rank of a
     row is the weight of its neighbours that have a smaller score, divided by the weight of all its
     neighbours, itself included. A new row is assigned a tentative score v. The ranks of all h + 1
-    rows are then exchangeable, because each is computed from all rows in the same way, and v is
-    accepted if its rank is among the ⌈(h + 1) level⌉ smallest. As v grows, its own rank grows and
-    the ranks of other rows fall, so the accepted values end at one of the scores, or do not end.
-    This is localised conformal prediction with the row's own weight at +∞ and an adjusted level;
-    weights without this adjustment guarantee nothing.
+    rows are then exchangeable, and v is accepted if its rank is among the ⌈(h + 1) level⌉ smallest.
+    As v grows, its own rank grows and the ranks of other rows fall, so the accepted values end at
+    one of the scores, or do not end.
 
     The guarantee is coverage on average over rows, as of one correction for all; coverage at each
     place is close to the level, but not guaranteed. A row without held-out neighbours gets the
@@ -206,8 +203,8 @@ class LocalisedIntervals(CorrectedIntervals):
     References
     ----------
     Guan, "Localized conformal prediction: a generalized inference framework for conformal
-    prediction", Biometrika 110, 2023, Theorem 1 and Section 3. Here adjusted levels are local
-    ranks, and are found by bisection of scores.
+    prediction", Biometrika 110, 2023, Theorem 1 and Section 3; here adjusted levels are local
+    ranks.
 
     Examples
     --------

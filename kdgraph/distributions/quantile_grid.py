@@ -45,10 +45,7 @@ class QuantileGrid(Distribution):
     (Breiman et al. 1990); here t is the mean over the quantiles up to level 0.25, or that of the
     second quantile if its level is higher. The tail above the last quantile is built in the same
     way. The mean is original to kdgraph: the two outer quantiles alone may be close to each other
-    by chance, and distances in units of their tail would be very large.
-
-    If all these quantiles are equal, the tail has no length, and the distribution ends with a point
-    mass.
+    by chance. If all these quantiles are equal, the distribution ends with a point mass.
 
     References
     ----------

@@ -1,10 +1,9 @@
 """PIT maps that differ by row: weighted PIT values of the neighbours of each row.
 
 In Algorithm 1 of Torres et al. (2024) each row has its own distribution function of PIT values.
-The neighbours of n rows take much memory, so the maps are stored compactly: float32 weights, and
-either ranks in one table of PIT values (:class:`RankedEcdf`) or float32 normal scores
-(:class:`ScoredEcdf`). :class:`RowBuffer` collects them block by block. The storage is original to
-kdgraph.
+They are stored compactly: float32 weights, and either ranks in one table of PIT values
+(:class:`RankedEcdf`) or float32 normal scores (:class:`ScoredEcdf`). :class:`RowBuffer` collects
+them block by block. The storage is original to kdgraph.
 """
 
 from __future__ import annotations

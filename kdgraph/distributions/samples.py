@@ -92,11 +92,10 @@ class WeightedSamples(Distribution):
     -----
     Quantiles are the left-continuous inverse, as in :class:`~kdgraph.distributions.WeightedEcdf`.
 
-    The distribution function of a small sample has few values, and is 0 or 1 beyond the sample;
-    recalibration could not undo that. :meth:`extended_cdf` is therefore linear between the middles
-    of the steps (1/2m and 1 - 1/2m at the ends of an unweighted sample). Beyond the ends it
-    continues in units of the sample's standard deviation, so that recalibrated distributions may
-    leave the range of the sample. Original to kdgraph.
+    The distribution function of a small sample has few values; :meth:`extended_cdf` is therefore
+    linear between the middles of the steps (1/2m and 1 - 1/2m at the ends of an unweighted sample).
+    Beyond the ends it continues in units of the sample's standard deviation, so that recalibrated
+    distributions may leave the range of the sample. Original to kdgraph.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def features_of(
     *,
     allow_missing: bool = False,
 ) -> np.ndarray | csr_array:
-    """Return the representation of rows inside a fitted parent.
+    """Return the representation of rows inside a fitted parent (Luo et al., UAI 2022, Section 3.2).
 
     Parameters
     ----------
@@ -72,11 +72,6 @@ def features_of(
         Features. Leaves are sparse, with a column for each leaf of the T trees: 1/√T if the row
         lies in the leaf. The inner product of two rows is then the fraction of trees in which they
         share a leaf, the geodesic similarity (Dey et al. 2023, Eq. 14).
-
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
-    hidden layer, for tables.
 
     Examples
     --------
@@ -205,8 +200,7 @@ class FeatureMap(BaseEstimator):
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2 and Appendix
-    A.
+    Luo et al., UAI 2022, Section 3.2 and Appendix A.
 
     Examples
     --------
