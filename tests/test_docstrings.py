@@ -13,6 +13,7 @@ import kdgraph.calibration.local
 import kdgraph.calibration.top_label
 import kdgraph.density
 import kdgraph.detection
+import kdgraph.distributions
 import kdgraph.parents
 import kdgraph.recalibration
 from kdgraph.docstrings import add_descriptions, described_names
@@ -82,6 +83,17 @@ def test_a_missing_section_is_added_in_its_place(doc):
 def test_help_describes_every_parameter_of_an_estimator(estimator):
     described = described_names(inspect.getdoc(estimator))
     assert {field.name for field in fields(estimator) if field.init} <= set(described)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [each for each in vars(kdgraph.distributions).values() if is_dataclass(each)],
+    ids=lambda each: each.__qualname__,
+)
+def test_help_describes_every_field_of_a_distribution(distribution):
+    doc = inspect.getdoc(distribution)
+    described = set(described_names(doc)) | set(described_names(doc, "Attributes"))
+    assert {field.name for field in fields(distribution)} <= described
 
 
 @pytest.mark.parametrize("name", sorted(METRICS))
