@@ -111,6 +111,11 @@ def _by_probability(proba: np.ndarray) -> np.ndarray:
 def row_uniforms(X: Any, seed: int) -> np.ndarray:
     """Return a pseudo-random number in [0, 1) for each row, from its content.
 
+    Original to kdgraph. Let h be the hash of the row with a secret key, drawn once. Given the key,
+    the score of a row is a fixed function of the row and its label. So the scores of exchangeable
+    rows are exchangeable, as with independent draws, and coverage over the draw of the key is what
+    the papers prove.
+
     Parameters
     ----------
     X : Float[n, d], images Float[n, c, h, w] or DataFrame
@@ -123,13 +128,6 @@ def row_uniforms(X: Any, seed: int) -> np.ndarray:
     Float[n]
         Numbers that are uniform over seeds. Equal rows have equal numbers, in any order and among
         any other rows. A data frame of numbers counts as the array of its values.
-
-    Notes
-    -----
-    Original to kdgraph. Let h be the hash of the row with a secret key, drawn once. Given the key,
-    the score of a row is a fixed function of the row and its label. So the scores of exchangeable
-    rows are exchangeable, as with independent draws, and coverage over the draw of the key is what
-    the papers prove.
 
     Examples
     --------

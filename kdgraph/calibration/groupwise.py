@@ -50,6 +50,9 @@ def _calibrator_has(method: str) -> Callable[[GroupWise], bool]:
 class GroupWise(PostHocClassifier):
     """Any calibrator, fitted for each group behind one parent.
 
+    Rows without a group, or of a group that is not among ``groups_``, use ``shared_``. Histogram
+    binning by group is LoRe with the kernel "group".
+
     Parameters
     ----------
     calibrator : estimator
@@ -70,11 +73,6 @@ class GroupWise(PostHocClassifier):
     ------
     ValueError
         If there is no calibrator, or a calibration row has no group.
-
-    Notes
-    -----
-    Rows without a group, or of a group that is not among ``groups_``, use ``shared_``. Histogram
-    binning by group is LoRe with the kernel "group".
 
     References
     ----------

@@ -196,8 +196,6 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
     :class:`~kdgraph.calibration.top_label.BestConfidence` chooses among calibrators of top-label
     confidence.
 
-    Notes
-    -----
     With fewer than ``min_rows`` rows isotonic regression is not compared: it gives a class the
     probability 0 below its lowest row. Behind forests on 12 tables, with 20 and 40 calibration
     rows, a choice that included it raised the NLL by up to .81 and .59 against the parent; without

@@ -154,6 +154,10 @@ class VirtualLogit(FeatureDetector):
 
     The residual is the part of the features outside the principal space of the training rows.
 
+    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R.
+    Principal directions are eigenvectors of the second moments of φ - o over training rows. The
+    default for fewer than 768 features, and the bound by the rank, are original to kdgraph.
+
     Parameters
     ----------
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
@@ -173,12 +177,6 @@ class VirtualLogit(FeatureDetector):
     residual_basis_, alpha_ : Float[m, m - D], float
         Orthonormal basis of the complement of the principal space, and the scale α, which makes the
         mean residual of the training rows equal to their mean absolute largest logit.
-
-    Notes
-    -----
-    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R.
-    Principal directions are eigenvectors of the second moments of φ - o over training rows. The
-    default for fewer than 768 features, and the bound by the rank, are original to kdgraph.
 
     References
     ----------
@@ -291,6 +289,8 @@ _MAX_FLOAT32_FEATURE = 1e15
 class OutlierEstimator(FeatureDetector):
     """Any outlier detector with the interface of scikit-learn, fitted on features without labels.
 
+    Far from the training rows an isolation forest and a one-class SVM are constant.
+
     Parameters
     ----------
     detector : estimator or None, default=None
@@ -298,10 +298,6 @@ class OutlierEstimator(FeatureDetector):
         as ``LocalOutlierFactor()`` (set to ``novelty=True``) or a user's class; ``detector_`` is
         fitted. None is ``IsolationForest()``. A frozen detector is used unchanged. Its threshold,
         and so its ``contamination``, is not used.
-
-    Notes
-    -----
-    Far from the training rows an isolation forest and a one-class SVM are constant.
 
     References
     ----------

@@ -98,6 +98,11 @@ class _WhitenedMeans:
 class Mahalanobis(FeatureDetector):
     """Negative squared Mahalanobis distance of features to the nearest class of training rows.
 
+    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
+    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
+    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
+    the maximum likelihood estimate.
+
     Parameters
     ----------
     relative : bool, default=False
@@ -111,13 +116,6 @@ class Mahalanobis(FeatureDetector):
         missing or continuous.
     class_means_, overall_mean_ : object
         Means and covariance of the classes and, if ``relative``, of all rows.
-
-    Notes
-    -----
-    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
-    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
-    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
-    the maximum likelihood estimate.
 
     References
     ----------

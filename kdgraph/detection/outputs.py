@@ -62,8 +62,6 @@ class ProbabilityDetector(PostHocDetector):
 class MaxProbability(ProbabilityDetector):
     """Maximum softmax probability (MSP), the baseline of out-of-distribution scores.
 
-    Notes
-    -----
     A ReLU network becomes more confident with the distance from the training data, and its largest
     probability is exactly 1 far away (Hein et al. 2019). Such rows get the highest score of all.
 
@@ -154,15 +152,13 @@ class MaxLogit(LogitDetector):
 class Energy(LogitDetector):
     """Negative free energy of the logits f, T·log Σ_k exp(f_k / T).
 
+    If the logits are log probabilities, as in an ensemble that averages the probabilities of its
+    members, the energy is 0 everywhere, and the score is uninformative at T = 1.
+
     Parameters
     ----------
     temperature : float, default=1.0
         Temperature T, 1 in the paper. The score tends to the largest logit for T → 0.
-
-    Notes
-    -----
-    If the logits are log probabilities, as in an ensemble that averages the probabilities of its
-    members, the energy is 0 everywhere, and the score is uninformative at T = 1.
 
     References
     ----------
@@ -195,6 +191,11 @@ class Odin(LogitDetector):
 
     The step raises the confidence more for rows like the training rows than for others.
 
+    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
+    T)), where ŷ is the predicted class. Pixels are not clipped at 0 and 1. The paper selects ε, and
+    T in its appendix, by rows out of distribution; ``fit(…, X_ood=…)`` does the same for ε, as
+    ``protocol=paper`` does in a run.
+
     Parameters
     ----------
     temperature : float, default=1000.0
@@ -217,13 +218,6 @@ class Odin(LogitDetector):
     fpr95_ : list of float or None
         Fraction of the ``X_ood`` rows that pass where 95 % of the held-out rows do, for each of
         ``epsilons``; None without such rows.
-
-    Notes
-    -----
-    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
-    T)), where ŷ is the predicted class. Pixels are not clipped at 0 and 1. The paper selects ε, and
-    T in its appendix, by rows out of distribution; ``fit(…, X_ood=…)`` does the same for ε, as
-    ``protocol=paper`` does in a run.
 
     References
     ----------

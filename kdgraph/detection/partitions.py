@@ -126,6 +126,11 @@ class LeafOccupancy(PartitionDetector):
     The score is cheap and weak: rows outside the training range fall into the outermost leaves,
     which may be as full as any other. It needs a forest, a tree or boosted trees.
 
+    With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T Σ_t n_t(x)/n or 1/T
+    Σ_t log(n_t(x)/n). The boxes of the same leaves (:class:`LeafBox`) are a stronger score. A row
+    that is scored out of bag does not count in its leaves, and with ``calibration="cross_fit"`` a
+    score of a fold becomes the one of the same rank among those of the training rows.
+
     Parameters
     ----------
     scale : {"fraction", "log"}, default="fraction"
@@ -137,13 +142,6 @@ class LeafOccupancy(PartitionDetector):
     ----------
     leaf_sizes_ : Int[nodes]
         Number of training rows in each leaf, with nodes numbered over all trees.
-
-    Notes
-    -----
-    With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T Σ_t n_t(x)/n or 1/T
-    Σ_t log(n_t(x)/n). The boxes of the same leaves (:class:`LeafBox`) are a stronger score. A row
-    that is scored out of bag does not count in its leaves, and with ``calibration="cross_fit"`` a
-    score of a fold becomes the one of the same rank among those of the training rows.
 
     Examples
     --------

@@ -311,6 +311,9 @@ _N_MIN_SPLIT = 5
 class ClassifierTwoSample(FeatureSetDetector):
     """Detector of sets by how well a classifier separates their rows from training rows.
 
+    The statistic is the AUROC of the predictions of rows that the classifier was not fitted on, as
+    a mean over folds. Rows of the two classes have the same total weight.
+
     Parameters
     ----------
     classifier : {"forest", "logistic"}, default="forest"
@@ -321,11 +324,6 @@ class ClassifierTwoSample(FeatureSetDetector):
     n_reference : int, default=300
         Number of training rows that a set is separated from (``reference_``); all if there are
         fewer.
-
-    Notes
-    -----
-    The statistic is the AUROC of the predictions of rows that the classifier was not fitted on, as
-    a mean over folds. Rows of the two classes have the same total weight.
 
     References
     ----------
@@ -395,8 +393,6 @@ class KolmogorovSmirnov(FeatureSetDetector):
 
     It sees shifts of single features, and no change of their dependence alone.
 
-    Notes
-    -----
     The statistic is the largest of the d two-sample Kolmogorov-Smirnov statistics. Sets are ranked
     as by the smallest p-value with Holm's correction; :meth:`feature_p_values` returns all of them.
 

@@ -275,6 +275,10 @@ class TreeHamming(PartitionDetector, SetDetector):
 class SetTest(BaseEstimator):
     """Permutation test of a set of rows against a reference sample, by scores of a row detector.
 
+    If the scores of single rows are good, their mean over a set detects sets as well as a method
+    that requires sets, such as :class:`TreeHamming`. The set may have any size, and a few outliers
+    among normal rows raise the mean. ``reference_`` are the scores of the reference rows, Float[n].
+
     Parameters
     ----------
     detector : fitted detector
@@ -288,12 +292,6 @@ class SetTest(BaseEstimator):
         Number of permutations N; the p-value is at least 1/(N + 1).
     random_state : int, RandomState or None, default=None
         Seed of the permutations, which are the same for every set.
-
-    Notes
-    -----
-    If the scores of single rows are good, their mean over a set detects sets as well as a method
-    that requires sets, such as :class:`TreeHamming`. The set may have any size, and a few outliers
-    among normal rows raise the mean. ``reference_`` are the scores of the reference rows, Float[n].
 
     Examples
     --------

@@ -38,6 +38,11 @@ class ConformalPit(SplitConformalRegressor):
     It recalibrates on some calibration rows and corrects the intervals by the others; by all, if
     there is no recalibrator and cells do not depend on standard deviations.
 
+    Mean, quantiles and CRPS are those of the recalibrator.
+    :class:`~kdgraph.distributions.ConformalIntervals` describes the guarantee and its source. A row
+    whose value or group is missing, or does not occur among the rows that correct, gets the
+    correction of all of them.
+
     Parameters
     ----------
     cells : int, default=1
@@ -55,13 +60,6 @@ class ConformalPit(SplitConformalRegressor):
         Cells of the rows that correct intervals.
     edges_ : ndarray of shape (c - 1,) or (c,)
         Standard deviations between cells; or the values of the column, or the groups.
-
-    Notes
-    -----
-    Mean, quantiles and CRPS are those of the recalibrator.
-    :class:`~kdgraph.distributions.ConformalIntervals` describes the guarantee and its source. A row
-    whose value or group is missing, or does not occur among the rows that correct, gets the
-    correction of all of them.
 
     Examples
     --------

@@ -151,6 +151,9 @@ class IsotonicPit(_SharedMapPit):
 class ResidualScale(PostHocRegressor):
     """Recalibrator by the root mean square residual of calibration rows, for (log)normal parents.
 
+    The medians of the parent stay. The normal distribution of y, or of log y, gets one standard
+    deviation for all rows.
+
     Attributes
     ----------
     spread_ : float
@@ -158,11 +161,6 @@ class ResidualScale(PostHocRegressor):
         distributions that of log y.
     is_log_ : bool
         True for lognormal distributions.
-
-    Notes
-    -----
-    The medians of the parent stay. The normal distribution of y, or of log y, gets one standard
-    deviation for all rows.
 
     References
     ----------

@@ -212,6 +212,8 @@ class DensityRatio(ProximityCalibrator):
 class BinMeanShift(ProximityCalibrator):
     """ProCal's bin-mean-shift: the confidences of each bin move towards the accuracy of the bin.
 
+    p̂' = p̂ + λ (acc(B) - conf(B)) for the bin B of the row; rows of an empty bin keep p̂.
+
     Parameters
     ----------
     proximity_bins : int, default=5
@@ -228,10 +230,6 @@ class BinMeanShift(ProximityCalibrator):
     edges_, gaps_ : list of ndarray
         For each bin of proximity, the edges of its bins of confidence, Float[b + 1], and the
         accuracy minus the mean confidence of each, Float[b]; 0 for an empty bin.
-
-    Notes
-    -----
-    p̂' = p̂ + λ (acc(B) - conf(B)) for the bin B of the row; rows of an empty bin keep p̂.
 
     Examples
     --------

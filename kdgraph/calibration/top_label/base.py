@@ -8,11 +8,9 @@ comparisons of scores that ignore rounding. The functions are original to kdgrap
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +18,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
+from kdgraph.base.posthoc_classifier import display_label
+from kdgraph.base.training_rows import user_stacklevel
 from kdgraph.metrics import TopLabel
 from kdgraph.wording import display_label
 
@@ -45,7 +45,6 @@ BOUNDED = (
     "the fit of {} reaches a bound: the confidence there is the accuracy of the calibration rows"
 )
 NOT_CONVERGED = "the fit of {} did not converge: a better confidence may exist"
-_LIBRARY = str(Path(__file__).parents[2])
 
 
 def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,15 +116,7 @@ def warn_of_labels(labels: Iterable[Any], sentence: str) -> None:
     names = [display_label(label) for label in labels]
     if names:
         others = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        warnings.warn(sentence.format(", ".join(names[:5]) + others), stacklevel=_depth() + 1)
-
-
-def _depth() -> int:
-    # The number of frames of this library above the caller's.
-    frame, depth = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
-        frame, depth = frame.f_back, depth + 1
-    return depth - 1
+        warnings.warn(sentence.format(", ".join(names[:5]) + others), stacklevel=user_stacklevel())
 
 
 def can_cross_validate(correct: np.ndarray) -> bool:
@@ -172,17 +163,15 @@ class TopLabelCalibrator(PostHocClassifier):
     ``_confidence(proba, top_label)``. The arguments are the parent's probabilities Float[n, K],
     their :class:`TopLabel`, the correctness of each prediction, Bool[n], and the weights, Float[n].
 
+    Under ``protocol=paper`` the calibration rows are the test rows, because Salamon et al. draw
+    their curves so.
+
     Parameters
     ----------
     fill_proba : bool, default=False
         Provide ``predict_proba`` too: the confidence at the predicted class, and the remainder in
         the proportions of the parent's other probabilities (equally if they are all 0). The largest
         entry of such a row can belong to another class than the predicted one.
-
-    Notes
-    -----
-    Under ``protocol=paper`` the calibration rows are the test rows, because Salamon et al. draw
-    their curves so.
 
     References
     ----------

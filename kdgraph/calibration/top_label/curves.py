@@ -235,6 +235,10 @@ class CurveCalibrator(ShrinkageCalibrator):
 class HistogramBinning(CurveCalibrator):
     """Accuracy of the calibration rows of the same predicted class and bin of scores.
 
+    Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1].
+    Zadrozny and Elkan 2001 for two classes; class by class, it is the top-label histogram binning
+    of Gupta and Ramdas 2022. Empty bins have the accuracy of the class.
+
     Parameters
     ----------
     bins : int, default=10
@@ -249,12 +253,6 @@ class HistogramBinning(CurveCalibrator):
         For each class ``edges``, Float[b + 1] from 0 to 1, where a bin contains ``lower < s <=
         upper`` and the first bin also 0; ``accuracy``, Float[b]; and ``rows``, Float[b], the total
         weight of each bin.
-
-    Notes
-    -----
-    Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1].
-    Zadrozny and Elkan 2001 for two classes; class by class, it is the top-label histogram binning
-    of Gupta and Ramdas 2022. Empty bins have the accuracy of the class.
 
     Examples
     --------
@@ -294,18 +292,16 @@ class HistogramBinning(CurveCalibrator):
 class IsotonicConfidence(CurveCalibrator):
     """Isotonic regression of correctness on the score.
 
+    Zadrozny and Elkan 2002, for top-label confidence as reduced by Gupta and Ramdas 2022; the fit
+    is scikit-learn's ``IsotonicRegression``. If the highest scores are always correct, or the
+    lowest ones never, the confidence is 1 or 0, and a single contradicting row makes the NLL
+    infinite.
+
     Attributes
     ----------
     curves_ : list of dict
         For each class ``score`` and ``accuracy``, Float[t] each: the corners of a curve that is
         linear between them and constant beyond them.
-
-    Notes
-    -----
-    Zadrozny and Elkan 2002, for top-label confidence as reduced by Gupta and Ramdas 2022; the fit
-    is scikit-learn's ``IsotonicRegression``. If the highest scores are always correct, or the
-    lowest ones never, the confidence is 1 or 0, and a single contradicting row makes the NLL
-    infinite.
 
     Examples
     --------
@@ -341,6 +337,10 @@ MAX_COEFFICIENT = np.exp(10.0)
 class BetaCalibration(CurveCalibrator):
     """Logistic regression of correctness on log s and -log(1 - s) that never falls in the score.
 
+    Kull, Silva Filho and Flach 2017, "Beta calibration", Section 4 (three parameters). Bounds of
+    the fit keep a and b from being negative. Class by class, it is a reduction of Gupta and Ramdas
+    2022. At a = b = 1, c = 0 it is the identity.
+
     Attributes
     ----------
     curves_ : list of dict
@@ -351,12 +351,6 @@ class BetaCalibration(CurveCalibrator):
         Accuracy of each class, Float[K]. It is the confidence, with a warning, of a class that is
         never predicted, always correct or always incorrect, or whose correct and incorrect rows are
         separable.
-
-    Notes
-    -----
-    Kull, Silva Filho and Flach 2017, "Beta calibration", Section 4 (three parameters). Bounds of
-    the fit keep a and b from being negative. Class by class, it is a reduction of Gupta and Ramdas
-    2022. At a = b = 1, c = 0 it is the identity.
 
     Examples
     --------
@@ -424,19 +418,17 @@ class VennAbers(CurveCalibrator):
     exchangeable rows one of the two is calibrated, whatever their distribution. The difference
     between them is the uncertainty that the calibration rows leave.
 
+    Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which
+    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0
+    and p1 of m distinct scores take time O(m), by the walk over the cumulative sum diagram of their
+    Section 5. A new row has weight 1.
+
     Attributes
     ----------
     curves_ : list of dict
         For each class the distinct ``score`` of calibration rows, Float[m]; ``p0``, Float[m], valid
         from each score to the next one; and ``p1``, Float[m], valid from the previous score to
         each.
-
-    Notes
-    -----
-    Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which
-    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0
-    and p1 of m distinct scores take time O(m), by the walk over the cumulative sum diagram of their
-    Section 5. A new row has weight 1.
 
     Examples
     --------

@@ -212,15 +212,13 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 class ClassPrecision(ShrinkageCalibrator):
     """Accuracy of the calibration rows of the same predicted class, whatever their scores.
 
+    Salamon et al., Eq. 1 (Conf1): the diagonal of a confusion matrix whose columns, one for each
+    predicted class, sum to 1. They recommend it where nearly all scores are 1 (Section XIII D).
+
     Attributes
     ----------
     shared_ : float
         Accuracy of all rows.
-
-    Notes
-    -----
-    Salamon et al., Eq. 1 (Conf1): the diagonal of a confusion matrix whose columns, one for each
-    predicted class, sum to 1. They recommend it where nearly all scores are 1 (Section XIII D).
 
     Examples
     --------
