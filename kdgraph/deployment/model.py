@@ -54,6 +54,9 @@ class DeployedModel:
 
     ``kdg repair`` writes such a model, and :func:`kdgraph.load` reads it.
 
+    Rows are a data frame, or an array of the numbers that the columns hold: an array has positions
+    in ``schema.features[j].categories`` where a column holds categories.
+
     Parameters
     ----------
     model : FittedModel
@@ -71,11 +74,6 @@ class DeployedModel:
         Labels, sorted; none for a regressor.
     feature_names_in_ : ndarray of str
         Columns of the table that it takes, in any order and among others.
-
-    Notes
-    -----
-    Rows are a data frame, or an array of the numbers that the columns hold: an array has positions
-    in ``schema.features[j].categories`` where a column holds categories.
 
     Examples
     --------
@@ -264,6 +262,8 @@ class PartitionPredictor:
     It is pickled as the name of the file. Each process loads the model on its first partition, so
     that a scheduler such as Dask or Ray sends no model with its tasks.
 
+    Its predictions are those of :meth:`DeployedModel.predict_frame`.
+
     Parameters
     ----------
     path : str or path
@@ -273,10 +273,6 @@ class PartitionPredictor:
         As in :func:`kdgraph.load`.
     unseen : {"refuse", "missing"}, default="refuse"
         Treatment of a category that the model was not fitted with.
-
-    Notes
-    -----
-    Its predictions are those of :meth:`DeployedModel.predict_frame`.
 
     Examples
     --------

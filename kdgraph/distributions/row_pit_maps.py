@@ -133,17 +133,15 @@ class RankedEcdf(RowEcdf):
 
     This is Algorithm 1 of Torres et al. (2024) with k neighbours for each row.
 
+    A neighbour takes 6 bytes if there are fewer than 65,536 different PIT values, else 8. An
+    elementwise function of PIT values is evaluated on the t values of the table only, not on n·k.
+
     Attributes
     ----------
     table : Float[t]
         The different PIT values of all calibration rows, increasing.
     ranks : UInt[n, k]
         Positions in the table, increasing along each row.
-
-    Notes
-    -----
-    A neighbour takes 6 bytes if there are fewer than 65,536 different PIT values, else 8. An
-    elementwise function of PIT values is evaluated on the t values of the table only, not on n·k.
 
     Examples
     --------

@@ -92,6 +92,9 @@ def local_errors(
 ) -> LocalErrors:
     """Return the mean of confidence minus correctness near each row, within its confidence bin.
 
+    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ), summed over the rows i in the bin of
+    x. LCE is its absolute value. The computation takes time n² d and memory n d.
+
     Parameters
     ----------
     confidence : Float[n]
@@ -124,11 +127,6 @@ def local_errors(
         of the row itself.
     n_jobs : int, optional
         Number of threads. It does not change the numbers.
-
-    Notes
-    -----
-    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ), summed over the rows i in the bin of
-    x. LCE is its absolute value. The computation takes time n² d and memory n d.
 
     References
     ----------

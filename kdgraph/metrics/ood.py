@@ -124,6 +124,8 @@ def aupr_in(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClass = "id") -> float:
     """Measure the false positive rate at a true positive rate of at least .95, in [0, 1].
 
+    Rows whose score equals the threshold are on its positive side.
+
     Parameters
     ----------
     positive : {"id", "ood"}, default="id"
@@ -131,10 +133,6 @@ def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
         test rows, as in most papers since Hendrycks and Gimpel (2017). "ood": the fraction of test
         rows that are rejected at the threshold that rejects 95 % of the OOD rows, as in OpenOOD and
         pytorch-ood.
-
-    Notes
-    -----
-    Rows whose score equals the threshold are on its positive side.
 
     Examples
     --------
@@ -241,6 +239,9 @@ def ood_metrics(
 ) -> OodMetrics:
     """Measure AUROC, AUPR and FPR in both directions, with percentile bootstrap intervals.
 
+    The intervals cover the sampling of rows for a fixed model. Their coverage is below ``level``
+    near the end of a range: if the score separates all rows, all resamples agree.
+
     Parameters
     ----------
     id_score : Float[n]
@@ -254,11 +255,6 @@ def ood_metrics(
         Fraction of the resamples inside the interval.
     rng : numpy.random.Generator
         Source of the resamples.
-
-    Notes
-    -----
-    The intervals cover the sampling of rows for a fixed model. Their coverage is below ``level``
-    near the end of a range: if the score separates all rows, all resamples agree.
 
     References
     ----------

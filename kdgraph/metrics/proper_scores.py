@@ -35,17 +35,15 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
 
     It is the mean of ``-log max(proba[i, y_i], clip)``.
 
+    If no probability is below ``clip``, it equals scikit-learn's ``log_loss``, which clips at the
+    machine epsilon of the data type.
+
     Parameters
     ----------
     clip : float, default=1e-6
         Lower bound of the label's probability, in (0, 1). Probabilities are not renormalised, and
         not clipped from above. A single row with probability 0 costs -log clip (13.8 nats at 1e-6),
         so always report ``clip`` with the number; :func:`nll_clipped` counts such rows.
-
-    Notes
-    -----
-    If no probability is below ``clip``, it equals scikit-learn's ``log_loss``, which clips at the
-    machine epsilon of the data type.
 
     Examples
     --------

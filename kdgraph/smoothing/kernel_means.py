@@ -315,6 +315,9 @@ def local_means_by_distance(
 ) -> LocalMeans:
     """Average values of rows around query points, with weights exp(-D / γ) of a dissimilarity D.
 
+    Computed in float64, in time O(m n). The sum of each query point is separate, in the order of
+    the rows and without BLAS, so the block size changes no bit.
+
     Parameters
     ----------
     distance : callable
@@ -341,11 +344,6 @@ def local_means_by_distance(
         If there is no bandwidth, or one is not above 0.
     DataError
         If shapes do not fit, a weight is negative or not finite, or a distance is negative or NaN.
-
-    Notes
-    -----
-    Computed in float64, in time O(m n). The sum of each query point is separate, in the order of
-    the rows and without BLAS, so the block size changes no bit.
 
     References
     ----------

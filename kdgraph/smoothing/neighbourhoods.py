@@ -310,11 +310,9 @@ def rounding_error(frame: Frame, at: np.ndarray, X: np.ndarray, kernel: Kernel) 
 
     It is infinite for query points so far away that squares might exceed float32.
 
-    Notes
-    -----
     Rounding two features, their difference (and its square), and d sums of these in steps of four,
-    changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than
-    u (k + 8) (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 consecutive additions.
+    changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than u (k + 8)
+    (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 consecutive additions.
     """
     power = POWERS[kernel]
     norm = _norms(at, frame, power)

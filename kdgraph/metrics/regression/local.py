@@ -134,6 +134,8 @@ def local_coverage(
     Intervals with the correct coverage on average may be too narrow in one cell and too wide in
     another.
 
+    Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows.
+
     Parameters
     ----------
     level : float, default=0.95
@@ -153,10 +155,6 @@ def local_coverage(
         95 % band of the coverage of calibrated distributions), ``gap`` (coverage - level),
         ``width`` (mean), ``pit_mean`` (½ is ideal; if it is above, outcomes are larger than
         predicted), ``pit_ks`` and ``crps`` (mean), each [c] for c cells with rows.
-
-    Notes
-    -----
-    Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows.
 
     Examples
     --------
