@@ -130,17 +130,14 @@ def reward_by_ratio(
     Rewards are in units of the cost of an abstention (Luo et al., UAI 2022, Figure 4, which plots
     them less those of the parent).
 
+    The columns are ``ratio``, ``threshold`` (confidence below which the model abstains), ``reward``
+    (mean over rows), ``unsure`` (fraction of abstentions), ``error`` (error on the other rows, NaN
+    if there are none), each Float[r].
+
     Parameters
     ----------
     ratios : sequence of float
         Ratios of the costs, each above 0.
-
-    Returns
-    -------
-    dict
-        ``ratio``, ``threshold`` (confidence below which the model abstains), ``reward`` (mean over
-        rows), ``unsure`` (fraction of abstentions), ``error`` (error on the other rows, NaN if
-        there are none), each Float[r].
 
     Examples
     --------
@@ -174,16 +171,13 @@ def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict
     For rows of equal confidence the mean over their orders is used (El-Yaniv and Wiener, "On the
     foundations of noise-free selective classification", JMLR 11, 2010, Section 2).
 
+    The columns are ``coverage`` (k / n), ``risk`` (error of the k most confident rows),
+    ``confidence`` (of the least confident of them), each Float[p].
+
     Parameters
     ----------
     points : int, default=100
         Largest number p of points; there are never more points than rows.
-
-    Returns
-    -------
-    dict
-        ``coverage`` (k / n), ``risk`` (error of the k most confident rows), ``confidence`` (of the
-        least confident of them), each Float[p].
 
     Examples
     --------

@@ -112,12 +112,10 @@ def by_group(
 ) -> dict[str, np.ndarray]:
     """Tabulate rows, error, mean confidence, ECE, MCE and the worst bin of each group.
 
-    Returns
-    -------
-    dict
-        ``group`` (name), ``rows``, ``error``, ``confidence``, ``ece``, ``mce``, and the edges
-        ``worst_from`` and ``worst_to`` and the number of rows ``worst_rows`` of the bin with the
-        largest gap, each [g]. NaN for a group without rows, or without a bin of ``min_count`` rows.
+    The columns are ``group`` (name), ``rows``, ``error``, ``confidence``, ``ece``, ``mce``, and the
+    edges ``worst_from`` and ``worst_to`` and the number of rows ``worst_rows`` of the bin with the
+    largest gap, each [g]. They are NaN for a group without rows, or without a bin of ``min_count``
+    rows.
 
     Examples
     --------

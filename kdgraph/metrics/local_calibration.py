@@ -261,17 +261,14 @@ def slce(
 ) -> Mapping[str, np.ndarray]:
     """Tabulate the signed local calibration error (SLCE) of every row (Luo et al., Eq. 4 and 7).
 
+    The columns are ``confidence``, ``correct``, ``slce`` (positive where the model is
+    overconfident), ``n_eff`` (effective number of rows behind it), ``bin_count`` (number of rows in
+    its bin of confidence) and ``bandwidth``, which is constant, each [n].
+
     Parameters
     ----------
     bandwidth : float, default=0.2
         Kernel bandwidth γ.
-
-    Returns
-    -------
-    dict
-        ``confidence``, ``correct``, ``slce`` (positive where the model is overconfident), ``n_eff``
-        (effective number of rows behind it), ``bin_count`` (number of rows in its bin of
-        confidence) and ``bandwidth``, which is constant, each [n].
 
     Examples
     --------
@@ -308,18 +305,16 @@ def lce_by_bandwidth(
 ) -> Mapping[str, np.ndarray]:
     """Tabulate :func:`lce` and :func:`mlce` by bandwidth (Luo et al., Figures 1, 3 and 5 to 19).
 
+    The columns are ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the
+    effective number of rows) and ``mlce_n_eff`` (that of the row with the largest error), each
+    Float[b].
+
     Parameters
     ----------
     bandwidths : sequence of float
         Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
     min_count : int, default=1
         Rows in bins with fewer rows are left out; numbers are NaN if no row is left.
-
-    Returns
-    -------
-    dict
-        ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the effective number of
-        rows) and ``mlce_n_eff`` (that of the row with the largest error), each Float[b].
 
     Examples
     --------
@@ -339,16 +334,13 @@ def lce_by_bandwidth(
 def lce_map(y: np.ndarray, top_label: Top, X: np.ndarray, **options: Any) -> Mapping[str, Any]:
     """Tabulate :func:`slce` with the features of every row, if these are two (Luo et al., Fig. 2).
 
+    The columns are ``x1`` and ``x2`` (the features, or the two dimensions of a feature space) and
+    the columns of :func:`slce`, each [n].
+
     Parameters
     ----------
     X : Float[n, 2]
         Features. For any other shape the table is empty.
-
-    Returns
-    -------
-    dict
-        ``x1`` and ``x2`` (the features, or the two dimensions of a feature space) and the columns
-        of :func:`slce`, each [n].
 
     Examples
     --------

@@ -284,12 +284,9 @@ def tabulate_sets(
 def sets_by_class(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndarray]:
     """Tabulate coverage and size of the sets of the rows of each class.
 
-    Returns
-    -------
-    dict
-        ``class`` (its position), ``rows``, ``coverage``, the ends ``low`` and ``high`` of its
-        Wilson interval of 95 %, ``set_size`` (mean), ``singletons`` and ``empty`` (fractions), each
-        [c]; classes without rows are left out.
+    The columns are ``class`` (its position), ``rows``, ``coverage``, the ends ``low`` and ``high``
+    of its Wilson interval of 95 %, ``set_size`` (mean), ``singletons`` and ``empty`` (fractions),
+    each [c]; classes without rows are left out.
 
     Examples
     --------
@@ -308,10 +305,7 @@ def sets_by_group(
 ) -> dict[str, np.ndarray]:
     """Tabulate coverage and size of the sets of each group of rows.
 
-    Returns
-    -------
-    dict
-        ``group`` (name), and the other columns of :func:`sets_by_class`.
+    The columns are ``group`` (name), and the other columns of :func:`sets_by_class`.
 
     Examples
     --------
@@ -326,11 +320,8 @@ def sets_by_group(
 def sets_by_size(y: np.ndarray, prediction_set: np.ndarray) -> dict[str, np.ndarray]:
     """Tabulate the coverage of the sets of each size.
 
-    Returns
-    -------
-    dict
-        ``size`` (number of classes), ``rows``, ``coverage``, ``low`` and ``high`` as in
-        :func:`sets_by_class`; sizes without rows are left out.
+    The columns are ``size`` (number of classes), ``rows``, ``coverage``, ``low`` and ``high`` as in
+    :func:`sets_by_class`; sizes without rows are left out.
 
     Examples
     --------

@@ -101,11 +101,14 @@ def power_curve(
     """Return the power of the set test by the fraction of OOD rows in a set.
 
     The power is the fraction of sets with p ≤ ``false_alarm``. For each set the in-distribution
-    rows are split at random: one half is the reference, the other half supplies the
-    in-distribution rows of the set. The points of a curve are dependent, because all fractions use
-    the same splits and permutations. Differences between fractions are therefore more accurate, and
-    the curve is smoother, than the standard errors of the points suggest. A random error at one
-    fraction affects all of them.
+    rows are split at random: one half is the reference, the other half supplies the in-distribution
+    rows of the set. The points of a curve are dependent, because all fractions use the same splits
+    and permutations. Differences between fractions are therefore more accurate, and the curve is
+    smoother, than the standard errors of the points suggest. A random error at one fraction affects
+    all of them.
+
+    The columns are ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each
+    Float[r]; they are empty if a set would have fewer than two rows.
 
     Parameters
     ----------
@@ -117,8 +120,8 @@ def power_curve(
     set_size : int, default=50
         Number of rows in a set, at most one half of the test rows, or all OOD rows.
     n_sets : int, default=200
-        Number of sets for each fraction. The power has a standard error of at most
-        1/(2 √n_sets), for these rows and permutations.
+        Number of sets for each fraction. The power has a standard error of at most 1/(2 √n_sets),
+        for these rows and permutations.
     statistic : {"mean", "max", "ks"}, default="mean"
         Test statistic, as for :func:`set_p_values`.
     n_permutations : int, default=199
@@ -127,12 +130,6 @@ def power_curve(
         Level of the test. The actual rate of false alarms is the power at fraction 0.
     rng : numpy.random.Generator
         Source of splits, draws and permutations.
-
-    Returns
-    -------
-    dict
-        ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r];
-        they are empty if a set would have fewer than two rows.
 
     Examples
     --------
@@ -186,6 +183,9 @@ def contamination(
     The test does not use which rows of a set are OOD, as in the monitoring of a stream. It requires
     scores of rows, so there is no such table for methods that score sets.
 
+    The columns are ``fraction``, ``set_size``, ``power``, each Float[r]. There is no published
+    table of them.
+
     Parameters
     ----------
     set_sizes : sequence of int, default=(10, 50)
@@ -193,11 +193,6 @@ def contamination(
         duplicates are dropped.
     seed : int, default=0
         Seed of splits, draws and permutations. The table is a function of scores and seed.
-
-    Returns
-    -------
-    dict
-        ``fraction``, ``set_size``, ``power``, each Float[r]. There is no published table of them.
 
     Examples
     --------

@@ -136,6 +136,11 @@ def local_coverage(
 
     Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows.
 
+    The columns are ``cell`` (name), ``n_eff`` (number of rows), ``coverage``, ``low`` and ``high``
+    (ends of the 95 % band of the coverage of calibrated distributions), ``gap`` (coverage - level),
+    ``width`` (mean), ``pit_mean`` (½ is ideal; if it is above, outcomes are larger than predicted),
+    ``pit_ks`` and ``crps`` (mean), each [c] for c cells with rows.
+
     Parameters
     ----------
     level : float, default=0.95
@@ -147,14 +152,6 @@ def local_coverage(
         quantiles of one or two features.
     features : sequence of int, default=(0, 1)
         Features of the grid, from 0.
-
-    Returns
-    -------
-    dict
-        ``cell`` (name), ``n_eff`` (number of rows), ``coverage``, ``low`` and ``high`` (ends of the
-        95 % band of the coverage of calibrated distributions), ``gap`` (coverage - level),
-        ``width`` (mean), ``pit_mean`` (½ is ideal; if it is above, outcomes are larger than
-        predicted), ``pit_ks`` and ``crps`` (mean), each [c] for c cells with rows.
 
     Examples
     --------
@@ -173,10 +170,7 @@ def group_coverage(
 ) -> dict[str, np.ndarray]:
     """Tabulate coverage, width and PIT values of each group with rows, as :func:`local_coverage`.
 
-    Returns
-    -------
-    dict
-        The columns of :func:`local_coverage`, with the name of the group as ``cell``.
+    It has the columns of :func:`local_coverage`, with the name of the group as ``cell``.
 
     Examples
     --------
@@ -204,18 +198,15 @@ def local_pit(
 
     Torres et al. (2024), Figures 1 (f) and 5 (c, d), show neighbourhoods of two points.
 
+    The columns are ``cell`` (name), ``n_eff`` (number of rows of the cell) and the columns of
+    :func:`~kdgraph.metrics.pit_histogram`, each [c · bins] for c cells with rows.
+
     Parameters
     ----------
     bins : int, default=10
         Number of bins of [0, 1], as for :func:`pit_histogram`.
     cells : int, default=6
         Approximate number of cells.
-
-    Returns
-    -------
-    dict
-        ``cell`` (name), ``n_eff`` (number of rows of the cell) and the columns of
-        :func:`~kdgraph.metrics.pit_histogram`, each [c · bins] for c cells with rows.
 
     Examples
     --------

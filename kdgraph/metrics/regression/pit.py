@@ -188,6 +188,9 @@ def pit_tests(
     of opposite signs in different regions cancel (:func:`~kdgraph.metrics.local_coverage`). If F
     has steps at outcomes, p-values are too large: the tests are conservative.
 
+    The columns are ``test``, ``statistic`` and ``p_value``, each [3]. The first two p-values are
+    SciPy's.
+
     Parameters
     ----------
     distribution : Distribution
@@ -198,11 +201,6 @@ def pit_tests(
         Number of simulated samples for Frosini's p-value, which is at least 1/(draws + 1).
     random_state : int, default=0
         Seed of the samples.
-
-    Returns
-    -------
-    dict
-        ``test``, ``statistic`` and ``p_value``, each [3]. The first two p-values are SciPy's.
 
     Examples
     --------
@@ -240,16 +238,13 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     the rows of a step are spread over it (Dawid, JRSS A 147, 1984, for the PIT; Gneiting et al.,
     JRSS B 69, 2007, for its histogram).
 
+    The columns are ``lower`` and ``upper`` (edges), ``count`` (rows) and ``density`` (fraction of
+    rows divided by the width; 1 is ideal), each [bins].
+
     Parameters
     ----------
     bins : int, default=20
         Number of equal bins of [0, 1].
-
-    Returns
-    -------
-    dict
-        ``lower`` and ``upper`` (edges), ``count`` (rows) and ``density`` (fraction of rows divided
-        by the width; 1 is ideal), each [bins].
 
     Examples
     --------

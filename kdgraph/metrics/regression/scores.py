@@ -181,15 +181,12 @@ def coverage_curve(
 
     Sharpness (the width) is judged subject to calibration (the coverage; Gneiting et al. 2007).
 
+    The columns are ``level``, ``coverage`` and ``width`` (mean, in the units of y), each Float[l].
+
     Parameters
     ----------
     levels : sequence of float
         Nominal coverages, each in (0, 1). The default ranges from 0.05 to 0.99.
-
-    Returns
-    -------
-    dict
-        ``level``, ``coverage`` and ``width`` (mean, in the units of y), each Float[l].
 
     Examples
     --------

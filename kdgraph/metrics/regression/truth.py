@@ -239,13 +239,10 @@ def truth_comparison(
 ) -> dict[str, np.ndarray]:
     """Tabulate scores of predicted and true distributions on the same rows, and their difference.
 
-    Returns
-    -------
-    dict
-        ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``, ``truth`` ("True
-        model" in the tables of Torres et al. 2024), ``excess`` (predicted - truth) and ``stderr``,
-        the standard error of the mean of the differences by row, each [5]. ``stderr`` is NaN for a
-        single row, and if an interval is infinite.
+    The columns are ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``,
+    ``truth`` ("True model" in the tables of Torres et al. 2024), ``excess`` (predicted - truth) and
+    ``stderr``, the standard error of the mean of the differences by row, each [5]. ``stderr`` is
+    NaN for a single row, and if an interval is infinite.
 
     Examples
     --------
