@@ -468,3 +468,30 @@ def _scaling_matrix(centred: np.ndarray, units: FeatureUnits) -> np.ndarray:
     _, spread, directions = np.linalg.svd(centred / np.sqrt(len(centred)), full_matrices=False)
     varies = spread > _MIN_RELATIVE_SPREAD * spread.max(initial=0.0)
     return directions[varies].T / spread[varies] if varies.any() else np.ones(centred.shape[1])
+
+
+@dataclass(eq=False, repr=False)
+class NeighbourRegressor(PostHocRegressor):
+    """Base class of recalibrators that search the neighbours of a row in a feature space.
+
+    Parameters
+    ----------
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
+        Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
+    layer, units, forest : str or None, str, forest or None
+        See :class:`~kdgraph.recalibration.base.FeatureSpace`.
+    """
+
+    feature_space: SpaceName = "input"
+    layer: str | None = None
+    units: FeatureUnits = "sd"
+    forest: Any = None
+
+    def _requires_training_rows(self) -> bool:
+        # A forest whose leaves are the space is fitted on training rows.
+        return self.feature_space == "geodesic" or super()._requires_training_rows()
+
+    def _unfitted_space(self) -> FeatureSpace:
+        return FeatureSpace(
+            self.feature_space, self.units, self.layer, self.forest, self.random_state
+        )

@@ -18,12 +18,7 @@ from kdgraph.base.validation import check_per_row, is_dataframe
 from kdgraph.distributions import ConformalIntervals, Distribution, LocalisedIntervals
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive
-from kdgraph.recalibration.base import (
-    FeatureSpace,
-    FeatureUnits,
-    SpaceName,
-    SplitConformalRegressor,
-)
+from kdgraph.recalibration.base import NeighbourRegressor, SplitConformalRegressor
 from kdgraph.smoothing.neighbour_weights import NeighbourWeighting
 from kdgraph.smoothing.neighbours import NeighbourSearch
 
@@ -197,15 +192,11 @@ The others are isolated, as rows in many dimensions often are, and may get the w
 
 
 @dataclass(eq=False, repr=False)
-class LocalisedConformalPit(SplitConformalRegressor):
+class LocalisedConformalPit(NeighbourRegressor, SplitConformalRegressor):
     """Recalibrator that corrects each interval by the held-out rows near to the row.
 
     Parameters
     ----------
-    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
-        Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
-    layer, units, forest : str or None, str, forest or None
-        See :class:`~kdgraph.recalibration.base.FeatureSpace`.
     k : int, default=50
         Total weight of the neighbours of a row that at least 19 of 20 rows should reach; a row at
         the same place has weight 1. If no more rows than this correct intervals, all rows have the
@@ -245,10 +236,6 @@ class LocalisedConformalPit(SplitConformalRegressor):
     True
     """
 
-    feature_space: SpaceName = "input"
-    layer: str | None = None
-    units: FeatureUnits = "sd"
-    forest: Any = None
     k: Count = 50
     radius: Positive | None = None
     max_reference_rows: Count | None = 10_000
@@ -262,10 +249,6 @@ class LocalisedConformalPit(SplitConformalRegressor):
         n_eff = weights.sum(axis=1) ** 2 / np.square(weights).sum(axis=1)
         radius = self.radius_ if np.isfinite(self.radius_) else None
         return {"radius": radius, "n_eff_correcting": float(np.median(n_eff))} | super().describe()
-
-    def _requires_training_rows(self) -> bool:
-        # A forest whose leaves are the space is fitted on training rows.
-        return self.feature_space == "geodesic" or super()._requires_training_rows()
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         recalibrated = base if self.recalibrator is None else self._recalibrated_distribution(X)
@@ -283,9 +266,7 @@ class LocalisedConformalPit(SplitConformalRegressor):
         )
 
     def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
-        self.space_ = FeatureSpace(
-            self.feature_space, self.units, self.layer, self.forest, self.random_state
-        )
+        self.space_ = self._unfitted_space()
         fitting = recalibrating if len(recalibrating) else held_out
         fitted_coordinates = self.space_.fit(
             self.estimator_, train, fitting, self._calibration_distribution(fitting)

@@ -21,10 +21,7 @@ from kdgraph.distributions.row_pit_maps import RowBuffer, rank_pits
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive
 from kdgraph.recalibration.base import (
-    FeatureSpace,
-    FeatureUnits,
-    PostHocRegressor,
-    SpaceName,
+    NeighbourRegressor,
     compute_pits,
     hash_rows,
     uniform_numbers,
@@ -164,15 +161,11 @@ Of q rows and a new row of the same distribution, the new row is farthest with p
 
 
 @dataclass(eq=False, repr=False)
-class LocalPit(PostHocRegressor):
+class LocalPit(NeighbourRegressor):
     """Recalibrator by the PIT values of the calibration rows near to each row.
 
     Parameters
     ----------
-    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
-        Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
-    layer, units, forest : str or None, str, forest or None
-        See :class:`~kdgraph.recalibration.base.FeatureSpace`.
     k : int or "crps", default="crps"
         Number of neighbours. "crps": the number with the smallest CRPS on calibration rows, each
         left out of its own neighbourhood.
@@ -253,10 +246,6 @@ class LocalPit(PostHocRegressor):
     (array([1.4, 1.3]), array([0. , 2.3]))
     """
 
-    feature_space: SpaceName = "input"
-    layer: str | None = None
-    units: FeatureUnits = "sd"
-    forest: Any = None
     k: Count | Literal["crps"] = "crps"
     radius: Positive | None = None
     kernel: NeighbourKernel = "epanechnikov"
@@ -289,10 +278,6 @@ class LocalPit(PostHocRegressor):
             }
         return summary
 
-    def _requires_training_rows(self) -> bool:
-        # A forest whose leaves are the space is fitted on training rows.
-        return self.feature_space == "geodesic"
-
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.local_linear and self.feature_space == "geodesic":
             raise ParameterError(
@@ -304,9 +289,7 @@ class LocalPit(PostHocRegressor):
             draw_reference_rows(len(calibration), self.max_reference_rows, self.random_state)
         ]
         base = self._calibration_distribution(calibration)
-        self.space_ = FeatureSpace(
-            self.feature_space, self.units, self.layer, self.forest, self.random_state
-        )
+        self.space_ = self._unfitted_space()
         self.coordinates_ = self.space_.fit(self.estimator_, train, calibration, base)
         pits = compute_pits(base, calibration.y, self.random_state)
         self.pits_, self.n_clipped_, self.pit_summary_ = (
