@@ -13,12 +13,12 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin, clone, is_classifier
+from sklearn.base import OutlierMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
-from kdgraph.base import PostHoc, Rows, select_rows
-from kdgraph.base.frozen import is_bagged, skip_row_checks, unwrap_frozen
+from kdgraph.base import PostHoc, Rows, seeded_clone, select_rows
+from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.rows import on_one_thread, unseen_rows
 from kdgraph.base.validation import has_transformer_steps
@@ -377,11 +377,8 @@ class FeatureDetector(PostHocDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         rng = check_random_state(self.random_state)
-        self.feature_map_ = (
-            self._default_feature_map(train.X) if self.features is None else clone(self.features)
-        )
-        if self.feature_map_.random_state is None:
-            self.feature_map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+        unfitted = self._default_feature_map(train.X) if self.features is None else self.features
+        self.feature_map_ = seeded_clone(unfitted, rng)
         # The order of sums depends on the number of BLAS threads.
         with on_one_thread("blas"):
             self.feature_map_.fit(self.estimator_, train.X)
@@ -406,7 +403,6 @@ class FeatureDetector(PostHocDetector):
             source = "rows"
         return FeatureMap(source=source, reduce="none", scale="none")
 
-    # The features of one block, Float64[n, m].
     def _scaled_features(self, X: Any) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.nan_to_num(self._raw_features(X) / self.scale_)

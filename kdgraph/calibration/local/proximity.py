@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import gaussian_kde
-from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
 
-from kdgraph.base import Rows
-from kdgraph.base.frozen import user_stacklevel
+from kdgraph.base import Rows, seeded_clone
+from kdgraph.base.training_rows import user_stacklevel
 from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
@@ -113,15 +111,12 @@ class ProximityCalibrator(TopLabelCalibrator):
         self._fit_map(confidence, proximity, correct, calibration.weight)
 
     def _fit_feature_map(self, X: Any) -> FeatureMap:
-        map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
+        features = FeatureMap(reduce="none") if self.features is None else self.features
+        map_ = seeded_clone(features, self.random_state)
         if map_.is_transductive:
             raise ParameterError(
                 f"features.reduce={map_.reduce} has no place for new rows, which need neighbours;"
                 " use none, pca or umap"
-            )
-        if map_.random_state is None:
-            map_.set_params(
-                random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             )
         return map_.fit(self.estimator_, X)
 
