@@ -252,18 +252,13 @@ class LinearPool(Uncalibrated):
     Parameters
     ----------
     members : mapping of str to estimator, or None, default=None
-        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent;
+        At least one calibrator by name, whose own ``estimator`` is replaced by the fitted parent;
         ``random_state`` seeds those without a seed. None: temperature and isotonic.
 
     Attributes
     ----------
     members_ : dict of str to estimator
         Fitted calibrators by name.
-
-    Raises
-    ------
-    ParameterError
-        If there are no members.
 
     References
     ----------

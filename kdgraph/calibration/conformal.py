@@ -48,7 +48,9 @@ def nonconformity_scores(
     k_reg: int = 1,
     penalty: float = 0.0,
 ) -> np.ndarray:
-    """Return the score of every class in every row; a lower score conforms better.
+    """Return the score of every class in every row, Float[n, K]; a lower score conforms better.
+
+    Classes whose probabilities differ by less than rounding are ordered by position.
 
     Parameters
     ----------
@@ -65,11 +67,6 @@ def nonconformity_scores(
         Rank up to which "raps" has no penalty; the most probable class has rank 1.
     penalty : float, default=0.0
         Penalty λ of a rank.
-
-    Returns
-    -------
-    Float[n, K]
-        Scores. Classes whose probabilities differ by less than rounding are ordered by position.
 
     References
     ----------
@@ -109,25 +106,20 @@ def _by_probability(proba: np.ndarray) -> np.ndarray:
 
 
 def row_uniforms(X: Any, seed: int) -> np.ndarray:
-    """Return a pseudo-random number in [0, 1) for each row, from its content.
+    """Return a pseudo-random number in [0, 1) for each row, from its content, Float[n].
 
-    Original to kdgraph. Let h be the hash of the row with a secret key, drawn once. Given the key,
-    the score of a row is a fixed function of the row and its label. So the scores of exchangeable
-    rows are exchangeable, as with independent draws, and coverage over the draw of the key is what
-    the papers prove.
+    The numbers are uniform over seeds. Equal rows have equal numbers, in any order and among any
+    other rows. Original to kdgraph. Let h be the hash of the row with a secret key, drawn once.
+    Given the key, the score of a row is a fixed function of the row and its label. So the scores of
+    exchangeable rows are exchangeable, as with independent draws, and coverage over the draw of the
+    key is what the papers prove.
 
     Parameters
     ----------
     X : Float[n, d], images Float[n, c, h, w] or DataFrame
-        Rows.
+        Rows. A data frame of numbers counts as the array of its values.
     seed : int
         Key of the hash.
-
-    Returns
-    -------
-    Float[n]
-        Numbers that are uniform over seeds. Equal rows have equal numbers, in any order and among
-        any other rows. A data frame of numbers counts as the array of its values.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class GroupWise(PostHocClassifier):
     Parameters
     ----------
     calibrator : estimator
-        Calibrator of each group; its own ``estimator`` is replaced by the parent.
+        Calibrator of each group, which is needed; its own ``estimator`` is replaced by the parent.
     min_rows : int, default=2
         A group with fewer calibration rows uses the calibrator of all rows.
 
@@ -68,11 +68,6 @@ class GroupWise(PostHocClassifier):
         One for each of ``groups_``; ``shared_`` is the calibrator of all rows.
     without_ : dict
         Reason for each other group: too few rows, or the error of the calibrator.
-
-    Raises
-    ------
-    ValueError
-        If there is no calibrator, or a calibration row has no group.
 
     References
     ----------

@@ -30,17 +30,11 @@ DIAGONAL_PENALTY = 1e-3
 """Penalty of the diagonal in Dirichlet calibration.
 
 The optimum of Kull et al. does not exist if the diagonal alone separates the calibration rows, as
-it does if all of them are classified correctly: the diagonal grows without bound. The curvature of
-the NLL in an entry of the diagonal is about .1 or more, so the penalty moves an optimum that exists
-by about a hundredth of its distance from 1, which is below its standard error for fewer than about
-10,000 rows.
+it does if all of them are classified correctly. The penalty moves an optimum that exists by about a
+hundredth of its distance from 1, below its standard error for fewer than about 10,000 rows.
 """
 PENALTY_GRID = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001)
-"""Candidates of the penalty of Dirichlet calibration, from the simplest map to the most flexible.
-
-With 10,000 a map of 100 classes and 2,000 rows is about as rigid as that of
-:class:`MatrixScaling`.
-"""
+"""Candidates of the penalty of Dirichlet calibration, from the most rigid to the most flexible."""
 
 
 @dataclass(eq=False, repr=False)

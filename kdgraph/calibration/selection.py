@@ -197,9 +197,9 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
     confidence.
 
     With fewer than ``min_rows`` rows isotonic regression is not compared: it gives a class the
-    probability 0 below its lowest row. Behind forests on 12 tables, with 20 and 40 calibration
-    rows, a choice that included it raised the NLL by up to .81 and .59 against the parent; without
-    it the largest loss was .07.
+    probability 0 below its lowest row. Behind forests on 12 tables, with 20 calibration rows, a
+    choice that included it raised the NLL by up to .81 against the parent; without it the largest
+    loss was .07.
 
     Examples
     --------

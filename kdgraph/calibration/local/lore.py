@@ -344,10 +344,9 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     parent's confidence.
 
     The paper fixes γ = 0.2 for t-SNE and 0.4 for principal components of features that it does not
-    scale, so that the meaning of γ depends on the network. Here γ is in units of the features'
-    spread, and it is chosen on the calibration rows by default. t-SNE cannot embed new rows: it
-    embeds the rows of ``fit`` and those in ``X_test`` together, which happens with test rows only
-    under ``protocol=paper``.
+    scale; here γ is in units of the features' spread. t-SNE cannot embed new rows: it embeds the
+    rows of ``fit`` and those in ``X_test`` together, which happens with test rows only under
+    ``protocol=paper``.
 
     References
     ----------

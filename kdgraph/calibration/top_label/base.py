@@ -27,9 +27,8 @@ SAME = 1e-13
 """Largest difference at which two scores in [0, 1] count as equal.
 
 A matrix product adds in an order that depends on the CPU and on the position of a row in its block.
-Equal rows can therefore have scores that differ in the last bits (by up to 6e-16 behind a logistic
-regression of 37 features). Where a curve has a step at a calibration score, these bits would decide
-between two values that may differ by .4.
+Equal rows can therefore have scores that differ in the last bits, which must not decide on which
+side of a step of a curve they are.
 """
 CONFIDENCE_CLIP = 1e-12
 """Smallest distance of a score or a confidence from 0 and 1 before its logarithm is taken."""

@@ -42,8 +42,7 @@ class CumulativeConfidence(CurveCalibrator):
     probability of a correct prediction at a score *or a higher one*, and therefore too high for low
     scores; theta corrects this. A score above all others has the confidence of the highest score.
     Their Eq. 12 counts the score theta on both sides; here it counts above only. If no row is below
-    theta, the confidence there is that of the lowest score. The NLL is their Eq. 14, with
-    confidences at least 1e-12 from 0 and 1.
+    theta, the confidence there is that of the lowest score.
 
     Examples
     --------

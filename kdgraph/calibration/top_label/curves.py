@@ -419,9 +419,8 @@ class VennAbers(CurveCalibrator):
     between them is the uncertainty that the calibration rows leave.
 
     Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which
-    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0
-    and p1 of m distinct scores take time O(m), by the walk over the cumulative sum diagram of their
-    Section 5. A new row has weight 1.
+    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). A new row has weight
+    1.
 
     Attributes
     ----------
