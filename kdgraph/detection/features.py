@@ -51,7 +51,7 @@ class KthNeighbourDistance(FeatureDetector):
         whose length is informative.
     max_reference_rows : int or None, default=50000
         Largest number of training rows that a row is compared with. If there are more, so many are
-        drawn at random, and k is reduced in proportion
+        drawn at random, and k is reduced in proportion to ``k_``
         (:func:`~kdgraph.smoothing.neighbours.rank_in_sample`). None for all rows. With 50,000 of
         170,000 to 206,000 rows, the AUROC of a left-out class was lower by .005 on average over
         three simulations.
@@ -59,11 +59,6 @@ class KthNeighbourDistance(FeatureDetector):
         Device that searches the neighbours; the distances are the same to the bit. "cuda" needs
         torch. "auto": the device of the network whose layer or logits are compared, and the CPU for
         other features.
-
-    Attributes
-    ----------
-    k_ : int
-        Number of the neighbour among the rows that are compared.
 
     References
     ----------

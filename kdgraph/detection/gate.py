@@ -1,8 +1,8 @@
 """Gate whose weight is an out-of-distribution score, for rows near to the data and far from it.
 
-A density sees distance: a row of a new class between the known ones keeps its confidence behind a
-:class:`~kdgraph.density.DensityGate`. :class:`ScoreGate` blends with the class prior by the score
-of any detector, by default that of an ensemble that also finds such rows. Original to kdgraph.
+Behind a :class:`~kdgraph.density.DensityGate`, a row of a new class between the known ones keeps
+its confidence. :class:`ScoreGate` blends with the class prior by the score of any detector, by
+default an ensemble that also finds such rows. Original to kdgraph.
 """
 
 from __future__ import annotations

@@ -312,10 +312,8 @@ class GeodesicDistance(PartitionDetector):
     for networks the fraction of activation paths on which they agree (Eq. 16). The distance is 1 -
     K (Eq. 17).
 
-    On a forest it fails in the OOD region: rows outside the training range share the outermost
-    leaves with training rows at any distance. For breast_cancer moved by three times its range the
-    AUROC is .19; :class:`~kdgraph.detection.LeafBox` and :class:`~kdgraph.detection.GraphDensity`
-    work there.
+    On a forest it fails far away, where rows share the outermost leaves with training rows: for
+    breast_cancer moved by three times its range the AUROC is .19.
 
     Parameters
     ----------
