@@ -401,6 +401,11 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     rows and parents are handled by :class:`~kdgraph.base.PostHoc`, in the way of scikit-learn's
     ``CalibratedClassifierCV`` with ``FrozenEstimator``.
 
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        The parent. It is cloned and fitted, unless frozen.
+
     Attributes
     ----------
     estimator_ : estimator

@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows, seeded_clone, select_rows
-from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.frozen import is_bagged, skip_row_checks, unwrap_frozen
 from kdgraph.base.held_out import hold_rows_out
 from kdgraph.base.rows import on_one_thread, unseen_rows
 from kdgraph.base.validation import has_transformer_steps

@@ -41,7 +41,7 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
 
     ``codes`` are the leaves of the rows that the forest was fitted on, in the same order. None is
     returned if the trees were fitted on all rows, as without a bootstrap, or if the rows are not
-    those that the forest was fitted on (:func:`~kdgraph.base.training_rows.out_of_bag_rows`).
+    those that the forest was fitted on (:func:`~kdgraph.base.frozen.out_of_bag_rows`).
     """
     n_trees = codes.shape[1]
     try:

@@ -11,7 +11,7 @@ from scipy.stats import gaussian_kde
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.base.training_rows import user_stacklevel
+from kdgraph.base.frozen import user_stacklevel
 from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap

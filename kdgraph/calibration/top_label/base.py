@@ -18,8 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc_classifier import display_label
-from kdgraph.base.training_rows import user_stacklevel
+from kdgraph.base.frozen import user_stacklevel
 from kdgraph.metrics import TopLabel
 from kdgraph.wording import display_label
 
