@@ -27,8 +27,8 @@ UnfinishedState = Literal["failed", "running", "cut off"]
 PATH_KEYS = ("dataset", "method")
 """Keys of filters that the directory of a run can be judged by."""
 PAGE_SCRIPTS = (
-    *("elements", "data", "grid", "methods", "datasets"),
-    *("runs", "details", "tables", "page"),
+    *("text", "data", "tips", "search", "elements", "grid", "study", "drawings"),
+    *("methods", "datasets", "runs", "attachments", "details", "page"),
 )
 """In the order in which they are joined: functions of the first ones are used by the later ones."""
 
@@ -80,7 +80,7 @@ def render_page(
     The content is that of :class:`kdgraph.report.page.content.Content`, with ``statistics`` and
     ``remarks``.
     """
-    script = "(() => {\n" + "\n".join(source_file(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
+    script = page_script()
     style, theme = source_file("base.css") + source_file("page.css"), source_file("theme.js")
     rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
     return page_template("page.html.j2").render(
@@ -95,6 +95,12 @@ def render_page(
         figures={i: script_json(of_run) for i, of_run in figures.by_run.items()},
         tables={i: script_json(of_run) for i, of_run in tables.by_run.items()},
     )
+
+
+def page_script() -> str:
+    """Return the script of the page: one function, so that none of its names are global."""
+    sources = [source_file(f"{name}.js") for name in PAGE_SCRIPTS]
+    return "\n".join(['(() => {\n"use strict";', *sources, "})();"])
 
 
 def script_json(value: Any) -> str:

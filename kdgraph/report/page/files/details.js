@@ -1,186 +1,312 @@
 // One run, made when it is opened: numbers, curve, command, figures, config, provenance, warnings.
 
 const dialog = byId("details");
-let opener = null, urls = [];
+/** @type {HTMLElement | null} */
+let openedFrom = null;
 
+/** @type {(run: Run) => void} */
 function openRun(run) {
-  if (!dialog.open) opener = document.activeElement;
-  forgetUrls();
-  dialog.replaceChildren(runHead(run), make("div", { class: "run-body" }, ...runParts(run)));
+  if (!dialog.open) openedFrom = /** @type {HTMLElement | null} */ (document.activeElement);
+  clearDialog();
+  dialog.append(runHead(run), make("div", { class: "run-body" }, runParts(run)));
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   document.body.classList.add("one-run");
   remember({ run: run.path });
 }
-function closed() {
-  forgetUrls();
-  document.body.append(byId("tip"));
-  dialog.replaceChildren();
-  document.body.classList.remove("one-run");
-  remember();
-  opener?.focus();
-}
-function forgetUrls() {
+function clearDialog() {
   tip.hide();
   document.body.append(byId("tip"));
-  urls.forEach((url) => URL.revokeObjectURL(url));
-  urls = [];
+  dialog.replaceChildren();
+  forgetUrls();
 }
-dialog.addEventListener("close", closed);
-dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+dialog.addEventListener("close", () => {
+  clearDialog();
+  document.body.classList.remove("one-run");
+  remember();
+  openedFrom?.focus();
+});
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close();
+});
 
+/** @type {(text: string, onclick: (event: { target: HTMLElement }) => void, attributes?: Attributes) => HTMLButtonElement} */
+const makeButton = (text, onclick, attributes) =>
+  make("button", { type: "button", onclick, ...attributes }, text);
+
+/** @type {(run: Run) => HTMLElement} */
 function runHead(run) {
-  const list = runsGrid.shown, at = list.indexOf(run);
-  const to = (step, text, label) => make("button", { type: "button", "aria-label": label, disabled: !list[at + step] || at < 0, onclick: () => { openRun(list[at + step]); dialog.querySelector(`[aria-label="${label}"]`).focus(); } }, text);
-  return make("div", { class: "run-head" },
-    make("div", {}, make("h2", { id: "details-title", tabindex: -1, autofocus: true }, `${run.dataset} → ${chain(run)}`),
-      make("p", { class: "muted" }, `method ${marked(run.method)} · seed ${run.repeated} · `, make("span", { class: "mono" }, run.path))),
-    make("div", { class: "buttons" }, to(-1, "‹", "previous run of the table"), to(1, "›", "next run of the table"), make("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+  const at = runsGrid.shown.indexOf(run);
+  /** @type {(step: number, text: string, label: string) => HTMLButtonElement} */
+  const to = (step, text, label) => {
+    const next = at < 0 ? undefined : runsGrid.shown[at + step];
+    const open = () => {
+      if (next) openRun(next);
+      /** @type {HTMLElement | null} */ (dialog.querySelector(`[aria-label="${label}"]`))?.focus();
+    };
+    return makeButton(text, open, { "aria-label": label, disabled: !next });
+  };
+  const title = `${run.dataset} → ${run.setting.chain}`;
+  return make(
+    "div",
+    { class: "run-head" },
+    make(
+      "div",
+      {},
+      make("h2", { id: "details-title", tabindex: -1, autofocus: true }, title),
+      make(
+        "p",
+        { class: "muted" },
+        `method ${marked(run.method)} · seed ${run.repeated} · `,
+        make("span", { class: "mono" }, run.path),
+      ),
+    ),
+    make(
+      "div",
+      { class: "buttons" },
+      to(-1, "‹", "previous run of the table"),
+      to(1, "›", "next run of the table"),
+      makeButton("Close", () => dialog.close()),
+    ),
+  );
 }
 
+/** @type {(title: string, ...children: Child[]) => Child[]} */
+const titled = (title, ...children) => [make("h3", {}, title), children];
+
+/** @type {(run: Run) => Child[]} */
 function runParts(run) {
-  const columns = DATA.columns.filter((column) => measured(run, "calibrated", column) || measured(run, "parent", column));
-  const near = columns.filter((column) => column.on !== "ood"), far = columns.filter((column) => column.on === "ood");
+  const columns = DATA.columns.filter(
+    (column) => measured(run, "calibrated", column) || measured(run, "parent", column),
+  );
+  const near = columns.filter((column) => column.on !== "ood");
+  const far = columns.filter((column) => column.on === "ood");
+  const numbers = near.length ? numbersTable(run, near) : help("Nothing was measured there.");
+  const warnings = warningsInWords(run).map((text) => make("li", {}, text));
+  const all = make("summary", {}, `All ${counted(far.length, "number")} out of distribution`);
+  const config = make("pre", { class: "config", tabindex: 0 }, yaml(run.config()));
+  const learnt = yaml(run.learnt);
   return [
-    make("div", { class: "full" }, make("h3", {}, "Reproduce"), ...commandOf(run)),
-    make("div", {}, make("h3", {}, "On test rows"), ...(near.length ? [numbersTable(run, near)] : [make("p", { class: "help" }, "Nothing was measured there.")]),
-      ...(run.setting.protocol === "paper" ? [make("p", { class: "help" }, byId("runs-paper").textContent)] : []), ...warningsOf(run)),
-    make("div", {}, ...curves(run, far), ...(far.length ? [make("details", {}, make("summary", {}, `All ${counted(far.length, "number")} out of distribution`), numbersTable(run, far))] : [])),
-    ...figuresOf(run), ...tablesOf(run),
-    make("div", {}, make("h3", {}, "Provenance"), provenance(run), ...(Object.keys(run.learnt).length ? [make("h3", {}, "Learnt"), make("pre", {}, yaml(run.learnt))] : [])),
-    make("div", {}, make("h3", {}, "Config"), make("pre", { class: "config", tabindex: 0 }, yaml(configOf(run)))),
+    make("div", { class: "full" }, titled("Reproduce", commandOf(run))),
+    make(
+      "div",
+      {},
+      titled("On test rows", numbers, isAsInPaper(run) && help(paperNote())),
+      warnings.length > 0 && titled("Warnings", make("ul", { class: "notes" }, warnings)),
+    ),
+    make(
+      "div",
+      {},
+      curves(run, far),
+      far.length > 0 && make("details", {}, all, numbersTable(run, far)),
+    ),
+    figuresOf(run),
+    tablesOf(run),
+    make(
+      "div",
+      {},
+      titled("Provenance", provenance(run)),
+      learnt && titled("Learnt", make("pre", {}, learnt)),
+    ),
+    make("div", {}, titled("Config", config)),
   ];
 }
 
-function commandOf(run) {
-  const { git, versions } = run.made;
-  const from = git?.commit ? `It was run at commit ${git.commit.slice(0, 12)}${git.dirty ? " with changes that were not committed" : ""}, kdgraph ${versions.kdgraph}.` : `It was run with kdgraph ${versions.kdgraph}.`;
-  const line = (text) => make("div", { class: "command" }, make("pre", { class: "reproduce" }, text), make("button", { type: "button", onclick: (event) => copy(text, event.target) }, "Copy"));
-  const sweep = run.sweep === undefined ? [] : [make("p", { class: "help" }, "All seeds of this setting:"), line(DATA.commands[run.sweep])];
-  return [line(DATA.commands[run.command]), make("p", { class: "help" }, `This command composes the config below. ${from}`), ...sweep];
+/** @type {(run: Run) => Child[]} */
+function commandOf({ made: { git, versions }, command, sweep }) {
+  const commit = git?.commit
+    ? `at commit ${git.commit.slice(0, 12)}${git.dirty ? " with changes that were not committed" : ""}, `
+    : "with ";
+  /** @type {(text: string) => HTMLElement} */
+  const line = (text) =>
+    make(
+      "div",
+      { class: "command" },
+      make("pre", { class: "reproduce" }, text),
+      makeButton("Copy", ({ target }) => copy(text, target)),
+    );
+  return [
+    line(command),
+    help(
+      `This command composes the config below. It was run ${commit}kdgraph ${versions.kdgraph}.`,
+    ),
+    sweep !== null && [help("All seeds of this setting:"), line(sweep)],
+  ];
 }
+/** @type {(text: string, button: HTMLElement) => Promise<void>} */
 async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    getSelection().selectAllChildren(button.previousElementSibling);
+    const line = /** @type {Element} */ (button.previousElementSibling);
+    getSelection()?.selectAllChildren(line);
     button.textContent = "Press Ctrl+C";
   }
-  say(button.textContent);
+  announce(button.textContent);
 }
 
+// Where nothing comes after the parent, both models are the same.
+/** @type {(run: Run) => Model[]} */
+const modelsOf = (run) => (run.setting.is_parent ? ["parent"] : ["parent", "calibrated"]);
+/** @type {(run: Run, model: Model) => string} */
+const nameOf = (run, model) =>
+  model === "parent" ? run.setting.parts.parent : run.setting.after.join(" + ");
+
+/** @type {(run: Run, columns: Column[]) => HTMLTableElement} */
 function numbersTable(run, columns) {
-  const models = run.setting.is_parent ? ["parent"] : ["parent", "calibrated"]; // where nothing comes after the parent, both are the same
-  const cell = (of, column) => {
-    const found = measured(run, of, column);
-    if (!found) return make("td", { class: "n" }, MISSING);
-    return make("td", { class: "n" }, three(found.value), found.stderr === null ? "" : make("span", { class: "sd" }, ` ± ${three(found.stderr)}`));
+  const models = modelsOf(run);
+  /** @type {(column: Column) => HTMLElement} */
+  const rowOf = (column) => {
+    const better = models.length > 1 && outcomeOf(run, column);
+    const cells = models.map((model) => {
+      const found = measured(run, model, column);
+      const isBest = better === (model === "parent" ? "worse" : "better");
+      const cls = classes("n", isBest && "best");
+      return make(
+        "td",
+        { class: cls },
+        three(found?.value ?? null),
+        withError(found?.stderr ?? null),
+      );
+    });
+    const amounts = ["parent", "calibrated"].map(
+      (model) => measured(run, /** @type {Model} */ (model), column)?.n,
+    );
+    const n = [...new Set(amounts.filter(isPresent))].map(count).join(" | ");
+    return make(
+      "tr",
+      { "data-tip": numberTip(run, column) },
+      make("th", { scope: "row", tabindex: 0 }, column.label),
+      cells,
+      make("td", { class: "n quiet" }, n),
+    );
   };
-  const rows = columns.map((column) => {
-    const [parent, calibrated] = ["parent", "calibrated"].map((of) => badness(column, valueOf(run, of, column), run.prior));
-    const cells = models.map((of) => cell(of, column)), differ = parent !== null && calibrated !== null && !isTie(column, parent, calibrated);
-    if (differ && models.length > 1) cells[calibrated < parent ? 1 : 0].classList.add("best");
-    const n = (measured(run, "calibrated", column) ?? measured(run, "parent", column)).n, other = measured(run, "parent", column)?.n;
-    return make("tr", { "data-tip": numberTip(run, column) }, make("th", { scope: "row", tabindex: 0 }, column.label), ...cells,
-      make("td", { class: "n quiet" }, other !== undefined && other !== n ? `${count(other)} | ${count(n)}` : count(n)));
-  });
-  const names = [run.setting.parts.parent, run.setting.after.join(" + ")].slice(0, models.length);
-  return make("table", {}, make("caption", { class: "visually-hidden" }, "value ± standard error over rows, of the parent and of the calibrated model"), make("thead", {}, make("tr", {}, make("td", {}), ...[...names, "rows"].map((name) => make("th", { scope: "col", class: "n" }, name)))), make("tbody", {}, ...rows));
+  const names = [...models.map((model) => nameOf(run, model)), "rows"];
+  const heads = names.map((name) => make("th", { scope: "col", class: "n" }, name));
+  const caption = "value ± standard error over rows, of the parent and of the calibrated model";
+  return makeTable({}, [make("td"), heads], columns.map(rowOf), caption);
 }
 
 // Confidence and AUROC along each family of out-of-distribution sets that has one parameter and more than two values of it.
+/** @type {(run: Run, columns: Column[]) => Child[]} */
 function curves(run, columns) {
-  const families = new Map();
-  for (const column of columns.filter((one) => ["mmc", "auroc"].includes(one.metric) && Object.keys(one.params).length === 1)) {
-    const name = `${column.metric === "mmc" ? "Confidence" : column.short} along ${column.ood}, ${Object.keys(column.params)[0]}`;
-    families.set(name, [...(families.get(name) ?? []), column]);
-  }
-  return [...families].filter(([, found]) => found.length > 2).flatMap(([name, found]) => [make("h3", {}, name), curve(run, found)]);
-}
-function curve(run, columns) {
-  const key = Object.keys(columns[0].params)[0], points = [...columns].sort((a, b) => a.params[key] - b.params[key]);
-  const width = 520, height = 210, left = 40, right = 118, top = 10, bottom = 34, ends = [points[0].params[key], points.at(-1).params[key]];
-  const x = (value) => left + (width - left - right) * (value - ends[0]) / (ends[1] - ends[0] || 1), y = (value) => top + (height - top - bottom) * (1 - value);
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `${columns[0].short} of parent and calibrated model by ${key}; the numbers are in the table` });
-  for (const tick of [0, .25, .5, .75, 1]) picture.append(draw("g", { class: "tick" }, draw("line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }), draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, String(tick))));
-  const marks = points.length > 9 ? points.filter((_, i) => i % Math.ceil(points.length / 7) === 0) : points;
-  picture.append(draw("g", { class: "tick" }, ...marks.map((column) => draw("text", { x: x(column.params[key]), y: height - bottom + 16, "text-anchor": "middle" }, String(column.params[key]))), draw("text", { x: (left + width - right) / 2, y: height - 3, "text-anchor": "middle" }, key)));
-  const level = columns[0].metric === "mmc" ? { name: "largest prior", at: run.prior } : { name: "chance", at: .5 }, labels = [];
-  if (level.at !== null) {
-    picture.append(draw("line", { class: "prior", x1: left, x2: width - right, y1: y(level.at), y2: y(level.at) }));
-    labels.push([level.name, level.at]);
-  }
-  for (const of of run.setting.is_parent ? ["parent"] : ["parent", "calibrated"]) {
-    const line = points.map((column) => [x(column.params[key]), valueOf(run, of, column), column]).filter(([, value]) => value !== null);
-    picture.append(draw("path", { class: `line ${of}`, d: line.map(([at, value], i) => `${i ? "L" : "M"}${at},${y(value)}`).join("") }),
-      ...line.map(([at, value, column]) => of === "parent" ? draw("rect", { class: "point parent", x: at - 3, y: y(value) - 3, width: 6, height: 6, "data-tip": numberTip(run, column) }) : draw("circle", { class: "point calibrated", cx: at, cy: y(value), r: 3.4, "data-tip": numberTip(run, column) })));
-    if (line.length) labels.push([of === "parent" ? run.setting.parts.parent : run.setting.after.join(" + "), line.at(-1)[1]]);
-  }
-  spread(labels.map(([text, value]) => ({ text, at: y(value) })), 13, height - bottom).forEach(({ text, at }) => picture.append(draw("text", { x: width - right + 8, y: at + 4, class: "quiet" }, shortened(text, right - 10))));
-  return picture;
-}
-// Labels moved down as far as they would overlap, and back up from the bottom.
-function spread(labels, gap, lowest) {
-  labels.sort((a, b) => a.at - b.at).forEach((label, i) => { if (i) label.at = Math.max(label.at, labels[i - 1].at + gap); });
-  [...labels].reverse().forEach((label, i, from) => { label.at = Math.min(label.at, i ? from[i - 1].at - gap : lowest); });
-  return labels;
-}
-
-function figuresOf(run) {
-  const names = DATA.figures[run.figures] ?? [];
-  if (!names.length) return [];
-  const stems = [...new Set(names.map((name) => name.replace(/\.\w+$/, "")))], holder = byId(`figures-${run.index}`);
-  const inPage = holder ? JSON.parse(holder.textContent) : [];
-  const plates = inPage.map(({ name, type, content }) => {
-    const bytes = type === "image/png" ? Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0)) : content;
-    const url = URL.createObjectURL(new Blob([bytes], { type }));
-    urls.push(url);
-    const title = name.replaceAll("_", " ");
-    return make("figure", {}, make("img", { src: url, alt: `${title} of this run` }), make("figcaption", {}, title));
+  const along = columns.filter(
+    ({ metric, params }) => ["mmc", "auroc"].includes(metric) && Object.keys(params).length === 1,
+  );
+  const families = grouped(along, ({ metric, short, ood, params }) => {
+    const name = metric === "mmc" ? "Confidence" : short;
+    return `${name} along ${ood}, ${Object.keys(params)[0]}`;
   });
-  const absent = stems.filter((stem) => !inPage.some((one) => stem.endsWith(`/${one.name}`)));
-  return [make("div", { class: "full" }, make("h3", {}, "Figures"), ...(plates.length ? [make("div", { class: "plates" }, ...plates)] : []),
-    ...(absent.length ? [make("p", { class: "help" }, `Not in this page, to keep it small: ${absent.map((stem) => `${run.path}/${stem}`).join(", ")}`)] : []))];
+  return [...families]
+    .filter(([, family]) => family.length > 2)
+    .map(([name, family]) => titled(name, curve(run, family)));
+}
+/** @type {(run: Run, family: Column[]) => SVGElement} */
+function curve(run, family) {
+  const key = Object.keys(family[0].params)[0];
+  const points = family
+    .map((column) => ({ column, at: column.params[key] }))
+    .sort((a, b) => a.at - b.at);
+  const [width, height, left, right, top, bottom] = [520, 210, 40, 402, 10, 176];
+  const first = points[0].at;
+  const span = points[points.length - 1].at - first || 1;
+  /** @type {(value: number) => number} */
+  const x = (value) => left + ((right - left) * (value - first)) / span;
+  /** @type {(value: number) => number} */
+  const y = (value) => top + (bottom - top) * (1 - value);
+  const words = `${family[0].short} of parent and calibrated model by ${key}; the numbers are in the table`;
+  const drawn = picture(words, width, height, { width: "100%" });
+  for (const value of [0, 0.25, 0.5, 0.75, 1]) {
+    drawn.append(
+      tick(
+        stroke("grid", [left, right], [y(value), y(value)]),
+        label(String(value), left - 6, y(value) + 4, "end"),
+      ),
+    );
+  }
+  const every = points.length > 9 ? Math.ceil(points.length / 7) : 1;
+  const marks = points.filter((_, i) => i % every === 0);
+  drawn.append(
+    tick(
+      marks.map(({ at }) => label(String(at), x(at), bottom + 16)),
+      label(key, (left + right) / 2, height - 3),
+    ),
+  );
+  const isConfidence = family[0].metric === "mmc";
+  const level = isConfidence ? run.prior : 0.5;
+  const labels = [];
+  if (level !== null) {
+    drawn.append(stroke("prior", [left, right], [y(level), y(level)]));
+    labels.push({ text: isConfidence ? "largest prior" : "chance", at: y(level) });
+  }
+  for (const of of modelsOf(run)) {
+    const line = points.flatMap(({ column, at }) => {
+      const value = numberOf(run, of, column);
+      return value === null ? [] : [{ x: x(at), y: y(value), tip: numberTip(run, column) }];
+    });
+    const d = line.map((point, i) => `${i ? "L" : "M"}${point.x},${point.y}`).join("");
+    drawn.append(draw("path", { class: `line ${of}`, d }), ...line.map((one) => marker(of, one)));
+    const last = line[line.length - 1];
+    if (last) labels.push({ text: nameOf(run, of), at: last.y });
+  }
+  for (const { text, at } of spread(labels, 13, bottom))
+    drawn.append(label(shortened(text, 108), right + 8, at + 4, "start", "quiet"));
+  return drawn;
+}
+/** @type {(of: Model, point: { x: number, y: number, tip: string }) => SVGElement} */
+function marker(of, { x, y, tip }) {
+  const attributes = { class: `point ${of}`, "data-tip": tip };
+  return of === "parent"
+    ? draw("rect", { ...attributes, x: x - 3, y: y - 3, width: 6, height: 6 })
+    : draw("circle", { ...attributes, cx: x, cy: y, r: 3.4 });
 }
 
+/** @type {(run: Run) => HTMLElement} */
 function provenance(run) {
-  const { facts, made } = run, stages = DATA.stages[run.stages];
-  const source = Object.entries(facts.source ?? {}).map(([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
-  const time = stages.map((stage, i) => `${stage} ${run.seconds[i]} s${run.stored.includes(stage) ? " (from the store)" : ""}`).join(", ");
+  const { facts, memory, setting, stages } = run;
+  const { git, host, versions } = run.made;
+  const source = Object.entries(facts.source ?? {}).map(
+    ([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : value}`,
+  );
+  const time = stages.map(
+    (stage, i) =>
+      `${stage} ${run.seconds[i]} s${run.stored.includes(stage) ? " (from the store)" : ""}`,
+  );
+  const prior = (facts.prior ?? []).map((share, i) => `${facts.classes[i]} ${three(share)}`);
+  const categorical = facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : "";
   const rows = {
-    ...Object.fromEntries(Object.entries(run.setting.parts).filter(([, name]) => name !== "none")),
-    protocol: run.setting.protocol === "paper" ? `paper: ${byId("runs-paper").textContent.replace(/^†\s*/, "")}` : "",
-    "data set": `${facts.name}: ${rowsInWords(facts)}; ${counted(facts.n_features, "feature")}${facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : ""}${classesInWords(facts).map((words) => `; ${words}`).join("")}${facts.missing_fraction ? `; ${(100 * facts.missing_fraction).toFixed(1)} % of the training values missing` : ""}`,
-    prior: (facts.prior ?? []).map((share, i) => `${facts.classes[i]} ${three(share)}`).slice(0, 12).join(", ") + (facts.prior?.length > 12 ? " …" : ""),
-    source, fingerprint: run.fingerprint,
-    "other sets": run.sets.map((set) => `${set.name} (${count(set.n)} rows)`).join(", "),
-    time, memory: run.memory.length ? `${count(Math.max(...run.memory))} MB at most` : "",
-    commit: made.git ? `${made.git.commit ?? "unknown"}${made.git.dirty ? ", with changes that were not committed" : ""}` : "an installed package",
-    versions: Object.entries(made.versions).map(([name, version]) => `${name} ${version}`).join(", "),
+    ...Object.fromEntries(Object.entries(setting.parts).filter(([, name]) => name !== "none")),
+    protocol: isAsInPaper(run) && `paper: ${paperNote().replace(/^†\s*/, "")}`,
+    "data set": joined(
+      "; ",
+      `${facts.name}: ${rowsInWords(facts)}`,
+      featuresInWords(facts) + categorical,
+      classesInWords(facts),
+      isPresent(facts.missing_fraction) &&
+        facts.missing_fraction > 0 &&
+        `${(100 * facts.missing_fraction).toFixed(1)} % of the training values missing`,
+    ),
+    prior: firstOf(prior, 12, ", ", " "),
+    source: source.join(", "),
+    fingerprint: run.fingerprint,
+    "other sets": run.sets.map(({ name, n }) => `${name} (${count(n)} rows)`).join(", "),
+    time: time.join(", "),
+    memory: memory.length > 0 && `${count(Math.max(...memory))} MB at most`,
+    commit: git
+      ? `${git.commit ?? "unknown"}${git.dirty ? ", with changes that were not committed" : ""}`
+      : "an installed package",
+    versions: Object.entries(versions)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(", "),
     experiment: run.experiment,
-    machine: made.host ? `${made.host.name}, ${made.host.system}, ${made.host.cpus} CPUs` : "",
+    machine: host && `${host.name}, ${host.system}, ${host.cpus} CPUs`,
   };
-  return make("dl", { class: "facts" }, ...Object.entries(rows).filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
-}
-
-function warningsOf(run) {
-  if (!run.warnings.length) return [];
-  return [make("h3", {}, "Warnings"), make("ul", { class: "notes" }, ...run.warnings.map((i) => make("li", {}, `${DATA.warnings[i].stage}: ${DATA.warnings[i].message}`)))];
-}
-
-function configOf(run) {
-  return { ...Object.fromEntries(Object.entries(run.setting.nodes).map(([name, i]) => [name, DATA.nodes[i]])), seed: run.seed };
-}
-// YAML of plain values: mappings indented, lists in one line, text quoted where it could be taken for something else.
-function yaml(value, indent = "") {
-  return Object.entries(value).map(([key, inner]) => {
-    const nested = inner !== null && typeof inner === "object" && !Array.isArray(inner) && Object.keys(inner).length;
-    return nested ? `${indent}${key}:\n${yaml(inner, `${indent}  `)}` : `${indent}${key}: ${flow(inner)}`;
-  }).join("\n");
-}
-function flow(value) {
-  if (Array.isArray(value)) return `[${value.map(flow).join(", ")}]`;
-  if (value !== null && typeof value === "object") return `{${Object.entries(value).map(([key, inner]) => `${key}: ${flow(inner)}`).join(", ")}}`;
-  return typeof value === "string" && !/^[A-Za-z_][\w./-]*$/.test(value) || /^(null|true|false|yes|no|on|off)$/i.test(value) && typeof value === "string" ? JSON.stringify(value) : String(value);
+  return make(
+    "dl",
+    { class: "facts" },
+    Object.entries(rows).map(
+      ([name, value]) => value && [make("dt", {}, name), make("dd", {}, value)],
+    ),
+  );
 }

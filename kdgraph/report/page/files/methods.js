@@ -1,96 +1,176 @@
 // Methods: medians over data sets of means over seeds, and on how many data sets a method is better than its own parent.
 
-const methodsGrid = new Grid(byId("methods-table"), { open: (row) => showRuns({ method: row.kind === "method" ? row.name : "" }) });
+/** @type {Grid<Row>} */
+const methodsGrid = new Grid(byId("methods-table"), (row) =>
+  showRuns({ method: row.kind === "method" ? row.name : "" }),
+);
 
-const measuredOn = (row, column) => datasetsOfTask().filter((dataset) => overSeeds(dataset, row, column)).length;
+/** @typedef {ReturnType<typeof methodSummary>} MethodSummary */
 
 // Against the own parent: counts and p of the test over data sets; counts alone where nothing is tested, as nearness to a prior.
-function tally(row, column) {
-  if (column.tests) return column.tests.against[row.name] ?? { better: 0, same: 0, worse: 0 };
-  const gains = DATA.datasets.map((dataset) => overSeeds(dataset, row, column)?.gain ?? null).filter((gain) => gain !== null);
-  return { better: gains.filter((gain) => gain > 0).length, same: gains.filter((gain) => gain === 0).length, worse: gains.filter((gain) => gain < 0).length };
-}
-const isSure = (found) => found.p != null && found.p <= ALPHA;
-const shortP = (p) => p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`;
-
-function methodColumn(column) {
-  const summary = new Map(), datasets = datasetsOfTask();
-  for (const row of ROWS) {
-    const means = datasets.map((dataset) => overSeeds(dataset, row, column)?.mean ?? null).filter((value) => value !== null);
-    const found = row.kind === "parent" ? { better: 0, same: 0, worse: 0 } : tally(row, column);
-    summary.set(row, { ...found, median: means.length ? median(means) : null, mean: means.length ? mean(means) : null, n: means.length, total: found.better + found.same + found.worse });
-  }
+/** @param {Row} row @param {Column} column @param {string[]} datasets */
+function methodSummary(row, column, datasets) {
+  const means = datasets.map((one) => overSeeds(one, row, column)?.mean).filter(isPresent);
+  const against = row.kind === "parent" ? undefined : column.tests?.against[row.name];
+  const isCounted = row.kind === "method" && !column.tests;
+  const gains = DATA.datasets.map((one) => overSeeds(one, row, column)?.gain ?? null);
+  const tally = against ?? tallyOf(isCounted ? gains : []);
   return {
-    summary, key: column.id + column.index, name: column.short, detail: column.detail, about: aboutColumn(column), n: true,
-    first: column.ideal === "higher" ? "descending" : "ascending",
-    value: (row) => summary.get(row).median,
-    text: (row) => {
-      const found = summary.get(row), isBest = column.tests?.best.includes(row.name);
-      return [make("span", { class: isBest ? "best" : null }, three(found.median)),
-        ...(found.total ? [wins(found), make("span", { class: `wtl${isSure(found) ? " sure" : ""}` }, `${found.better} · ${found.same} · ${found.worse}`)] : [])];
-    },
-    tip: (row) => methodsTip(row, column, summary.get(row)),
+    against,
+    tally,
+    total: tally.better + tally.same + tally.worse,
+    median: means.length ? median(means) : null,
+    mean: means.length ? mean(means) : null,
+    n: means.length,
+    isSure: isPresent(against?.p) && against.p <= 0.05,
+    isBest: column.tests?.best.includes(row.name),
   };
 }
 
-function methodsTip(row, column, found) {
-  if (!found.n) return `${column.label}\nnot measured`;
-  const { ranks, n } = column.tests ?? {};
-  const test = found.p == null || column.tests.few ? "" : `, ${shortP(found.p)} (Wilcoxon over data sets, Holm)`;
-  return [`${column.label}, ${row.name}`,
-    `${sixDigits(found.median)} median, ${sixDigits(found.mean)} mean over ${counted(found.n, "data set")} of means over seeds`,
-    ...(found.total ? [`against ${found.baseline ?? "its own parent"}: better on ${found.better}, the same on ${found.same}, worse on ${found.worse} of ${counted(found.total, "data set")}${test}`] : []),
-    ...(found.change != null ? [`median change ${found.change > 0 ? "+" : ""}${known(found.change)}`] : []),
-    ...(ranks?.[row.name] != null ? [`mean rank ${ranks[row.name].toFixed(2)} of ${Object.keys(ranks).length} over ${counted(n, "data set")}${column.tests.best.includes(row.name) ? ", no significant difference to the best" : ""}`] : []),
-    convention(column)].join("\n");
+/** @param {Column} column @param {string[]} datasets */
+function methodColumn(column, datasets) {
+  const all = new Map(ROWS.map((row) => [row, methodSummary(row, column, datasets)]));
+  /** @type {(row: Row) => MethodSummary} */
+  const of = (row) => /** @type {MethodSummary} */ (all.get(row));
+  return {
+    ...ofMeasure(column),
+    of,
+    key: column.id + column.index,
+    value: (/** @type {Row} */ row) => of(row).median,
+    text: (/** @type {Row} */ row) => methodCell(of(row)),
+    tip: (/** @type {Row} */ row) => methodsTip(row, column, of(row)),
+  };
 }
 
-function wins({ better, same, worse }) {
-  const part = (name, n) => { const piece = make("i", { class: name }); piece.style.flexGrow = n; return n ? piece : null; };
-  return make("span", { class: "bar", "aria-hidden": "true" }, part("better", better), part("same", same), part("worse", worse));
+/** @type {(found: MethodSummary) => Child} */
+function methodCell({ median, isBest, isSure, total, tally: { better, same, worse } }) {
+  /** @type {(name: string, n: number) => Child} */
+  const part = (name, n) => {
+    const piece = make("i", { class: name });
+    piece.style.flexGrow = String(n);
+    return n > 0 && piece;
+  };
+  return [
+    make("span", { class: isBest && "best" }, three(median)),
+    total > 0 && [
+      make(
+        "span",
+        { class: "bar", "aria-hidden": "true" },
+        part("better", better),
+        part("same", same),
+        part("worse", worse),
+      ),
+      make("span", { class: classes("wtl", isSure && "sure") }, `${better} · ${same} · ${worse}`),
+    ],
+  ];
 }
 
 // Whether the name of a method has every word of its parents' names: a parent's name begins its own, and settings follow.
+/** @type {(row: Row) => boolean} */
 function namesItsParents(row) {
   const words = row.name.split(" ");
-  return row.kind === "parent" || row.on.every((parent) => bare(parent).split(" ").every((word, i) => i ? words.includes(word) : row.name.startsWith(word)));
+  /** @type {(word: string, i: number) => boolean} */
+  const isNamed = (word, i) => (i ? words.includes(word) : row.name.startsWith(word));
+  return row.kind === "parent" || row.on.every((parent) => bare(parent).split(" ").every(isNamed));
 }
+
+/** @type {(values: unknown[]) => boolean} */
+const areEqual = (values) => new Set(values).size < 2;
 
 function renderMethods() {
-  const shown = columnsOfTask().filter((column) => column.shown), rows = rowsOfTask(), datasets = datasetsOfTask();
-  const repetitions = (dataset, row) => runsOf(dataset, row).filter((same) => same.some(isOfTask)).length;
+  const datasets = datasetsOfTask();
+  const rows = rowsOfTask();
+  const shown = shownColumns();
+  /** @type {(dataset: string, row: Row) => number} */
+  const repetitions = (dataset, row) =>
+    runsOf(dataset, row).filter((same) => same.some(isOfTask)).length;
+  /** @type {(row: Row) => number} */
   const used = (row) => datasets.filter((dataset) => repetitions(dataset, row)).length;
+  /** @type {(row: Row) => number} */
   const runs = (row) => datasets.reduce((sum, dataset) => sum + repetitions(dataset, row), 0);
-  ROWS.forEach((row) => { row.cls = row.kind === "parent" ? "is-parent" : null; });
-  const even = (values) => new Set(values).size < 2;
-  const isEven = even(rows.map(used)) && even(rows.map(runs));
-  const columns = shown.map(methodColumn), summaries = columns.flatMap((column) => rows.map((row) => column.summary.get(row)));
+  const isEven = areEqual(rows.map(used)) && areEqual(rows.map(runs));
+  const columns = shown.map((column) => methodColumn(column, datasets));
+  const found = columns.map((column) => rows.map(column.of));
+  const uneven = found.some((of) => !areEqual(of.map(({ n }) => n).filter(Boolean)));
+  const anyTally = found.flat().some(({ total }) => total);
+
+  /** @type {GridColumn<Row>[]} */
+  const amounts = [
+    {
+      key: "datasets",
+      name: "Data sets",
+      about: "On how many of them there is a run.",
+      n: true,
+      value: used,
+      text: (row) => count(used(row)),
+      cls: () => "quiet",
+    },
+    {
+      key: "runs",
+      name: "Runs",
+      about: "Of the parent, each is counted once for each data set and seed.",
+      n: true,
+      value: runs,
+      text: (row) => count(runs(row)),
+      cls: () => "quiet",
+    },
+  ];
+  /** @type {GridColumn<Row>} */
+  const parent = {
+    key: "on",
+    name: "Parent",
+    about: "The model that the method stands on.",
+    value: (row) => row.on.join(),
+    text: (row) => row.kind === "method" && breakable(row.on.map(bare).join(", ")),
+    cls: () => "quiet name",
+  };
+  const hasParents = DATA.parents.length > 1 && !rows.every(namesItsParents);
   // Numbers first: on a phone nothing else is beside the names. What a name has already is no column.
   methodsGrid.setColumns([
-    { key: "name", name: "Method", about: "Method\nA parent, or one with what was fitted after it. Enter shows its runs.", value: (row) => row.name, text: (row) => breakable(marked(row.name)), tip: methodTip },
+    {
+      key: "name",
+      name: "Method",
+      about: "A parent, or one with what was fitted after it. Enter shows its runs.",
+      value: (row) => row.name,
+      text: (row) => breakable(marked(row.name)),
+      tip: methodTip,
+    },
     ...columns,
-    ...(isEven ? [] : [
-      { key: "datasets", name: "Data sets", about: "Data sets\nOn how many of them there is a run.", n: true, value: used, text: (row) => count(used(row)), cls: () => "quiet" },
-      { key: "runs", name: "Runs", about: "Runs\nOf the parent, each is counted once for each data set and seed.", n: true, value: runs, text: (row) => count(runs(row)), cls: () => "quiet" },
-    ]),
-    ...(DATA.parents.length > 1 && rows.some((row) => !namesItsParents(row)) ? [{ key: "on", name: "Parent", about: "Parent\nThe model that the method stands on.", value: (row) => row.on.join(), text: (row) => row.kind === "parent" ? "" : breakable(row.on.map(bare).join(", ")), cls: () => "quiet name" }] : []),
+    ...(isEven ? [] : amounts),
+    ...(hasParents ? [parent] : []),
   ]);
   methodsGrid.setRows(rows);
-  const all = datasets.length, uneven = shown.some((column) => new Set(rows.map((row) => measuredOn(row, column)).filter(Boolean)).size > 1);
-  const anyTally = summaries.some((found) => found.total);
-  byId("methods-lead").textContent = all === 1 ? `Means over seeds.${anyTally ? " Beneath: whether the method is better than, the same as, or worse than its own parent." : ""}` : `Medians over data sets of means over seeds${isEven ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)` : ""}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
-  byId("methods-legend").hidden = !anyTally;
-  byId("methods-sure").hidden = !summaries.some(isSure);
-  byId("methods-best").hidden = !shown.some((column) => column.tests?.best.length);
-  byId("methods-paper").hidden = !rows.some((row) => AS_IN_PAPER.has(row.name));
-  const notes = shown.filter((column) => column.tests?.notes.length).map((column) => `${column.label}: ${column.tests.notes.join(" ")}`);
-  byId("methods-notes").replaceChildren(...(notes.length ? [make("summary", {}, "Tests"), make("ul", {}, ...notes.map((note) => make("li", {}, note)))] : []));
-  byId("methods-notes").hidden = !notes.length;
-  addEventListener("beforeprint", () => { byId("methods-notes").open = true; });
-}
 
-function methodTip(row) {
-  const parts = new Set(DATA.runs.filter((run) => row.kind === "method" ? run.method === row.name : run.parentName === row.name).map((run) => chain(run, row.kind === "parent")));
-  return [row.name, ...parts].join("\n");
+  const all = datasets.length;
+  const number = isEven
+    ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)`
+    : "";
+  byId("methods-lead").textContent =
+    all === 1
+      ? `Means over seeds.${anyTally ? " Beneath: whether the method is better than, the same as, or worse than its own parent." : ""}`
+      : `Medians over data sets of means over seeds${number}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
+  byId("methods-legend").hidden = !anyTally;
+  byId("methods-sure").hidden = !found.flat().some(({ isSure }) => isSure);
+  byId("methods-best").hidden = !shown.some((column) => column.tests?.best.length);
+  showPaperNote(
+    "methods-paper",
+    rows.map((row) => row.name),
+  );
+  const notes = shown.flatMap(({ label, tests }) =>
+    tests?.notes.length ? [make("li", {}, `${label}: ${tests.notes.join(" ")}`)] : [],
+  );
+  byId("methods-notes").replaceChildren(make("summary", {}, "Tests"), make("ul", {}, notes));
+  byId("methods-notes").hidden = !notes.length;
 }
-const chain = (run, parentOnly = false) => parentOnly ? run.setting.parts.parent : run.setting.chain;
+addEventListener("beforeprint", () => {
+  byId("methods-notes").open = true;
+});
+
+/** @type {(row: Row) => string} */
+function methodTip(row) {
+  const runs = DATA.runs.filter((run) => isOfRow(row, run));
+  const of = runs.map(({ setting }) =>
+    row.kind === "parent" ? setting.parts.parent : setting.chain,
+  );
+  return lines(row.name, ...new Set(of));
+}
