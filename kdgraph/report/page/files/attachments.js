@@ -1,4 +1,5 @@
-// Figures and tables of a run, of which the page may have some. A table is opened on demand and handed out as a file.
+// Figures and tables of a run, of which the page may have some. A table is opened on demand and
+// handed out as a file.
 
 /** @type {string[]} */
 let urls = [];

@@ -1,6 +1,7 @@
 // What is in the page, with what shared values stand for put back, and means over seeds.
 
-// What content.py writes. Runs and settings contain the positions of values in the lists of Content.
+// What content.py writes. Runs and settings contain the positions of values in the lists of
+// Content.
 /** @typedef {"parent" | "calibrated"} Model */
 /** @typedef {Model | "difference"} Shown */
 /** @typedef {{ better: number, same: number, worse: number }} Tally */
@@ -101,7 +102,9 @@
  * @property {{ commit: string | null, dirty: boolean | null } | null} git
  * @property {{ name: string, system: string, cpus: number | null } | null} host
  */
-/** @typedef {{ path: string, state: "failed" | "running" | "cut off", reason: string }} Unfinished */
+/**
+ * @typedef {{ path: string, state: "failed" | "running" | "cut off", reason: string }} Unfinished
+ */
 /**
  * @typedef {object} Content
  * @property {StoredColumn[]} columns
@@ -126,7 +129,10 @@
  * @property {Record<string, string>[]} tabulated
  */
 /** @typedef {{ name: string, type: string, content: string }} Figure */
-/** @typedef {{ name: string, label: string, file: string, columns: string[], rows: string[][], n: number }} Table */
+/**
+ * @typedef {{ name: string, label: string, file: string, columns: string[], rows: string[][], n:
+ *   number }} Table
+ */
 
 /** @typedef {ReturnType<typeof linked>} Data */
 /** @typedef {Data["runs"][number]} Run */
@@ -212,7 +218,8 @@ function badness({ ideal }, value, prior) {
   if (ideal === "prior") return prior === null ? null : Math.abs(value - prior);
   return ideal === "higher" ? -value : value;
 }
-// Floating-point noise, as the comparison of methods has it: relative to the numbers, or to 1 where these are shares.
+// Floating-point noise, as the comparison of methods has it: relative to the numbers, or to 1 where
+// these are shares.
 /** @type {(column: Column, a: number, b: number) => boolean} */
 const isTie = (column, a, b) =>
   Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b), column.scale);
@@ -253,7 +260,10 @@ function tallyOf(gains) {
   return tally;
 }
 
-/** @typedef {{ name: string, kind: "parent" | "method", on: string[], of: Model, cls: string | null }} Row */
+/**
+ * @typedef {{ name: string, kind: "parent" | "method", on: string[], of: Model, cls: string | null
+ *   }} Row
+ */
 
 /** @type {(row: Row, run: Run) => boolean} */
 const isOfRow = (row, run) =>
@@ -261,7 +271,8 @@ const isOfRow = (row, run) =>
     ? run.parentName === row.name
     : run.method === row.name && !run.setting.is_parent;
 
-// The rows of summaries: each parent, then the methods on it. A run in which nothing comes after the parent is its parent.
+// The rows of summaries: each parent, then the methods on it. A run in which nothing comes after
+// the parent is its parent.
 /** @type {(data: Data) => Row[]} */
 function rowsOf({ runs, parents }) {
   const after = grouped(
@@ -283,7 +294,8 @@ function rowsOf({ runs, parents }) {
   });
 }
 
-// Row → data set → runs of each repetition: of a parent those of all methods on it, of which some measured what others did not.
+// Row → data set → runs of each repetition: of a parent those of all methods on it, of which some
+// measured what others did not.
 /** @type {(data: Data, rows: Row[]) => Map<Row, Map<string, Run[][]>>} */
 function cellsOf({ runs }, rows) {
   /** @type {(row: Row) => Map<string, Run[][]>} */
@@ -299,7 +311,8 @@ function cellsOf({ runs }, rows) {
 
 /** @typedef {NonNullable<ReturnType<typeof averaged>>} Summary */
 
-// Mean over seeds of a row on a data set, of its own parent in the same runs, and the mean difference; null where nothing was measured.
+// Mean over seeds of a row on a data set, of its own parent in the same runs, and the mean
+// difference; null where nothing was measured.
 /** @param {Run[][]} repetitions @param {Row} row @param {Column} column */
 function averaged(repetitions, row, column) {
   const found = repetitions.flatMap((same) => {

@@ -1,4 +1,5 @@
-// Data sets × methods for one metric, and a drawing of what each method changes about its own parent.
+// Data sets × methods for one metric, and a drawing of what each method changes about its own
+// parent.
 
 /** @typedef {"mean" | "deviation" | "difference"} Amount */
 
@@ -82,7 +83,10 @@ function meanBadness(dataset, row, column) {
   return found && badness(column, found.mean, found.prior);
 }
 
-/** @type {(row: Row, column: Column, show: Amount, best: Map<string, number | null>) => GridColumn<string>} */
+/**
+ * @type {(row: Row, column: Column, show: Amount, best: Map<string, number | null>) =>
+ *   GridColumn<string>}
+ */
 function cellColumn(row, column, show, best) {
   /** @type {(dataset: string) => Summary | null} */
   const of = (dataset) => overSeeds(dataset, row, column);

@@ -30,7 +30,10 @@ dialog.addEventListener("click", (event) => {
   if (event.target === dialog) dialog.close();
 });
 
-/** @type {(text: string, onclick: (event: { target: HTMLElement }) => void, attributes?: Attributes) => HTMLButtonElement} */
+/**
+ * @type {(text: string, onclick: (event: { target: HTMLElement }) => void, attributes?: Attributes)
+ *   => HTMLButtonElement}
+ */
 const makeButton = (text, onclick, attributes) =>
   make("button", { type: "button", onclick, ...attributes }, text);
 
@@ -188,7 +191,8 @@ function numbersTable(run, columns) {
   return makeTable({}, [make("td"), heads], columns.map(rowOf), caption);
 }
 
-// Confidence and AUROC along each family of out-of-distribution sets that has one parameter and more than two values of it.
+// Confidence and AUROC along each family of out-of-distribution sets that has one parameter and
+// more than two values of it.
 /** @type {(run: Run, columns: Column[]) => Child[]} */
 function curves(run, columns) {
   const along = columns.filter(

@@ -1,6 +1,8 @@
 // Parts of drawings: lines, labels, scales.
 
-/** @type {(label: string, width: number, height: number, attributes?: Attributes) => SVGSVGElement} */
+/**
+ * @type {(label: string, width: number, height: number, attributes?: Attributes) => SVGSVGElement}
+ */
 const picture = (label, width, height, attributes = { width, height }) =>
   draw("svg", {
     viewBox: `0 0 ${width} ${height}`,
@@ -10,7 +12,10 @@ const picture = (label, width, height, attributes = { width, height }) =>
   });
 /** @type {(cls: string, x: [number, number], y: [number, number]) => SVGLineElement} */
 const stroke = (cls, [x1, x2], [y1, y2]) => draw("line", { class: cls, x1, x2, y1, y2 });
-/** @type {(text: string, x: number, y: number, anchor?: "start" | "middle" | "end", cls?: string) => SVGTextElement} */
+/**
+ * @type {(text: string, x: number, y: number, anchor?: "start" | "middle" | "end", cls?: string) =>
+ *   SVGTextElement}
+ */
 const label = (text, x, y, anchor = "middle", cls = "") =>
   draw(
     "text",
@@ -22,7 +27,8 @@ const tick = (...children) => draw("g", { class: "tick" }, children);
 
 /** @type {CanvasRenderingContext2D | null} */
 let pen = null;
-// With its middle left out if it is wider than so many pixels: names of methods differ at both ends.
+// With its middle left out if it is wider than so many pixels: names of methods differ at both
+// ends.
 /** @type {(text: string, width: number, bold?: boolean) => string} */
 function shortened(text, width, bold = false) {
   pen ??= document.createElement("canvas").getContext("2d");

@@ -1,6 +1,9 @@
 // Elements are made from text only, never from markup: a name may hold anything.
 
-/** @typedef {"metric" | "numbers-by-dataset" | "numbers-of" | "of-dataset" | "of-method" | "of-seed" | "task" | "theme"} SelectId */
+/**
+ * @typedef {"metric" | "numbers-by-dataset" | "numbers-of" | "of-dataset" | "of-method" | "of-seed"
+ *   | "task" | "theme"} SelectId
+ */
 /** @typedef {"datasets-table" | "methods-table" | "runs-table"} TableId */
 /**
  * @template {string} Id
@@ -34,14 +37,22 @@ function fill(node, attributes, children) {
   }
   return node;
 }
-/** @type {<K extends keyof HTMLElementTagNameMap>(tag: K, attributes?: Attributes, ...children: Child[]) => HTMLElementTagNameMap[K]} */
+/**
+ * @type {<K extends keyof HTMLElementTagNameMap>(tag: K, attributes?: Attributes, ...children:
+ *   Child[]) => HTMLElementTagNameMap[K]}
+ */
 const make = (tag, attributes = {}, ...children) =>
   fill(document.createElement(tag), attributes, children);
-/** @type {<K extends keyof SVGElementTagNameMap>(tag: K, attributes?: Attributes, ...children: Child[]) => SVGElementTagNameMap[K]} */
+/**
+ * @type {<K extends keyof SVGElementTagNameMap>(tag: K, attributes?: Attributes, ...children:
+ *   Child[]) => SVGElementTagNameMap[K]}
+ */
 const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-/** @type {(attributes: Attributes, head: Child, rows: Child, caption?: string) => HTMLTableElement} */
+/**
+ * @type {(attributes: Attributes, head: Child, rows: Child, caption?: string) => HTMLTableElement}
+ */
 const makeTable = (attributes, head, rows, caption) =>
   make(
     "table",

@@ -1,4 +1,5 @@
-// A table that sorts, and in which the arrow keys move: the grid pattern of WAI-ARIA. One cell of its body takes part in tabbing.
+// A table that sorts, and in which the arrow keys move: the grid pattern of WAI-ARIA. One cell of
+// its body takes part in tabbing.
 
 /**
  * @template T row
@@ -38,7 +39,10 @@ function sortedRows(rows, columns, order) {
 }
 
 // Line and column to which a key leads; line -1 is the head. Null for other keys.
-/** @type {(key: string, control: boolean, line: number, column: number, lines: number) => [number, number] | null} */
+/**
+ * @type {(key: string, control: boolean, line: number, column: number, lines: number) => [number,
+ *   number] | null}
+ */
 function destination(key, control, line, column, lines) {
   const far = control ? lines : 10;
   switch (key) {

@@ -1,4 +1,5 @@
-// Methods: medians over data sets of means over seeds, and on how many data sets a method is better than its own parent.
+// Methods: medians over data sets of means over seeds, and on how many data sets a method is better
+// than its own parent.
 
 /** @type {Grid<Row>} */
 const methodsGrid = new Grid(byId("methods-table"), (row) =>
@@ -7,7 +8,8 @@ const methodsGrid = new Grid(byId("methods-table"), (row) =>
 
 /** @typedef {ReturnType<typeof methodSummary>} MethodSummary */
 
-// Against the own parent: counts and p of the test over data sets; counts alone where nothing is tested, as nearness to a prior.
+// Against the own parent: counts and p of the test over data sets; counts alone where nothing is
+// tested, as nearness to a prior.
 /** @param {Row} row @param {Column} column @param {string[]} datasets */
 function methodSummary(row, column, datasets) {
   const means = datasets.map((one) => overSeeds(one, row, column)?.mean).filter(isPresent);
@@ -65,7 +67,8 @@ function methodCell({ median, isBest, isSure, total, tally: { better, same, wors
   ];
 }
 
-// Whether the name of a method has every word of its parents' names: a parent's name begins its own, and settings follow.
+// Whether the name of a method has every word of its parents' names: a parent's name begins its
+// own, and settings follow.
 /** @type {(row: Row) => boolean} */
 function namesItsParents(row) {
   const words = row.name.split(" ");
@@ -125,7 +128,8 @@ function renderMethods() {
     cls: () => "quiet name",
   };
   const hasParents = DATA.parents.length > 1 && !rows.every(namesItsParents);
-  // Numbers first: on a phone nothing else is beside the names. What a name has already is no column.
+  // Numbers first: on a phone nothing else is beside the names. What a name has already is no
+  // column.
   methodsGrid.setColumns([
     {
       key: "name",
@@ -145,10 +149,22 @@ function renderMethods() {
   const number = isEven
     ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)`
     : "";
-  byId("methods-lead").textContent =
+  const sentences =
     all === 1
-      ? `Means over seeds.${anyTally ? " Beneath: whether the method is better than, the same as, or worse than its own parent." : ""}`
-      : `Medians over data sets of means over seeds${number}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
+      ? [
+          "Means over seeds.",
+          anyTally &&
+            "Beneath: whether the method is better than, the same as, or worse than its own parent.",
+        ]
+      : [
+          `Medians over data sets of means over seeds${number}.`,
+          "Beneath: on how many data sets the method is better than, the same as, and worse than" +
+            " its own parent.",
+          uneven &&
+            "Not every method was measured on every data set: medians over different data sets" +
+              " cannot be compared.",
+        ];
+  byId("methods-lead").textContent = joined(" ", ...sentences);
   byId("methods-legend").hidden = !anyTally;
   byId("methods-sure").hidden = !found.flat().some(({ isSure }) => isSure);
   byId("methods-best").hidden = !shown.some((column) => column.tests?.best.length);

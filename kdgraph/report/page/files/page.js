@@ -1,4 +1,5 @@
-// Puts the page together, and keeps in the address what a reader has chosen, so that a view can be passed on.
+// Puts the page together, and keeps in the address what a reader has chosen, so that a view can be
+// passed on.
 
 /** @param {Record<string, string>} [more] */
 function remember(more) {
@@ -54,7 +55,10 @@ function renderSummary() {
 }
 
 // A section with its number of entries in the navigation.
-/** @type {<T>(id: "warnings" | "unfinished", empty: string, rows: T[], columns: GridColumn<T>[], open?: (row: T) => void) => void} */
+/**
+ * @type {<T>(id: "warnings" | "unfinished", empty: string, rows: T[], columns: GridColumn<T>[],
+ *   open?: (row: T) => void) => void}
+ */
 function renderList(id, empty, rows, columns, open) {
   const list = byId(`${id}-list`);
   if (!rows.length) {

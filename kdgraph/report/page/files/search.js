@@ -1,7 +1,10 @@
 // Words of the search field → what a run must pass.
 
 /** @typedef {(run: Run) => boolean} Test */
-/** @typedef {{ columns: Column[], parts: string[], of: Shown }} Searched parts: names of a model's components */
+/**
+ * @typedef {{ columns: Column[], parts: string[], of: Shown }} Searched parts: names of a model's
+ *   components
+ */
 
 /** @type {(run: Run) => number} */
 const secondsOf = (run) =>

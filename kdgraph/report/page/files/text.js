@@ -8,7 +8,8 @@ const minus = (text) => text.replaceAll("-", "−");
 /** @type {(show: (value: number) => string) => NumberFormat} */
 const format = (show) => (value) => (value === null ? MISSING : minus(show(value)));
 
-// Three decimals while they show the number, else significant digits, as kdgraph.wording.significant has them.
+// Three decimals while they show the number, else significant digits, as
+// kdgraph.wording.significant has them.
 const three = format((value) => {
   const size = Math.abs(value);
   if (size === 0 || (size >= 0.01 && size < 1e4)) return value.toFixed(3);
@@ -54,7 +55,8 @@ function csv(rows) {
   return rows.map((row) => `${row.map(quoted).join(",")}\n`).join("");
 }
 
-// YAML of plain values: mappings indented, lists in one line, text quoted where it could be taken for something else.
+// YAML of plain values: mappings indented, lists in one line, text quoted where it could be taken
+// for something else.
 /** @type {(value: object, indent?: string) => string} */
 function yaml(value, indent = "") {
   return Object.entries(value)

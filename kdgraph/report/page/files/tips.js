@@ -17,7 +17,8 @@ const convention = (column) =>
     column.options,
     `on ${column.rows}`,
   );
-// What is better of a metric, wherever it was measured; on the rim of the training data nothing is, which is no news out of distribution.
+// What is better of a metric, wherever it was measured; on the rim of the training data nothing is,
+// which is no news out of distribution.
 /** @type {(columns: Column[]) => string} */
 function directions(columns) {
   const judged = columns.some((one) => one.on === "ood" && one.ideal !== "none");
@@ -33,7 +34,8 @@ const bare = (name) => name.replace(/ \(parent\)$/, "");
 /** @type {(prior: number | null) => string} */
 const priorInWords = (prior) => `largest class prior ${sixDigits(prior)}`;
 
-// Of scores of a model that was trained elsewhere there are no training rows, in regression no classes.
+// Of scores of a model that was trained elsewhere there are no training rows, in regression no
+// classes.
 /** @type {(facts: Facts) => string} */
 function rowsInWords({ n_train, n_calibration, n_test }) {
   const parts = { training: n_train, calibration: n_calibration, test: n_test };
@@ -105,15 +107,26 @@ function methodsTip(row, column, found) {
   const { ranks, n, best } = column.tests ?? {};
   const { against, tally } = found;
   const rank = ranks?.[row.name];
+  const all = found.total > 0 && [
+    `better on ${tally.better}`,
+    `the same on ${tally.same}`,
+    `worse on ${tally.worse} of ${counted(found.total, "data set")}`,
+    ...(isPresent(against?.p) ? [`${shortP(against.p)} (Wilcoxon over data sets, Holm)`] : []),
+  ];
+  const ranked =
+    ranks && isPresent(rank)
+      ? [
+          `mean rank ${rank.toFixed(2)} of ${Object.keys(ranks).length} over ${counted(n ?? 0, "data set")}`,
+          ...(best?.includes(row.name) ? ["no significant difference to the best"] : []),
+        ]
+      : null;
+  const over = `mean over ${counted(found.n, "data set")} of means over seeds`;
   return lines(
     `${column.label}, ${row.name}`,
-    `${sixDigits(found.median)} median, ${sixDigits(found.mean)} mean over ${counted(found.n, "data set")} of means over seeds`,
-    found.total > 0 &&
-      `against ${against?.baseline ?? "its own parent"}: better on ${tally.better}, the same on ${tally.same}, worse on ${tally.worse} of ${counted(found.total, "data set")}${isPresent(against?.p) ? `, ${shortP(against.p)} (Wilcoxon over data sets, Holm)` : ""}`,
+    `${sixDigits(found.median)} median, ${sixDigits(found.mean)} ${over}`,
+    all && `against ${against?.baseline ?? "its own parent"}: ${all.join(", ")}`,
     isPresent(against?.change) && `median change ${signed(against.change, known)}`,
-    ranks &&
-      isPresent(rank) &&
-      `mean rank ${rank.toFixed(2)} of ${Object.keys(ranks).length} over ${counted(n ?? 0, "data set")}${best?.includes(row.name) ? ", no significant difference to the best" : ""}`,
+    ranked?.join(", "),
     convention(column),
   );
 }
