@@ -1,7 +1,7 @@
-"""Pages of the configuration, made of the commented YAML of conf/: a page for each group.
+"""Pages of the configuration, made of the YAML of conf/: a page for each group.
 
 Each option has its sentence, its class, what it builds on and the keys that its file sets, with
-their defaults, the values that they may have and their meaning. Interpolations such as
+their defaults, and values and meaning of each from the docstring of its class. Interpolations such as
 ``${network}`` are explained, and one that this module cannot explain stops the build.
 """
 
@@ -16,7 +16,7 @@ import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
-from presets import cell, code, described, imported, rule  # the hook beside this one
+from presets import cell, code, owner, values_of  # the hook beside this one
 
 from kdgraph.config.catalogue import (
     GROUPS,
@@ -24,13 +24,14 @@ from kdgraph.config.catalogue import (
     TASKS,
     Catalogue,
     Component,
-    Key,
     first_comment,
     flat,
     keys_of,
     read_component,
 )
+from kdgraph.config.meanings import described, meaning, meanings
 from kdgraph.config.preset_tables import TABLE
+from kdgraph.config.run_config import RunConfig
 from kdgraph.config.yaml_files import read_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,6 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def overview(catalogue: Catalogue) -> str:
     """Return the page about the whole config: groups, keys outside of groups, and launchers."""
-    path = CONF / "config.yaml"
     lines = [
         "# Configuration",
         "",
@@ -100,8 +100,8 @@ def overview(catalogue: Catalogue) -> str:
         rows.append(f"| [`{group}`]({group}.md) | {GROUPS[group]} | {count} |")
     lines += stacked(*rows)
     rows = [
-        key_row(name, key, Component("", {}))
-        for name, key in keys_of(path.read_text(encoding="utf-8")).items()
+        key_line(name, value, "", described(RunConfig, name))
+        for name, value in flat(keys_of(CONF / "config.yaml")).items()
         if not name.startswith("hydra")
     ]
     lines += ["", "## Keys outside of groups {#keys}", "", *stacked(*HEAD_OF_KEYS, *rows)]
@@ -237,11 +237,11 @@ def option_section(group: str, name: str, path: Path, level: int = 2) -> list[st
     about += [f"Builds on {' and '.join(bases)}."] if bases else []
     about += [f"Chooses {', '.join(others)}, unless the command line does."] if others else []
     lines += [" ".join(about), ""] if about else []
-    own = keys_of(read_text(path))
+    texts = meanings({group: component.node})
     rows = [
-        key_row(key, component.keys.get(key, value), component)
-        for key, value in own.items()
-        if key not in ("name", "_target_") or "${" in value.default
+        key_row(f"{group}.{key}", value, component, texts)
+        for key, value in rows_of(group, keys_of(path), texts)
+        if key not in ("name", "_target_") or "${" in value
     ]
     return [*lines, *(stacked(*HEAD_OF_KEYS, *rows) if rows else [])]
 
@@ -252,33 +252,36 @@ def stacked(*table: str) -> list[str]:
     return [f'<div class="stacked {kind}" markdown>', "", *table, "", "</div>", ""]
 
 
-def key_row(name: str, key: Key, component: Component) -> str:
+def rows_of(
+    group: str, node: Mapping[str, Any], texts: Mapping[str, str], prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield keys with their values, and mappings that have a meaning with an empty one."""
+    for name, value in node.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value:
+            if texts.get(f"{group}.{key}"):
+                yield key, ""
+            yield from rows_of(group, value, texts, f"{key}.")
+        else:
+            yield from flat({key: value}).items()
+
+
+def key_row(path: str, value: str, component: Component, texts: Mapping[str, str]) -> str:
+    """Return a line of a table of keys of a component, with the meaning that it has in a config."""
+    key = path.partition(".")[2]
+    factory = owner(key, component)
+    values = values_of(factory, key) if factory else ""
+    return key_line(key, value, values, texts.get(path) or meaning(factory, path))
+
+
+def key_line(key: str, value: str, values: str, text: str) -> str:
     """Return a line of a table of keys."""
-    values = ""
-    meaning = key.meaning
-    owner = f"{name.rpartition('.')[0]}._target_"
-    target = component.keys.get(owner, Key(component.target, "")).default
-    parameter = name.rpartition(".")[2]
-    if target and "." in target and target != "null":
-        factory = imported(target)
-        values = rule(factory, parameter)
-        meaning = meaning or first_sentence(described(factory, parameter))
-    return f"| `{name}` | {default_of(key)} | {cell(values)} | {cell(meaning)} |"
+    return f"| `{key}` | {default_of(value)} | {cell(values)} | {cell(text)} |"
 
 
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a parameter's description, without the type in front of it.
-
-    >>> first_sentence("float in (0, 1), default=0.3 Fraction of rows. It is held out.")
-    'Fraction of rows'
-    """
-    text = re.sub(r"^[^.]*?\bdefault=\S+ (?=[A-Z])", "", text)
-    return re.split(r"\.(?: |$)", text)[0]
-
-
-def default_of(key: Key) -> str:
+def default_of(value: str) -> str:
     """Return a default, and what an interpolation in it becomes."""
-    text = key.default.strip("\"'") if "${" in key.default else key.default
+    text = value.strip("\"'") if "${" in value else value
     return with_explanation(code(text), text) if text else ""
 
 

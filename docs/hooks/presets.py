@@ -9,11 +9,9 @@ docs/methods/drawn.csv; docs/methods/captions.yaml has a caption for each kind o
 from __future__ import annotations
 
 import csv
-import inspect
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,10 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose
-from kdgraph.config.catalogue import Component, Key, first_comment, flat, read_component
+from kdgraph.config.catalogue import Component, first_comment, flat, read_component
+from kdgraph.config.components import target_of
+from kdgraph.config.meanings import meaning, rule
 from kdgraph.config.yaml_files import is_option, read_text
-from kdgraph.errors import ParameterError
-from kdgraph.parameters import annotations_of, check_value
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
@@ -45,7 +43,6 @@ GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator", "conformal
 PARTS = ("When", "Cost", "Source")
 """Paragraphs of a page that a card of the gallery shows, in its order."""
 NETWORK = "${network}"
-ENTRY = re.compile(r"^([*\w]+(?:, [*\w]+)*) : (.*)$")
 HAND_WRITTEN = re.compile(r"^<!-- methods -->$", re.MULTILINE)
 
 
@@ -327,68 +324,26 @@ def parameters(
     return [title, *head, *(row(name, key, component) for name, key in keys.items()), ""]
 
 
-def row(name: str, key: Key, component: Component) -> str:
-    """Return a line of the table: the annotation's rule, and the comment or else the docstring."""
-    owner = f"{name.rpartition('.')[0]}._target_"
-    target = component.keys.get(owner, Key(component.target, "")).default
-    parameter = name.rpartition(".")[2]
-    factory = imported(target)
-    meaning = key.meaning or described(factory, parameter)
-    words = cell(rule(factory, parameter))
-    return f"| `{name}` | {code(key.default)} | {words} | {cell(meaning)} |"
+def row(name: str, value: str, component: Component) -> str:
+    """Return a line of the table: default, the annotation's rule, and the docstring's meaning."""
+    factory = owner(name, component)
+    words = values_of(factory, name)
+    return f"| `{name}` | {code(value)} | {cell(words)} | {cell(meaning(factory, name))} |"
 
 
-def imported(target: str) -> Any:
-    """Return the class that a config names."""
-    module, _, name = target.rpartition(".")
-    return getattr(import_module(module), name)
+def owner(key: str, component: Component) -> Any:
+    """Return the class of a component, or of the node in it, that a key is a parameter of."""
+    target = component.keys.get(f"{key.rpartition('.')[0]}._target_", component.target)
+    return target_of({"_target_": target or None})
 
 
-def rule(factory: Any, name: str) -> str:
-    """Return the values that a parameter may have, in the words of its error; "" if any."""
-    try:
-        check_value(name, object(), annotations_of(factory).get(name, Any))
-    except ParameterError as error:
-        return (
-            str(error)
-            .removeprefix(f"{name} must be ")
-            .rpartition(", got ")[0]
-            .replace("one of ", "")
-        )
-    return ""
-
-
-def described(factory: Any, name: str) -> str:
-    """Return the description of a parameter in the docstring of a class of ours, or of one that it
-    derives from, without its type; "" for none.
-    """
-    for cls in inspect.getmro(factory) if inspect.isclass(factory) else ():
-        names: list[str] = []
-        said: list[str] = []
-        for line in (
-            inspect.cleandoc(cls.__doc__ or "").splitlines()
-            if cls.__module__.startswith("kdgraph.")
-            else ()
-        ):
-            entry = ENTRY.match(line)
-            if entry or not line.startswith("    "):
-                if name in names:
-                    break
-                names, said = (entry[1].split(", "), [entry[2]]) if entry else ([], [])
-            else:
-                said.append(line.strip())
-        if name in names and not said[0].startswith(("as in ", "those of ", "see Notes")):
-            return " ".join(said[1:])
-    return ""
+def values_of(factory: Any, key: str) -> str:
+    """Return the values that a parameter may have; "" if any."""
+    return rule(factory, key.rpartition(".")[2]).replace("one of ", "")
 
 
 def cell(text: str) -> str:
     """Text that stands in a table."""
-    text = re.sub(
-        r":(?:class|func|meth|data|mod|attr):`~?(?:[\w.]*\.)?(\w+)`",
-        r"`\1`",
-        text.replace("``", "`"),
-    )
     return re.sub(r"(?<!`)<(\w)", r"&lt;\1", text).replace("|", "\\|").replace("$", "&#36;")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ def main(arguments: list[str]) -> int:
             "force": config.force,
             "out": config.out,
         }
-        print("\n".join(commented_yaml(nodes, _meanings(planned, args.config_dir), width)))
+        print("\n".join(commented_yaml(nodes, _meanings(planned, nodes, args.config_dir), width)))
     for job in planned.jobs:
         print(preview_run(job.config, absent.get(job.config.run_id)))
     if planned.multirun:
@@ -61,18 +60,18 @@ def parser() -> CommandParser:
     )
 
 
-def _meanings(planned: Plan, config_dir: str | None) -> dict[str, str]:
-    """Return the comments of the files that the config was composed from, by dotted key."""
+def _meanings(planned: Plan, nodes: Mapping[str, Any], config_dir: str | None) -> dict[str, str]:
+    """Return the summaries of the chosen options and the meanings of all keys, by dotted key."""
     from kdgraph.config.catalogue import Catalogue
     from kdgraph.config.composer import config_folders
+    from kdgraph.config.meanings import meanings
 
-    choices = planned.base.hydra.runtime.choices
-    # A method, a data set and an experiment set keys of other groups, in this order.
-    later = ("method", "dataset", "experiment")
-    groups = [*(group for group in choices if group not in later), *later]
-    return Catalogue(config_folders(config_dir)).meanings(
-        {group: str(choices[group]) for group in groups if choices.get(group)}
-    )
+    choices = {
+        group: str(option)
+        for group, option in planned.base.hydra.runtime.choices.items()
+        if option and group in nodes
+    }
+    return meanings(nodes) | Catalogue(config_folders(config_dir)).summaries(choices)
 
 
 def commented_yaml(
@@ -88,10 +87,12 @@ def commented_yaml(
     key. ``prefix`` is the dotted key of the node, with a dot at its end, ``indent`` the blanks in
     front of its keys.
     """
+    from kdgraph.config.catalogue import as_yaml
+
     for key, value in node.items():
         path = f"{prefix}{key}"
-        name = f"{indent}{_scalar(key)}:"
-        inline = f"{name} {_scalar(value)}"
+        name = f"{indent}{as_yaml(key)}:"
+        inline = f"{name} {as_yaml(value)}"
         nested = isinstance(value, Mapping) and bool(value)
         if nested and (
             len(inline) > width
@@ -118,13 +119,3 @@ def _with_comment(line: str, meaning: str, width: int, indent: str) -> Iterator[
     )
     yield from (f"{indent}# {part}" for part in lines)
     yield line
-
-
-def _scalar(value: Any) -> str:
-    """Return a value as YAML in one line, lists and mappings in brackets."""
-    import yaml
-
-    text = yaml.safe_dump(
-        [value], default_flow_style=True, allow_unicode=True, width=sys.maxsize, sort_keys=False
-    )
-    return text.strip()[1:-1]

@@ -1,4 +1,4 @@
-"""Catalogue of the config groups: options, their summaries, their tasks, the meaning of each key.
+"""Catalogue of the config groups: options, their summaries, their tasks, their keys.
 
 Everything is read from the YAML files. Nothing is composed, and no component is imported, so that
 a listing of hundreds of options, or a completion in a shell, takes tenths of a second.
@@ -64,31 +64,30 @@ KINDS = {
 REPAIRED = ("any model", "groups of rows", "trees", "a network")
 """Uses of a method that ``kdg check`` compares."""
 _REPAIR = re.compile(r"^# place in kdg check: (\d+), for (.*)$", re.MULTILINE)
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
-
-_LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
-_CONTINUED = re.compile(r"^( *[\w.]+:(?: [^#\n]*?)? +)# .*\n +#.*", re.MULTILINE)
-"""A line with a key and a comment, and a line with nothing but a comment."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key of a config file: its value as YAML has it, empty for a mapping, and its comment."""
-
-    default: str
-    meaning: str
 
 
 @dataclass(frozen=True)
 class Component:
     """An option of a config group.
 
-    ``target`` is the import path of its class, empty if it has none. ``keys`` are its own, and
-    those of nodes inside it with a dot.
+    Attributes
+    ----------
+    target : str
+        Import path of its class; empty if it has none.
+    node : mapping
+        Its values, with those of the files that it builds on.
     """
 
     target: str
-    keys: dict[str, Key]
+    node: Mapping[str, Any]
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """Its keys with their values as YAML; those of nodes inside it with a dot."""
+        keys = flat(self.node)
+        return {key: keys[key] for key in keys if key not in ("name", "_target_")}
 
 
 class Catalogue:
@@ -149,8 +148,7 @@ class Catalogue:
         if chosen.get("detector", "none") != "none":
             return "OOD scores"
         calibrator = components.get("calibrator", Component("", {}))
-        kernel = calibrator.keys.get("kernel", Key("", ""))
-        if calibrator.target.endswith(".GroupWise") or kernel.default == "group":
+        if calibrator.target.endswith(".GroupWise") or calibrator.keys.get("kernel") == "group":
             return "groups of rows"
         if ".top_label." in calibrator.target:
             return "top-label confidence"
@@ -201,28 +199,11 @@ class Catalogue:
         path = self.file(f"{group}/{option}")
         return read_component(path, self.folders) if path else Component("", {})
 
-    def meanings(self, choices: Mapping[str, str]) -> dict[str, str]:
-        """Return what the comments of the files explain, by dotted key.
-
-        ``choices`` maps groups to chosen options in the order of composition: a later file wins.
-        """
-        meanings: dict[str, str] = {}
-        root = self.folders[0] / "config.yaml"
-        files = [("", root)] if root.is_file() else []
-        for group, option in choices.items():
-            if path := self.file(f"{group}/{option}"):
-                files.append((group, path))
-        for group, path in files:
-            text = read_text(path)
-            is_global = group == "" or "@package _global_" in text.partition("\n")[0]
-            prefix = "" if is_global else f"{group}."
-            if not is_global and (summary := first_comment(path)):
-                meanings[group] = summary
-            keys = keys_of(text) if is_global else read_component(path, self.folders).keys
-            meanings |= {
-                prefix + key: value.meaning for key, value in keys.items() if value.meaning
-            }
-        return meanings
+    def summaries(self, choices: Mapping[str, str]) -> dict[str, str]:
+        """Return the summary of the chosen option of each group, where it has one."""
+        files = {group: self.file(f"{group}/{option}") for group, option in choices.items()}
+        summaries = {group: first_comment(path) for group, path in files.items() if path}
+        return {group: text for group, text in summaries.items() if text}
 
     def openml_ids(self) -> dict[str, int]:
         """Return the number of OpenML by option of the group ``dataset``, where it has one.
@@ -250,88 +231,66 @@ def first_comment(path: Path) -> str:
 
 
 def read_component(path: Path, folders: Sequence[Path]) -> Component:
-    """Read the file of an option, with the files that it builds on, such as ``/parent/mlp``."""
-    keys: dict[str, Key] = {}
-    for base_path, prefix in bases_of(path, folders):
-        base = read_component(base_path, folders)
-        inherited = {**base.keys, "_target_": Key(base.target, "")}
-        keys |= {
-            f"{prefix}{key}": value
-            for key, value in inherited.items()
-            if value.default or value.meaning
-        }
-    for key, own in keys_of(read_text(path)).items():
-        # A mapping is merged into that of the base; any other value replaces it.
-        keys = {
-            other: value
-            for other, value in keys.items()
-            if not other.startswith(f"{key}.") or own.default in ("", "{}")
-        }
-        keys[key] = Key(own.default, own.meaning or keys.get(key, own).meaning)
-    target = keys.pop("_target_", None) or next(
-        (value for key, value in keys.items() if key.endswith("_target_")), Key("", "")
-    )
-    return Component(
-        target.default.replace("null", ""),
-        {key: value for key, value in keys.items() if key != "name"},
-    )
+    """Read the file of an option, with the files that it builds on.
 
-
-def keys_of(text: str) -> dict[str, Key]:
-    """Return the keys of YAML with values and comments, line by line: a parser drops comments.
-
-    A comment goes on in the next line where that line has nothing but a ``#`` in the same column.
+    Parameters
+    ----------
+    path : Path
+        File of an option.
+    folders : sequence of Path
+        Folders of config groups, for bases such as ``/parent/mlp``.
     """
-    keys: dict[str, Key] = {}
-    parents: list[tuple[int, str]] = []
-    for line in _CONTINUED.sub(_joined, text).splitlines():
-        match = _LINE.match(line)
-        if match is None or line.startswith(("#", "defaults")):
-            continue
-        indent, key = len(match[1]), match[2]
-        default, meaning = (match[3] or "").strip(), match[4] or ""
-        parents = [*(level for level in parents if level[0] < indent), (indent, key)]
-        path = ".".join(level[1] for level in parents)
-        inner = _flow_mapping(default)
-        if inner and "_target_" not in inner:
-            keys |= {f"{path}.{name}": Key(value, "") for name, value in flat(inner).items()}
-            if meaning:
-                keys[path] = Key("", meaning)
-        elif default or meaning:
-            keys[path] = Key(default, meaning)
-    return keys
+    node = _node(path, folders)
+    targets = (value for key, value in flat(node).items() if key.endswith("_target_"))
+    target = node["_target_"] if "_target_" in node else next(targets, "")
+    return Component(target or "", node)
 
 
-def _joined(match: re.Match[str]) -> str:
-    """Return the two lines of a comment as one where their ``#`` have the same column."""
-    first, second = match[0].split("\n")
-    return (
-        f"{first} {second.lstrip(' #')}"
-        if match.end(1) - match.start() == second.index("#")
-        else match[0]
-    )
+def _node(path: Path, folders: Sequence[Path]) -> dict[str, Any]:
+    node: dict[str, Any] = {}
+    for base_path, package in bases_of(path, folders):
+        base = _node(base_path, folders)
+        for key in reversed(package.split(".")[:-1]):
+            base = {key: base}
+        node = _merged(node, base)
+    return _merged(node, keys_of(path))
 
 
-def _flow_mapping(text: str) -> dict[str, Any]:
-    """Return the values of a mapping in one line; empty for anything else."""
-    if not text.startswith("{"):
-        return {}
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError:  # it goes on in the next line
-        return {}
-    return values if isinstance(values, dict) else {}
+def _merged(node: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping merged into another, as Hydra does; any other value replaces one."""
+    merged = dict(node)
+    for key, value in other.items():
+        old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            value = _merged(old, value)
+        merged[key] = value
+    return merged
+
+
+def keys_of(path: Path) -> dict[str, Any]:
+    """Return the keys of the file of an option, without its defaults list."""
+    return {key: value for key, value in load_yaml(path).items() if key != "defaults"}
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return the values of a nested mapping as text, by dotted key."""
+    """Return the values of a nested mapping as YAML in one line, by dotted key."""
     values: dict[str, str] = {}
     for key, value in node.items():
-        if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{key}.")
-        else:
-            values[f"{prefix}{key}"] = str(value).lower()
+        values |= (
+            flat(value, f"{prefix}{key}.")
+            if isinstance(value, Mapping) and value
+            else {f"{prefix}{key}": as_yaml(value)}
+        )
     return values
+
+
+def as_yaml(value: Any) -> str:
+    """Return a value as YAML in one line, lists and mappings in brackets."""
+    text = yaml.dump(
+        [value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=1_000_000,
+        sort_keys=False,
+    )  # fmt: skip
+    return text.strip()[1:-1]
 
 
 def _openml_id(path: Path, files: Mapping[str, Path]) -> int | None:

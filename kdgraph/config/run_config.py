@@ -32,8 +32,8 @@ COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Logger = Literal["mlflow", "wandb"]
 """Experiment tracker that finished runs are logged to."""
 Protocol = Literal["strict", "paper"]
-"""held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
-so.
+"""strict: no component is fitted with test rows or OOD rows. paper: those are whose paper does so,
+and tables mark it.
 """
 AUTO = "auto"
 """Value of ``calibration`` in a config for the way that suits parent and calibrator."""
@@ -50,9 +50,13 @@ class FigureOptions:
 
     Attributes
     ----------
-    draw : name of a figure → its options. A figure is left out where the run lacks the rows or the
+    draw : mapping
+        Name of a figure → its options. A figure is left out where the run lacks the rows or the
         outputs that it needs.
-    formats, dpi : of the files.
+    formats : sequence of {"svg", "png", "pdf"}
+        File formats.
+    dpi : int
+        Resolution of the files in dots per inch.
     """
 
     draw: Mapping[str, Mapping[str, Any]]
@@ -101,15 +105,17 @@ class RunConfig:
     method_options : mapping
         Options in which these differ from the label's preset; see :func:`method_options`.
     calibration : {"held_out", "oob", "cross_fit"}
-        Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
+        Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`. A config
+        may have "auto": "oob" for a kernel density forest without groups, else "held_out".
     cv : int
-        Number of folds of ``calibration=cross_fit``; with 1, 30 % of the rows calibrate.
+        Number of folds of ``calibration=cross_fit``; with 1, 30 % of the rows calibrate, and the
+        parent is fitted on all rows in the end.
     protocol : {"strict", "paper"}
         Rows that methods are fitted with; see :data:`Protocol`.
     seed : int
         Seed of every random number of the run.
     n_jobs : int
-        Cores; never changes a number.
+        Number of cores, -1 for all; never changes a number.
     fit_on : str or None
         Address of a scheduler of Dask whose workers fit, "dask" for workers of this machine; None
         to fit in the process of the run. Never changes a number.
@@ -118,14 +124,15 @@ class RunConfig:
     fail_fast : bool
         Start no more runs of a sweep once one has failed.
     save : bool
-        Keep the models in the run's directory.
+        Keep the models in the run's directory for ``kdg predict``, as links to the store.
     out : str
         Folder of runs and of the store.
     post_report : str or None
         Import path of a function of a sweep's records, whose text is printed after the table, such
         as published numbers compared with measured ones.
     logger : {"mlflow", "wandb"} or None
-        Experiment tracker that gets the finished runs; see :mod:`kdgraph.runner.tracking`.
+        Experiment tracker that gets the finished runs, offline unless its environment variables
+        name a server; see :mod:`kdgraph.runner.tracking`.
     origin : Origin
         Words that it was composed from. Configs with other words are equal.
 

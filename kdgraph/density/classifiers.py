@@ -333,9 +333,12 @@ class KernelDensityClassifier(GraphClassifier):
     k : float or "auto", default="auto"
         Factor of log n in the exponent of Eq. 15. "auto" for a search, or an average over a grid,
         on rows that the parent was not fitted on.
-    pseudo_count, parent_weight, parent_power : float or "auto", default="auto"
-        Pseudo-count a, weight v and power β of the parent's probabilities, see Notes. "auto" as for
-        ``k``.
+    pseudo_count : float or "auto", default="auto"
+        Pseudo-count a of the class fractions in the class masses. "auto" as for ``k``.
+    parent_weight : float or "auto", default="auto"
+        Weight v of the parent's probabilities beside the class masses. "auto" as for ``k``.
+    parent_power : float or "auto", default="auto"
+        Power β of the parent's probabilities, an inverse temperature. "auto" as for ``k``.
     alpha : float or None, default=0.002
         Expected fraction of in-distribution rows below the density floor (Eq. 6). None for no
         floor: the posterior holds at every density.

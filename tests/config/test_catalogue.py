@@ -1,4 +1,4 @@
-"""Catalogue of conf/: tasks, meanings of keys, numbers of OpenML."""
+"""Catalogue of conf/: tasks, keys, numbers of OpenML."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from kdgraph.config.catalogue import (
     REPAIRED,
     TASKS,
     Catalogue,
-    Key,
     first_comment,
-    keys_of,
+    flat,
     read_component,
 )
 from kdgraph.config.yaml_files import load_yaml
@@ -73,63 +72,45 @@ def test_a_method_on_a_network_without_the_prefix_has_no_counterpart_on_a_forest
         check(compose([f"method={method}", "parent=random_forest"]))
 
 
-def test_keys_are_read_with_values_and_comments():
-    text = (
-        "# A summary\nname: x\na: 1  # one # two\nb:   # a node\n  c: null\n  d: {e: 1, f: [2]}\n"
-        "g: {_target_: m.C, h: 1}  # a class\ni:\n"
-    )
-    assert keys_of(text) == {
-        "name": Key("x", ""),
-        "a": Key("1", "one # two"),
-        "b": Key("", "a node"),
-        "b.c": Key("null", ""),
-        "b.d.e": Key("1", ""),
-        "b.d.f": Key("[2]", ""),
-        "g": Key("{_target_: m.C, h: 1}", "a class"),
+def test_keys_of_nodes_are_flat_and_their_values_yaml():
+    node = {"a": 1.0e-9, "b": {"c": None, "d": {}}, "e": [True, "x"], "f": "${seed}"}
+    assert flat(node) == {
+        "a": "1.0e-09",
+        "b.c": "null",
+        "b.d": "{}",
+        "e": "[true, x]",
+        "f": "'${seed}'",
     }
 
 
-def test_a_comment_goes_on_below_itself():
-    text = "a: 1  # one\n      # two\nb: 2  # three\n# of c\n  # of c too\nc: 3\nd: # four\n  # of e\n  e: 5\n"
-    assert keys_of(text) == {
-        "a": Key("1", "one two"),
-        "b": Key("2", "three"),
-        "c": Key("3", ""),
-        "d": Key("", "four"),
-        "d.e": Key("5", ""),
-    }
-
-
-def test_a_file_takes_over_the_keys_and_comments_of_its_bases(tmp_path):
+def test_a_file_takes_over_the_keys_of_its_bases(tmp_path):
     folder = tmp_path / "parent"
     folder.mkdir()
-    (folder / "_net.yaml").write_text("_target_: m.Net\na: 1  # of the base\nb: {c: 1}\n")
+    (folder / "_net.yaml").write_text("_target_: m.Net\na: 1\nb: {c: 1}\ne: {f: 1, g: 2}\n")
     (folder / "net.yaml").write_text(
         "# A net\ndefaults: [_net, /parent/_extra@extra, _self_]\nname: net\na: 2\nb: null\n"
+        "e: {g: 3}\n"
     )
-    (folder / "_extra.yaml").write_text("_target_: m.Extra\nd: 3  # of the extra\n")
+    (folder / "_extra.yaml").write_text("_target_: m.Extra\nd: 3\n")
     component = read_component(folder / "net.yaml", [tmp_path])
     assert component.target == "m.Net"
     assert component.keys == {
-        "a": Key("2", "of the base"),
-        "b": Key("null", ""),
-        "extra.d": Key("3", "of the extra"),
-        "extra._target_": Key("m.Extra", ""),
+        "a": "2",
+        "b": "null",
+        "e.f": "1",
+        "e.g": "3",
+        "extra._target_": "m.Extra",
+        "extra.d": "3",
     }
 
 
-def test_the_comment_of_the_later_file_wins(tmp_path):
-    for group, text in {
-        "gate": "# A gate\nalpha: 1  # of the gate\nbeta: 2  # of both\n",
-        "method": "# @package _global_\n# A method\ngate:\n  alpha: 3  # of the method\n",
-    }.items():
-        (tmp_path / group).mkdir()
-        (tmp_path / group / "x.yaml").write_text(text)
-    assert Catalogue([tmp_path]).meanings({"gate": "x", "method": "x"}) == {
-        "gate": "A gate",
-        "gate.alpha": "of the method",
-        "gate.beta": "of both",
-    }
+def test_summaries_are_first_comments(tmp_path):
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "x.yaml").write_text("# A gate\nalpha: 1\n")
+    (tmp_path / "gate" / "y.yaml").write_text("alpha: 1\n")
+    catalogue = Catalogue([tmp_path])
+    assert catalogue.summaries({"gate": "x", "ood": "none"}) == {"gate": "A gate"}
+    assert catalogue.summaries({"gate": "y"}) == {}
 
 
 def test_the_first_comment_is_no_directive(tmp_path):

@@ -67,7 +67,7 @@ class ColumnOptions:
     Attributes
     ----------
     task : TaskSetting, default="auto"
-        Type of the target. ``auto`` infers it from the values, see
+        Type of the target. ``auto``: text, and up to 20 different integers, are classes, see
         :func:`kdgraph.data.frames.targets.infer_task`.
     drop : sequence of str, default=()
         Columns that are not used.

@@ -400,7 +400,7 @@ class ImageFiles:
     Parameters
     ----------
     path : str
-        File or folder, relative to the working directory.
+        File (.zip, .npz, idx) or folder, relative to the working directory.
     size : sequence of 2 ints or None, default=None
         Height and width to which images are resized, bilinearly. None: images keep their size and
         must all have the same.

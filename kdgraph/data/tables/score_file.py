@@ -198,7 +198,8 @@ class ScoreFile:
     Parameters
     ----------
     path : str
-        The file, relative to the working directory.
+        A table with a column for each class, or a .npz file with an array [n, K], relative to the
+        working directory.
     target : str, default="label"
         Column or array of the labels.
     scores : str or None, default=None

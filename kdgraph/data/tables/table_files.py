@@ -61,7 +61,8 @@ class TableFile:
     Parameters
     ----------
     path : str
-        The file, relative to the working directory.
+        The file, relative to the working directory: .csv, .tsv or .jsonl, also compressed (.gz,
+        .bz2, .xz, .zip), .parquet, .feather or .xlsx.
     target : str or sequence of str
         Column of the labels; or several of numbers or truth values, of which the largest counts.
     task, drop, categorical, missing, split_groups, split_column, require

@@ -227,7 +227,7 @@ class TextFile:
     Parameters
     ----------
     path : str
-        The file or folder, relative to the working directory.
+        File (.csv, .tsv, .parquet) or folder, relative to the working directory.
     text, target : str or sequence of str, default="text" and "label"
         Columns of the texts and of the labels; not used for a folder. Texts of several columns are
         joined.
