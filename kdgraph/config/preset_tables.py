@@ -1,4 +1,4 @@
-"""Presets that follow from a rule, many in one file.
+"""Presets of a few lines each, many in one file.
 
 A folder of a config group may have a file ``_presets.yaml``, a mapping of presets by name. Each is
 as good as a file of its own, and has what differs from the others::
