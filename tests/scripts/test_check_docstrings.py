@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -116,3 +118,22 @@ def test_exported_name_must_have_an_example(script, tmp_path):
         'def overloaded():\n    """Return 1.\n\n    >>> 1\n    1\n    """\n'
     )
     assert script.without_example(package) == {"a.py Bare", "a.py plain"}
+
+
+def test_class_of_the_page_on_calibrators_can_be_pasted_into_kdgraph(problems):
+    page = (ROOT / "docs" / "howto" / "calibrator.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n# my_calibrator.py\n")[2].partition("```")[0]
+    assert problems(code, "calibration/prior_blend.py") == []
+    for command in (["check"], ["format", "--check"]):
+        checked = subprocess.run(
+            [
+                *(sys.executable, "-m", "ruff", *command),
+                *("--stdin-filename", ROOT / "kdgraph/calibration/prior_blend.py", "-"),
+            ],
+            input=code,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout
