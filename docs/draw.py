@@ -104,17 +104,17 @@ def similarity() -> Figure:
     X, y = rows(Spiral(), 1000, 0)
     trees = forest().fit(X, y)
     place, places = X[:1], grid(BOX)
-    found = {}
+    maps = {}
     for name, parent in {
         "one tree": trees.estimators_[0],
         "200 trees": trees,
         "network": network().fit(X, y),
     }.items():
         partition = partition_of(parent)
-        found[name] = as_map(
+        maps[name] = as_map(
             partition.similarity(partition.encode(places), partition.encode(place))[:, 0]
         )
-    return plot_posterior_maps(found, BOX, None, class_label="K(x, r)", points=place)
+    return plot_posterior_maps(maps, BOX, None, class_label="K(x, r)", points=place)
 
 
 def radius() -> Figure:
@@ -165,10 +165,10 @@ def local() -> Figure:
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
         top_label = TopLabel.from_proba(model.predict_proba(X_test))
-        found = local_errors(
+        errors = local_errors(
             top_label.confidence, top_label.correct(y_test), X_test, bandwidths=(0.2,)
         )
-        slce[name], n_eff[name] = found.slce[0], found.n_eff[0]
+        slce[name], n_eff[name] = errors.slce[0], errors.n_eff[0]
     low, high = X_test.min(axis=0) - 0.1, X_test.max(axis=0) + 0.1
     return plot_lce_landscape(
         X_test, slce, n_eff, (low[0], high[0], low[1], high[1]), bandwidth=0.2
@@ -198,8 +198,8 @@ def pit() -> Figure:
         for title, (low, high) in stretches.items()
     }
     counts = {
-        title: {name: np.histogram(p[here], 20, (0, 1))[0] for name, p in pits.items()}
-        for title, here in inside.items()
+        title: {name: np.histogram(p[inside_cell], 20, (0, 1))[0] for name, p in pits.items()}
+        for title, inside_cell in inside.items()
     }
     return plot_local_pit_histograms(counts)
 
@@ -213,9 +213,10 @@ def densities() -> Figure:
         middle, spread = float(truth.mean()[0]), float(truth.var()[0]) ** 0.5
         at = np.linspace(middle - 6 * spread, middle + 6 * spread, 121)
         repeated, near = np.repeat(place[None], len(at), axis=0), 0.4 * spread
-        said = {name: models[name].predict_dist(repeated) for name in ("line", "local")}
+        predicted = {name: models[name].predict_dist(repeated) for name in ("line", "local")}
         density = {
-            name: (of.cdf(at + near) - of.cdf(at - near)) / (2 * near) for name, of in said.items()
+            name: (of.cdf(at + near) - of.cdf(at - near)) / (2 * near)
+            for name, of in predicted.items()
         }
         drawn.append(
             PredictedRow(
@@ -269,7 +270,7 @@ DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
 
 
 def main() -> None:
-    """Draw all of them and say how long each took."""
+    """Draw all of them and print how long each took."""
     PICTURES.mkdir(exist_ok=True)
     for name, (draw, shows) in DRAWN.items():
         start = time.perf_counter()

@@ -307,14 +307,16 @@ def local(table: Table) -> Figure:
         }
         for name, p in predicted.items():
             top = TopLabel.from_proba(p)
-            found = local_errors(top.confidence, top.correct(y_test), X_test, bandwidths=bandwidths)
+            errors = local_errors(
+                top.confidence, top.correct(y_test), X_test, bandwidths=bandwidths
+            )
             parts = {
-                "mlce": np.abs(found.slce).max(axis=1),
-                "lce": np.abs(found.slce).mean(axis=1),
+                "mlce": np.abs(errors.slce).max(axis=1),
+                "lce": np.abs(errors.slce).mean(axis=1),
                 "mlce_n_eff": np.take_along_axis(
-                    found.n_eff, np.abs(found.slce).argmax(axis=1)[:, None], axis=1
+                    errors.n_eff, np.abs(errors.slce).argmax(axis=1)[:, None], axis=1
                 )[:, 0],
-                "n_eff": np.median(found.n_eff, axis=1),
+                "n_eff": np.median(errors.n_eff, axis=1),
             }
             for key, values in parts.items():
                 curves.setdefault(key, {}).setdefault(name, []).append(values)
@@ -368,9 +370,9 @@ def intervals(table: Table) -> Figure:
                 continue
             pit = predicted.cdf(y_test)
             for title, (left, right) in STRETCHES.items():
-                here = (X_test[:, 0] >= left) & (X_test[:, 0] < right)
+                in_cell = (X_test[:, 0] >= left) & (X_test[:, 0] < right)
                 cells = counts.setdefault(title, {})
-                cells[name] = cells.get(name, 0) + np.histogram(pit[here], 20, (0, 1))[0]
+                cells[name] = cells.get(name, 0) + np.histogram(pit[in_cell], 20, (0, 1))[0]
     return plot_local_pit_histograms(counts)
 
 

@@ -77,9 +77,9 @@ def headline() -> Figure:
     with style_context():
         figure = new_figure(FULL_WIDTH, 2.75)
         axes = add_axes(figure, 0.55, 0.45, 2.3, 1.85)
-        found = values(TABLES)
+        table = values(TABLES)
         for method, (label, right, up) in LABELS.items():
-            x, y = found[method, "test", "NLL"][0], found[method, "radius 2", "OCE"][0]
+            x, y = table[method, "test", "NLL"][0], table[method, "radius 2", "OCE"][0]
             _, color, marker, _ = MODELS.get(IN_BOTH.get(method, ""), ("", GREY, "s", True))
             axes.plot(x, y, marker, color=color, clip_on=False)
             axes.annotate(
@@ -96,10 +96,10 @@ def headline() -> Figure:
         figure.text(0.08, 0.94, "53 tables of OpenML: lower left is better", size=LABEL_SIZE)
 
         axes = add_axes(figure, 4.1, 0.45, 2.75, 1.85)
-        found = values(DIGITS)
+        table = values(DIGITS)
         for position, (name, label) in enumerate(SETS.items()):
             for shift, (method, (_, color, marker, filled)) in enumerate(MODELS.items()):
-                mean, sd = found[method, name, "confidence"]
+                mean, sd = table[method, name, "confidence"]
                 axes.errorbar(
                     mean,
                     -position - 0.16 * (shift - 1.5),
@@ -115,7 +115,7 @@ def headline() -> Figure:
         axes.axvline(PRIOR, color="black", linewidth=0.8, linestyle=(0, (3, 2)))
         axes.text(PRIOR + 0.015, 0.68, "prior", size=NOTE_SIZE, va="center")
         axes.set(xlim=(0, 1), ylim=(-5.6, 0.95), yticks=[])
-        accuracy = 1 - sum(found[method, "test", "error"][0] for method in MODELS) / len(MODELS)
+        accuracy = 1 - sum(table[method, "test", "error"][0] for method in MODELS) / len(MODELS)
         axes.plot(accuracy, 0.68, "v", color="black", markersize=3)
         axes.text(accuracy - 0.025, 0.68, "accuracy", size=NOTE_SIZE, ha="right", va="center")
         axes.set_xlabel("mean confidence ± sd over 10 seeds")

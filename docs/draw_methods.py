@@ -294,9 +294,9 @@ def local(fitted: Fitted) -> Figure:
     slce, n_eff, test = {}, {}, fitted.splits.test
     for name, model in fitted.models.items():
         outputs = ["top_label"] if model.supports("top_label") else ["proba"]
-        found = model.predict_outputs(outputs, test.X)
-        top = found.get("top_label")
-        top = TopLabel.from_proba(found["proba"]) if top is None else top
+        predicted = model.predict_outputs(outputs, test.X)
+        top = predicted.get("top_label")
+        top = TopLabel.from_proba(predicted["proba"]) if top is None else top
         errors = local_errors(top.confidence, top.correct(test.y), test.X, bandwidths=(0.2,))
         slce[name], n_eff[name] = errors.slce[0], errors.n_eff[0]
     return plot_lce_landscape(test.X, slce, n_eff, SPIRAL_BOX, bandwidth=0.2)
@@ -309,13 +309,13 @@ def groups(fitted: Fitted) -> Figure:
     ids = np.unique(test.groups)
     errors = {}
     for name, model in fitted.models.items():
-        found = model.predict_outputs(
+        predicted = model.predict_outputs(
             ["top_label"] if model.supports("top_label") else ["proba"],
             test.X,
             **({"groups": test.groups} if model.takes_groups else {}),
         )
-        top = found.get("top_label")
-        top = TopLabel.from_proba(found["proba"]) if top is None else top
+        top = predicted.get("top_label")
+        top = TopLabel.from_proba(predicted["proba"]) if top is None else top
         gap = top.confidence - top.correct(test.y)
         errors[name] = np.array([gap[test.groups == group].mean() for group in ids])
     rows = [float((test.groups == group).sum()) for group in ids]

@@ -67,7 +67,7 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
         return relinked(markdown, posixpath.dirname(uri), uri, files)
     markdown = relinked(markdown, posixpath.join("docs", posixpath.dirname(uri)), uri, files)
     markdown = FOUND.sub(lambda _: found_in_results(files), markdown)
-    return SECTION.sub(lambda found: relinked(section(found[1]), "", uri, files), markdown)
+    return SECTION.sub(lambda match: relinked(section(match[1]), "", uri, files), markdown)
 
 
 def add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
@@ -105,8 +105,8 @@ def results(experiments: Path, files: Files) -> list[Any]:
 def found_in_results(files: Files) -> str:
     """A line for each page beside docs/results/index.md, and then for each file."""
     lines = []
-    found = [file for file in files if file.src_uri.startswith("results/")]
-    for file in sorted(found, key=lambda file: (not file.is_documentation_page(), file.src_uri)):
+    pages = [file for file in files if file.src_uri.startswith("results/")]
+    for file in sorted(pages, key=lambda file: (not file.is_documentation_page(), file.src_uri)):
         place = file.src_uri.removeprefix("results/")
         if file.is_documentation_page():
             title = re.search(r"^# (.+)$", file.content_string, re.MULTILINE)
@@ -140,27 +140,27 @@ def figures_page(table: Path) -> str:
 
 
 def section(title: str) -> str:
-    """What the README says below one of its headings."""
+    """The text of the README below one of its headings."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    if match is None:
         raise PluginError(f"the README has no section '{title}'")
-    return found[1].strip("\n")
+    return match[1].strip("\n")
 
 
-def relinked(text: str, here: str, uri: str, files: Files) -> str:
-    """Text that stood in the folder ``here`` of the checkout, with links as the page ``uri`` has
+def relinked(text: str, folder: str, uri: str, files: Files) -> str:
+    """Text that stood in the folder ``folder`` of the checkout, with links as the page ``uri`` has
     them; code is left alone.
     """
 
-    def link(found: re.Match[str]) -> str:
-        return found[0] if found[1] is None else linked(found[2], found[3], found[4])
+    def link(match: re.Match[str]) -> str:
+        return match[0] if match[1] is None else linked(match[2], match[3], match[4])
 
     def linked(picture: str, words: str, target: str) -> str:
         path, hash_, anchor = target.partition("#")
         if "://" in target or not path:
             return f"{picture}[{words}]({target})"
-        place = posixpath.normpath(posixpath.join(here, path))
+        place = posixpath.normpath(posixpath.join(folder, path))
         for there in (
             place,
             f"{place}/README.md",

@@ -333,14 +333,14 @@ def choices(group: str, path: Path) -> Iterator[str]:
 def settings(group: str, path: Path) -> list[str]:
     """Return what a preset chooses and sets, without what stands in the files of its choices."""
     node = load(path)
-    found = list(choices(group, path))
+    parts = list(choices(group, path))
     swept = ((node.pop("hydra", None) or {}).get("sweeper") or {}).get("params") or {}
     for key, value in flat({**node, **swept}).items():
         if key.partition(".")[0] not in ("defaults", "name", "_target_"):
             text = f"{key}={value}"
             shown = text if len(text) <= 90 else f"{text[:87]}…"
-            found.append(with_explanation(code(shown), value if "${" in shown else ""))
-    return found
+            parts.append(with_explanation(code(shown), value if "${" in shown else ""))
+    return parts
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -363,10 +363,10 @@ def class_link(target: str) -> str:
 
 def method_anchors() -> dict[str, str]:
     """Return the place of each method among the pages of docs/methods, relative to a group's."""
-    found = {}
+    anchors = {}
     for path in sorted((ROOT / "docs" / "methods").rglob("*.md")):
         front = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), re.DOTALL)
         values: dict[str, Any] = yaml.safe_load(front[1]) if front else {}
         uri = path.relative_to(ROOT / "docs").as_posix()
-        found |= {preset: f"../{uri}#{preset}" for preset in values.get("presets", [])}
-    return found
+        anchors |= {preset: f"../{uri}#{preset}" for preset in values.get("presets", [])}
+    return anchors

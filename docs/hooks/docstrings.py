@@ -51,10 +51,10 @@ def completed(text: str, thing: griffe.Object) -> str:
 
 def imported(thing: griffe.Object) -> Any:
     """Return the object itself."""
-    found: Any = importlib.import_module(thing.module.path)
+    value: Any = importlib.import_module(thing.module.path)
     for name in thing.path.removeprefix(f"{thing.module.path}.").split("."):
-        found = getattr(found, name, None)
-    return found
+        value = getattr(value, name, None)
+    return value
 
 
 def with_signature(thing: griffe.Object) -> None:
@@ -90,8 +90,8 @@ def entries_as_numpydoc(text: str) -> str:
         if re.fullmatch(r"-{3,}", line):
             listed = previous in UNDERLINED
         typed = re.match(r" +[^a-z\s]", below) is not None
-        found = ENTRY.match(line) if listed and not typed else None
-        lines += [found[1], f"    {found[2]}"] if found else [line]
+        entry = ENTRY.match(line) if listed and not typed else None
+        lines += [entry[1], f"    {entry[2]}"] if entry else [line]
         previous = line
     return "\n".join(lines)
 
@@ -111,8 +111,8 @@ def with_examples(text: str) -> str:
 def linked(text: str, thing: griffe.Object) -> str:
     """Roles as links to what they name, where the site has it, else as code."""
 
-    def link(found: re.Match[str]) -> str:
-        short, name = found[1], found[2]
+    def link(match: re.Match[str]) -> str:
+        short, name = match[1], match[2]
         shown = name.rpartition(".")[2] if short or name.startswith("kdgraph.") else name
         return (
             f'<autoref optional identifier="{path_of(name, thing)}"><code>{shown}</code></autoref>'
@@ -122,7 +122,7 @@ def linked(text: str, thing: griffe.Object) -> str:
 
 
 def path_of(name: str, thing: griffe.Object) -> str:
-    """The full path of a name as ``thing`` knows it; the name itself where it does not."""
+    """The full path of a name in the scope of ``thing``; the name itself if it is not defined there."""
     within = thing
     while within is not None:
         head, _, rest = name.partition(".")

@@ -18,10 +18,10 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>
 def on_page_content(content: str, *, page: Any, **_: Any) -> str:
     """Put MathML where formulas are."""
 
-    def as_mathml(found: re.Match[str]) -> str:
+    def as_mathml(match: re.Match[str]) -> str:
         try:
-            is_block = found[2] == "["
-            formula = mathml(html.unescape(found[3]).strip(), display=is_block)
+            is_block = match[2] == "["
+            formula = mathml(html.unescape(match[3]).strip(), display=is_block)
             # Browsers scroll an element around a formula, and not a formula.
             return f'<div class="formula">{formula}</div>' if is_block else formula
         except ValueError as error:
@@ -32,7 +32,7 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
 
 def mathml(latex: str, *, display: bool = False) -> str:
     r"""Write a formula as MathML; ValueError where it has a command that the converter does not
-    know, which it would pass on as it stands.
+    support, which it would pass on unchanged.
 
     >>> mathml("x").removeprefix('<math xmlns="http://www.w3.org/1998/Math/MathML" ')
     'display="inline"><mrow><mi>x</mi></mrow></math>'

@@ -74,7 +74,7 @@ def _shown(output: dict[str, Any], name: str, alt: str, pictures: dict[str, byte
         width = output.get("metadata", {}).get("image/png", {}).get("width")
         return f"![{alt}]({picture}){{ width={width} }}" if width else f"![{alt}]({picture})"
     if "text/html" in data:
-        table = TABLE_ATTRIBUTES.sub(lambda found: found[1] or "", "".join(data["text/html"]))
+        table = TABLE_ATTRIBUTES.sub(lambda match: match[1] or "", "".join(data["text/html"]))
         return table.replace(" ± ", "&nbsp;±&nbsp;")
     if "text/plain" in data:
         return _text("".join(data["text/plain"]))

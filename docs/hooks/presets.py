@@ -118,11 +118,11 @@ def paragraph(text: str, name: str) -> str:
     >>> paragraph("**When.** Always,\nthat is.\n\n**Limits.** None.", "When")
     'Always, that is.'
     """
-    found = re.search(rf"^\*\*{name}\.\*\* (.*?)(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^\*\*{name}\.\*\* (.*?)(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    if match is None:
         return ""
     # A table belongs to its page.
-    return " ".join(line for line in found[1].splitlines() if not line.startswith("|")).rstrip(":")
+    return " ".join(line for line in match[1].splitlines() if not line.startswith("|")).rstrip(":")
 
 
 def moved(text: str, page: str) -> str:
@@ -133,10 +133,10 @@ def moved(text: str, page: str) -> str:
     """
     folder = page.partition("/")[0]
 
-    def link(found: re.Match[str]) -> str:
-        target = found[1]
+    def link(match: re.Match[str]) -> str:
+        target = match[1]
         if "://" in target:
-            return found[0]
+            return match[0]
         return (
             f"]({target.removeprefix('../') if target.startswith('../') else f'{folder}/{target}'})"
         )

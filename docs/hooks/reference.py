@@ -45,12 +45,12 @@ def exported_names() -> str:
         root = PACKAGE / package
         nested = sorted(path.parent for path in root.rglob("*/__init__.py")) if package else ()
         for folder in (root, *nested):
-            found = exports(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+            exported = exports(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
             parts = folder.relative_to(PACKAGE).parts
-            if found:
+            if exported:
                 name = ".".join(("kdgraph", *parts))
                 page = f"[{name}]({'.'.join(parts)}.md)" if parts else name
-                lines += [f"### {page} {{#{name.replace('.', '-')}}}", "", *names_table(found)]
+                lines += [f"### {page} {{#{name.replace('.', '-')}}}", "", *names_table(exported)]
     return "\n".join(lines)
 
 
@@ -213,13 +213,13 @@ def public(path: Path, exported: Collection[str], module: str) -> list[str]:
     """Public names that a module defines, as they come: of classes, functions, and values that have
     a docstring or are exported.
     """
-    found = []
+    names = []
     body = ast.parse(path.read_text(encoding="utf-8")).body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found.append(node.name)
+            names.append(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
             explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            found += [name] if explained or f"{module}.{name}" in exported else []
-    return [name for name in found if name.isidentifier() and not name.startswith("_")]
+            names += [name] if explained or f"{module}.{name}" in exported else []
+    return [name for name in names if name.isidentifier() and not name.startswith("_")]
