@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -74,32 +74,33 @@ def described(target: Any, name: str) -> str:
         if not text:  # a description behind the colon
             text = kind[:1].upper() + kind[1:]
         if text:
-            return plain(_REFERENCE.sub(partial(_followed, owner, name), text))
+            return plain(_with_reference(owner, name, text))
     return ""
 
 
-def _followed(owner: Any, name: str, match: re.Match[str]) -> str:
-    """Return what a reference leads to, or the reference itself."""
+def _with_reference(owner: Any, name: str, text: str) -> str:
+    """Return a description with the one that it refers to, of a type or by another class."""
+    match = _REFERENCE.search(text)
+    if match is None:
+        return text
     module, _, last = match["name"].rpartition(".")
     owners = inspect.getmro(owner) if isinstance(owner, type) else (owner,)
-    places = [
-        import_module(name) for name in ([module] if module else (o.__module__ for o in owners))
-    ]
+    modules = [module] if module else [each.__module__ for each in owners]
+    places = [import_module(each) for each in modules]
     place = next((place for place in places if hasattr(place, last)), places[0])
     referred = getattr(place, last, None)
-    if not inspect.isclass(referred):
-        text = _type_doc(place, last)
-    elif _entries(referred).get(name) == _entries(owner)[name]:  # inherited from it
-        text = ""
-    else:
-        text = described(referred, name)
-    if not text:
-        return match[0]
     rest = match["rest"] or ""
-    about_another = rest.startswith("`")  # ``random_state`` also draws the folds
-    return " ".join(
-        ["." if match.string[: match.start()].strip() else "", text, "" if about_another else rest]
-    ).strip()
+    if not inspect.isclass(referred):
+        lead, followed = text[: match.start()].strip(), _type_doc(place, last)
+        sentence = f"{rest[:1].upper()}{rest[1:]}{text[match.end() :]}"
+        return f"{lead}. {followed} {sentence}".removeprefix(". ") if followed else text
+    inherited = _entries(referred).get(name) == _entries(owner)[name]
+    followed = "" if inherited else described(referred, name)
+    if not followed:
+        return text
+    subject = re.split(r" (?:is|are|have) ", rest)[0].removeprefix("the ")
+    # Of an entry of several parameters the rest is about those whose description has its subject.
+    return f"{followed} {rest[:1].upper()}{rest[1:]}" if subject in followed else followed
 
 
 @cache
