@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -47,32 +47,32 @@ CLASS_CHECKS = {
 def with_checks(
     estimators: Sequence[Any],
     *,
-    expected_failed_checks: Callable[[Any], dict[str, str]] | None = None,
-    already_checked: Iterable[Any] = (),
+    expected_failed_checks: Callable[[Any], dict[str, str]],
+    quick: Collection[type],
 ) -> pytest.MarkDecorator:
     """Return the mark of ``parametrize_with_checks``, collected in half of the time.
 
     scikit-learn computes the name of an estimator for each of its checks. Here, the first estimator
-    of a class runs every check. Others of the class, and those of a class in ``already_checked``,
-    leave out :data:`CLASS_CHECKS` and the slow checks with read-only memory.
+    of a class runs every check. Others of the class leave out :data:`CLASS_CHECKS` and the slow
+    checks with read-only memory. All cases are marked slow but those of the first estimator of a
+    class in ``quick``.
     """
-    checked_classes, cases = {type(estimator) for estimator in already_checked}, []
+    checked_classes, cases = set(), []
     for estimator in estimators:
+        kind = type(estimator)
         names, class_cases = parametrize_with_checks(
             [estimator], expected_failed_checks=expected_failed_checks
         ).args
-        cases += [
-            case
-            for case in class_cases
-            if type(estimator) not in checked_classes or _depends_on_parameters(case)
-        ]
-        checked_classes.add(type(estimator))
+        marks = [] if kind in quick and kind not in checked_classes else [pytest.mark.slow]
+        for case in class_cases:
+            values, own_marks = getattr(case, "values", case), getattr(case, "marks", ())
+            if kind not in checked_classes or _depends_on_parameters(values[1]):
+                cases.append(pytest.param(*values, marks=[*own_marks, *marks]))
+        checked_classes.add(kind)
     return pytest.mark.parametrize(names, cases, ids=_test_id)
 
 
-def _depends_on_parameters(case: Any) -> bool:
-    """Return True if the check of a case (estimator, check) depends on parameters."""
-    _, check = getattr(case, "values", case)
+def _depends_on_parameters(check: Any) -> bool:
     return check.func.__name__ not in CLASS_CHECKS and "readonly_memmap" not in check.keywords
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import _num_samples
@@ -44,9 +45,34 @@ from kdgraph.calibration.top_label import (
     VennAbers,
 )
 from kdgraph.density.published import Figure1Forest, Figure1Network, PaperForest, ReferenceForest
-from kdgraph.detection import GraphDensity, Mahalanobis, ScoreGate
-from kdgraph.parents import GaussianLinear
-from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.detection import (
+    GraphDensity,
+    LeafBox,
+    Mahalanobis,
+    PostHocDetector,
+    ScoreGate,
+    SetDetector,
+    SetMean,
+    SetStatisticDetector,
+    TreeHamming,
+)
+from kdgraph.parents import (
+    ExtraTreesOutcomes,
+    GammaGlm,
+    GaussianLinear,
+    NearestNeighbourRegressor,
+    QuantileBoosting,
+    RandomForestOutcomes,
+)
+from kdgraph.parents.networks import (
+    MonteCarloDropout,
+    MultilayerPerceptron,
+    MultilayerPerceptronEnsemble,
+    MultilayerPerceptronRegressor,
+    QuantileNetwork,
+)
+from kdgraph.parents.networks.exposure import OutlierExposure
+from kdgraph.parents.preprocessing import SelectAndLog
 from kdgraph.recalibration import (
     ConformalPit,
     DensityPit,
@@ -54,6 +80,8 @@ from kdgraph.recalibration import (
     LocalisedConformalPit,
     LocalPit,
 )
+from tests.detection.test_contract import DETECTORS as DETECTOR_CLASSES
+from tests.detection.test_contract import minimal_parent, supported_parameters
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -168,25 +196,6 @@ ESTIMATORS = [
 ]
 
 
-@with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
-@pytest.mark.filterwarnings(
-    "ignore:a class has fewer than two calibration rows"
-)  # in a check of very few rows
-@pytest.mark.filterwarnings(
-    "ignore:fewer than two calibration rows are correct, or incorrect"
-)  # likewise
-@pytest.mark.filterwarnings(
-    "ignore:.*the (confidence|temperature) there is"
-)  # likewise, and where blobs lie far apart
-@pytest.mark.filterwarnings("ignore:coverage=0.9 needs 9 calibration rows")  # likewise
-@pytest.mark.filterwarnings("ignore:DensityRatio keeps the parent's confidence")  # likewise
-@pytest.mark.filterwarnings(
-    "ignore:. of . calibration rows lie where the predicted distribution function"
-)  # likewise
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
 WITHOUT_HOLD_OUT = [
     KernelDensityForest(forest(20), calibration="oob", random_state=0),
     KernelDensityForest(forest(), calibration="cross_fit", cv=2, random_state=0),
@@ -220,8 +229,105 @@ WITHOUT_HOLD_OUT = [
 """Estimators that hold no row out."""
 
 
+QUICK_NETWORK = {
+    "hidden": (16,),
+    "learning_rate": 0.1,
+    "batch_size": 32,
+    "max_epochs": 5,
+    "device": "cpu",
+    "random_state": 0,
+}
+"""Learns the blobs of the checks in 50 ms."""
+PARENTS = [
+    MultilayerPerceptron(**QUICK_NETWORK),
+    MultilayerPerceptron(
+        **QUICK_NETWORK,
+        patience=None,
+        optimizer="sgd",
+        batch_norm=True,
+        dropout=0.1,
+        exposure=OutlierExposure(start="trained", epochs=2),
+    ),
+    MultilayerPerceptron(
+        **QUICK_NETWORK,
+        loss="mmce",
+        mmce_weight=(0.0, 2.0),
+        stop_on="validation_accuracy",
+        dropout=[0.1],
+    ),
+    MultilayerPerceptronEnsemble(members=3, **QUICK_NETWORK),
+    MultilayerPerceptronRegressor(**QUICK_NETWORK, patience=None),
+    MultilayerPerceptronRegressor(**QUICK_NETWORK, patience=5, head="normal_scale", dropout=0.1),
+    MonteCarloDropout(**QUICK_NETWORK, dropout=0.1, masks=20, patience=None),
+    QuantileNetwork(**QUICK_NETWORK, levels=(0.1, 0.25, 0.5, 0.9), patience=None),
+    GammaGlm(),
+    GammaGlm(dispersion="ml"),
+    NearestNeighbourRegressor(k=5),
+    RandomForestOutcomes(n_estimators=5, min_samples_leaf=1, random_state=0),
+    ExtraTreesOutcomes(n_estimators=5, min_samples_leaf=1, random_state=0),
+    QuantileBoosting(levels=(0.25, 0.75), max_iter=50, min_samples_leaf=5, patience=None),
+    SelectAndLog([0]),
+]
+
+
+def unsupervised(cls: type[PostHocDetector]) -> PostHocDetector:
+    """Return a detector without labels if possible; its network is trained for one epoch only."""
+    parent = minimal_parent(cls)
+    parent = parent.set_params(max_epochs=1) if cls.required_partition == "network" else parent
+    return cls(
+        parent,
+        target_fpr=0.3,
+        random_state=0,
+        **supported_parameters(
+            cls, {"labels": "none", "detector": LocalOutlierFactor(3), "classifier": "logistic"}
+        ),
+    )
+
+
+DETECTORS = [
+    *(unsupervised(cls) for cls in DETECTOR_CLASSES),
+    TreeHamming(forest(20), labels="given", random_state=0),
+    TreeHamming(make_pipeline(SimpleImputer(), forest(20)), level="set", random_state=0),
+]
+
+NO_LABELS = dict.fromkeys(
+    ("check_outliers_train", "check_outliers_fit_predict"),
+    "the check fits without labels, and the parent needs them",
+)
+SET_SCORES = {
+    "check_methods_subset_invariance": "the score of a row depends on the rows of its set"
+}
+SET_PREDICTIONS = dict.fromkeys(
+    ("check_outliers_train", "check_outliers_fit_predict"),
+    "all rows of a set have the same prediction",
+)
+BOOTSTRAP = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "bootstrap samples differ"
+    for kind in ("dense", "sparse")
+}
+
+
 def expected_failures(estimator) -> dict[str, str]:
-    """Return the expected failures of an estimator that holds no row out."""
+    """Return check → reason why the estimator does not pass it."""
+    if isinstance(estimator, PostHocDetector):
+        return (
+            (NO_LABELS if estimator._needs_labels() else {})
+            | (SET_SCORES if isinstance(estimator, SetDetector) else {})
+            | (
+                SET_PREDICTIONS
+                if isinstance(estimator, SetStatisticDetector)
+                or getattr(estimator, "level", None) == "set"
+                else {}
+            )
+        )
+    if isinstance(estimator, RandomForestOutcomes):
+        return BOOTSTRAP
+    if hasattr(estimator, "batch_size"):
+        return EXPECTED_FAILURES
+    if not hasattr(estimator, "calibration"):
+        return {}
+    if isinstance(estimator, PaperForest):
+        return PAPER
     # The out-of-bag probabilities of the two blobs are 0 and 1 with and without the weights, and
     # functions of ranks or bins of them are equal.
     has_own_partition = isinstance(estimator, DensityGate) and estimator.partition is not None
@@ -234,30 +340,42 @@ def expected_failures(estimator) -> dict[str, str]:
     return {} if is_step_function and estimator.calibration == "oob" else EXPECTED_FAILURES
 
 
+QUICK_CLASSES = {
+    KernelDensityForest,
+    DensityGate,
+    ScoreMap,
+    TemperatureScaling,
+    LocalRecalibration,
+    ConformalClassifier,
+    ConformalPit,
+    MultilayerPerceptron,
+    GammaGlm,
+    RandomForestOutcomes,
+    SelectAndLog,
+    LeafBox,
+    SetMean,
+}
+"""One class of each family, which share the validation of rows, labels and weights."""
+
+
 @with_checks(
-    WITHOUT_HOLD_OUT,
+    [*ESTIMATORS, *WITHOUT_HOLD_OUT, *PUBLISHED, *PARENTS, *DETECTORS],
     expected_failed_checks=expected_failures,
-    already_checked=ESTIMATORS,
+    quick=QUICK_CLASSES,
 )
+# In checks of very few rows:
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
 @pytest.mark.filterwarnings("ignore:fewer than two calibration rows are correct, or incorrect")
+@pytest.mark.filterwarnings("ignore:coverage=0.9 needs 9 calibration rows")
 @pytest.mark.filterwarnings("ignore:DensityRatio keeps the parent's confidence")
-@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
 @pytest.mark.filterwarnings(
     "ignore:. of . calibration rows lie where the predicted distribution function"
 )
-def test_scikit_learn_checks_without_held_out_rows(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@with_checks(
-    PUBLISHED,
-    expected_failed_checks=lambda e: PAPER if isinstance(e, PaperForest) else EXPECTED_FAILURES,
-    already_checked=ESTIMATORS,
-)
-@pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
-def test_scikit_learn_checks_of_published_versions(estimator, check):
+@pytest.mark.filterwarnings("ignore:k=5 is more than")
+@pytest.mark.filterwarnings("ignore:.* held-out rows are fewer than set_size")
+# Likewise, and where blobs lie far apart:
+@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 

@@ -17,28 +17,12 @@ from kdgraph.detection import MaxProbability, conformal_offset
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import benjamini_hochberg
 from tests.companions import RoundedScores, assert_rows_agree
-from tests.sklearn_checks import with_checks
 
 from .conftest import DistanceToMean, LeastConfident
 
 
 def forest() -> RandomForestClassifier:
     return RandomForestClassifier(15, random_state=0)
-
-
-@with_checks(
-    [LeastConfident(forest(), random_state=0), DistanceToMean(random_state=0)],
-    expected_failed_checks=lambda estimator: (
-        dict.fromkeys(
-            ("check_outliers_train", "check_outliers_fit_predict"),
-            "the check fits without labels, and this parent needs them",
-        )
-        if type(estimator) is LeastConfident
-        else {}
-    ),
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.neighbors import LocalOutlierFactor
 
 import kdgraph.detection
-from kdgraph.detection import LeafBox, PostHocDetector, SetDetector, SetStatisticDetector
+from kdgraph.detection import LeafBox, PostHocDetector, SetDetector
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
 from kdgraph.persistence import from_bytes, to_bytes
 from tests.companions import assert_rows_agree
-from tests.sklearn_checks import with_checks
 
 EXPORTED = [
     exported
@@ -76,61 +75,6 @@ def supported_parameters(cls: type[PostHocDetector], parameters: dict) -> dict:
         for name, value in parameters.items()
         if name in cls(None).get_params(deep=False)
     }
-
-
-def unsupervised(cls: type[PostHocDetector]) -> PostHocDetector:
-    """Return a detector without labels if possible; its network is trained for one epoch only."""
-    parent = minimal_parent(cls)
-    parent = parent.set_params(max_epochs=1) if cls.required_partition == "network" else parent
-    return cls(
-        parent,
-        target_fpr=0.3,
-        random_state=0,
-        **supported_parameters(
-            cls,
-            {"labels": "none", "detector": LocalOutlierFactor(3), "classifier": "logistic"},
-        ),
-    )
-
-
-NO_LABELS = dict.fromkeys(
-    ("check_outliers_train", "check_outliers_fit_predict"),
-    "the check fits without labels, and the parent needs them",
-)
-SET_SCORES = {
-    "check_methods_subset_invariance": "the score of a row depends on the rows of its set"
-}
-SET_PREDICTIONS = dict.fromkeys(
-    ("check_outliers_train", "check_outliers_fit_predict"),
-    "all rows of a set have the same prediction",
-)
-
-
-def expected_failures(detector: PostHocDetector) -> dict[str, str]:
-    """Return the checks that assume that a detector needs no labels and no sets."""
-    return (
-        (NO_LABELS if detector._needs_labels() else {})
-        | (SET_SCORES if isinstance(detector, SetDetector) else {})
-        | (SET_PREDICTIONS if isinstance(detector, SetStatisticDetector) else {})
-    )
-
-
-@IGNORE_SMALL_SETS
-@with_checks(
-    [unsupervised(cls) for cls in DETECTORS if cls.required_partition != "network"],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@with_checks(
-    [unsupervised(cls) for cls in DETECTORS if cls.required_partition == "network"],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learns_checks_behind_a_network(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

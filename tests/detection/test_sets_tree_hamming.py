@@ -9,7 +9,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -17,56 +16,12 @@ from sklearn.tree import DecisionTreeClassifier
 from kdgraph.detection import TreeHamming
 from kdgraph.metrics import auroc
 from kdgraph.parents import column_encoder
-from tests.sklearn_checks import with_checks
 
 SMALL = {"set_size": 40, "repeats": 6, "random_state": 0}
-SET_SCORES = {
-    "check_methods_subset_invariance": "the score of a row depends on the rows of its set"
-}
-NO_LABELS = dict.fromkeys(
-    ("check_outliers_train", "check_outliers_fit_predict"),
-    "the check fits without labels, and labels are required",
-)
-SET_PREDICTIONS = dict.fromkeys(
-    ("check_outliers_train", "check_outliers_fit_predict"),
-    "all rows of a set have the same prediction",
-)
-
-
-def expected_failures(detector: TreeHamming) -> dict[str, str]:
-    return (
-        SET_SCORES
-        | (NO_LABELS if detector.labels == "given" else {})
-        | (SET_PREDICTIONS if detector.level == "set" else {})
-    )
 
 
 def forest(**more) -> ExtraTreesClassifier:
     return ExtraTreesClassifier(20, random_state=0, **more)
-
-
-def bootstrap_forest() -> RandomForestClassifier:
-    """Return a forest with bootstrap samples.
-
-    Without them, training rows are alone in their leaves, and none is out at a usual threshold.
-    """
-    return RandomForestClassifier(20, random_state=0)
-
-
-@with_checks(
-    [
-        TreeHamming(bootstrap_forest(), labels="given", random_state=0),
-        TreeHamming(
-            make_pipeline(SimpleImputer(), bootstrap_forest()), level="set", random_state=0
-        ),
-    ],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings(
-    "ignore:.* held-out rows are fewer than set_size"
-)  # the checks use few rows
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
@@ -37,13 +37,6 @@ from kdgraph.recalibration import (
 from tests.parents.test_forest_regressors import CALIBRATION, FORESTS, TEST, TRAIN, X, Y
 
 MISSING = "{} is not installed; the extra {} has it"
-
-
-@parametrize_with_checks(
-    [QuantileBoosting(levels=(0.25, 0.75), max_iter=50, min_samples_leaf=5, patience=None)]
-)
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_ngboost_passes_the_checks_of_scikit_learn():

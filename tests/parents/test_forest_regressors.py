@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.distributions import WeightedSamples
 from kdgraph.parents import ExtraTreesOutcomes, RandomForestOutcomes, forest_regressors
@@ -23,24 +22,6 @@ FORESTS = {
     "random forest": RandomForestOutcomes(n_estimators=20, min_samples_leaf=5, random_state=0),
     "extra trees": ExtraTreesOutcomes(n_estimators=20, min_samples_leaf=5, random_state=0),
 }
-
-
-@parametrize_with_checks(
-    [
-        RandomForestOutcomes(n_estimators=5, min_samples_leaf=1, random_state=0),
-        ExtraTreesOutcomes(n_estimators=5, min_samples_leaf=1, random_state=0),
-    ],
-    expected_failed_checks=lambda estimator: (
-        {
-            f"check_sample_weight_equivalence_on_{kind}_data": "bootstrap samples differ"
-            for kind in ("dense", "sparse")
-        }
-        if isinstance(estimator, RandomForestOutcomes)
-        else {}
-    ),
-)
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("forest", FORESTS.values(), ids=FORESTS)

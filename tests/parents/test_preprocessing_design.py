@@ -8,21 +8,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents import Design, GammaGlm
-from kdgraph.parents.preprocessing import SelectAndLog
 from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.runner.stages import fit
 
 NAMES = ("weight", "grade", "depth", "kind")
-
-
-@parametrize_with_checks([SelectAndLog([0])])
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,6 @@ from kdgraph.errors import ParameterError
 from kdgraph.parents import GammaGlm
 from kdgraph.persistence import from_bytes, to_bytes
 from tests.companions import assert_rows_agree
-from tests.sklearn_checks import with_checks
-
-
-@with_checks([GammaGlm(), GammaGlm(dispersion="ml")])
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def make_gamma_rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.config import compose
 from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents import NearestNeighbourRegressor
 from kdgraph.persistence import from_bytes, to_bytes
-
-
-@parametrize_with_checks([NearestNeighbourRegressor(k=5)])
-@pytest.mark.filterwarnings("ignore:k=5 is more than")  # in checks with few rows
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

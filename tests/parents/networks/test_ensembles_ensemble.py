@@ -14,7 +14,6 @@ from kdgraph.errors import ParameterError
 from kdgraph.geometry import partition_of
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.ensembles import StackedPerceptrons
-from tests.sklearn_checks import with_checks
 
 SMALL = {
     "hidden": (16,),
@@ -213,20 +212,3 @@ def test_rejects_invalid_parameters():
         ParameterError, match="combine must be one of mean, mean_logs, sum_logs, got 'vote'"
     ):
         MultilayerPerceptronEnsemble(combine="vote").fit([[0.0], [1.0]], [0, 1])
-
-
-@pytest.mark.slow
-@with_checks(
-    [
-        MultilayerPerceptronEnsemble(
-            members=3, max_epochs=5, **{**SMALL, "learning_rate": 0.1, "batch_size": 32}
-        )
-    ],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "rows are drawn: one of weight two is not drawn as often as two equal rows"
-        )
-    },
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)

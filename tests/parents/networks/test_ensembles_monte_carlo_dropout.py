@@ -14,13 +14,7 @@ from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MonteCarloDropout, MultilayerPerceptronRegressor
 from kdgraph.persistence import from_bytes, to_bytes
-from tests.sklearn_checks import with_checks
 
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight two is in one batch, two equal rows may be in two"
-    ),
-}
 SMALL = {
     "hidden": (16, 8),
     "dropout": 0.3,
@@ -30,21 +24,6 @@ SMALL = {
     "device": "cpu",
     "random_state": 0,
 }
-
-
-@pytest.mark.slow
-@with_checks(
-    [
-        MonteCarloDropout(
-            **{**SMALL, "dropout": 0.1, "hidden": (16,), "learning_rate": 0.1, "max_epochs": 5},
-            masks=20,
-            patience=None,
-        )
-    ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.parents import GammaGlm, GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from kdgraph.persistence import from_bytes, to_bytes
-from tests.sklearn_checks import with_checks
 
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight two is in one batch, two equal rows may be in two"
-    ),
-}
 SMALL = {
     "hidden": (16,),
     "learning_rate": 0.03,
@@ -31,24 +25,6 @@ SMALL = {
     "device": "cpu",
     "random_state": 0,
 }
-QUICK = {**SMALL, "learning_rate": 0.1, "max_epochs": 5, "patience": None}
-
-
-@with_checks(
-    [MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@with_checks(
-    [MultilayerPerceptronRegressor(**{**QUICK, "patience": 5}, head="normal_scale", dropout=0.1)],
-    expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    already_checked=[MultilayerPerceptronRegressor()],
-)
-def test_scikit_learns_checks_of_more(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

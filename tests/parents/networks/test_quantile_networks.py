@@ -14,13 +14,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import QuantileNetwork
 from kdgraph.parents.networks.regressor import QuantileHead, TargetScaler
 from kdgraph.persistence import from_bytes, to_bytes
-from tests.sklearn_checks import with_checks
 
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight two is in one batch, two equal rows may be in two"
-    ),
-}
 LEVELS = (0.1, 0.25, 0.5, 0.9)
 SMALL = {
     "hidden": (16,),
@@ -31,15 +25,6 @@ SMALL = {
     "device": "cpu",
     "random_state": 0,
 }
-
-
-@pytest.mark.slow
-@with_checks(
-    [QuantileNetwork(**{**SMALL, "learning_rate": 0.1, "max_epochs": 5}, patience=None)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 def test_loss_matches_scikit_learn():
