@@ -65,6 +65,7 @@ def without_torch(code: str, folder: Path) -> list[str]:
     return process.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_commands_without_torch(tmp_path):
     sizes = "dataset.n_train=60 dataset.n_test=40 parent.n_estimators=5 ood.n=20 figures=none"
     code = f"""

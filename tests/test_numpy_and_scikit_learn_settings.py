@@ -36,6 +36,7 @@ from kdgraph.detection import (
     VirtualLogit,
 )
 from kdgraph.parents.networks import MultilayerPerceptron
+from tests.variations import others_slow
 
 NETWORK = MultilayerPerceptron(
     hidden=(8,), learning_rate=0.1, max_epochs=3, device="cpu", random_state=0
@@ -95,9 +96,9 @@ def predictions(model, rows) -> np.ndarray:
     return next(getattr(model, name)(rows) for name in names if hasattr(model, name))
 
 
-@pytest.mark.parametrize("row_type", ROWS)
+@pytest.mark.parametrize("row_type", others_slow(ROWS, "frame"))
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", others_slow(ESTIMATORS))
 def test_user_settings_change_no_prediction(name, setting, row_type):
     rows = ROWS[row_type]
     model = clone(ESTIMATORS[name]).fit(rows, Y)

@@ -19,6 +19,7 @@ from kdgraph.parents.networks import (
     QuantileNetwork,
 )
 from tests.test_estimators import ESTIMATORS, PUBLISHED, GroupWiseByPosition, forest, network
+from tests.variations import others_slow
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
 X, Y = make_moons(200, noise=0.3, random_state=0)
@@ -75,7 +76,7 @@ def assert_same(model, expected_model) -> None:
         np.testing.assert_allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING / 10)
 
 
-@pytest.mark.parametrize("factor", [2.0, 1e-6, 1e12])
+@pytest.mark.parametrize("factor", others_slow([2.0, 1e-6, 1e12], 1e12))
 @pytest.mark.parametrize("estimator", WEIGHTED, ids=estimator_ids(WEIGHTED))
 def test_common_factor_of_weights_is_irrelevant(estimator, factor):
     weight, y = np.random.default_rng(0).integers(1, 4, len(X)).astype(float), targets(estimator)
@@ -112,7 +113,7 @@ def fit_to_calibration_rows(estimator, rows: np.ndarray, weight: np.ndarray):
     return clone(estimator).fit(X, Y, **calibration, **groups)
 
 
-@pytest.mark.parametrize("factor", [2.0, 1e-6])
+@pytest.mark.parametrize("factor", others_slow([2.0, 1e-6], 1e-6))
 @pytest.mark.parametrize("estimator", POST_HOC, ids=estimator_ids(POST_HOC))
 def test_common_factor_of_calibration_weights_is_irrelevant(estimator, factor):
     frozen, everything = freeze_parent(estimator), np.arange(len(X_CALIBRATION))

@@ -35,6 +35,7 @@ from kdgraph.detection import (
     LeafOccupancy,
 )
 from kdgraph.errors import DataError
+from tests.variations import others_slow
 
 X, Y = make_moons(300, noise=0.35, random_state=0)
 TEST = make_moons(100, noise=0.35, random_state=1)[0]
@@ -299,7 +300,7 @@ def test_weights_and_groups_go_along(calibration):
     )
 
 
-@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+@pytest.mark.parametrize("calibration", others_slow(["oob", "cross_fit"]))
 @pytest.mark.parametrize(
     "model",
     [
@@ -375,7 +376,7 @@ def test_outputs_of_other_rows_than_those_of_a_fit_are_refused():
             model.fit(rows[::-1], Y[::-1])
 
 
-@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+@pytest.mark.parametrize("calibration", others_slow(["oob", "cross_fit"]))
 @pytest.mark.parametrize(
     "detector",
     [

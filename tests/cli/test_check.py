@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -138,9 +139,8 @@ def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
     assert len(set(pd.read_csv("runs.csv")["n_calibration"])) > 1
 
 
-def test_predictions_of_the_user_that_differ_are_told_first(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    make_files(Path())
+@pytest.mark.usefixtures("files")
+def test_predictions_of_the_user_that_differ_are_told_first(capsys):
     model, new = joblib.load("model.joblib"), pd.read_csv("new.csv")
     mine = pd.DataFrame(model.predict_proba(new.drop(columns="rich")), columns=model.classes_)
     mine.loc[7] = 1 - mine.loc[7]
@@ -160,6 +160,7 @@ def test_predictions_of_the_user_that_differ_are_told_first(tmp_path, monkeypatc
     assert "kdg repair" not in printed and "kdg repair" not in Path("check.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys, monkeypatch):
     folder, _, printed = checked
     monkeypatch.chdir(folder)
@@ -214,9 +215,9 @@ def test_the_program_of_the_page_repairs_as_the_command_does(checked, monkeypatc
     assert np.corrcoef(other[:, 0], proba[:, 0])[0, 1] > 0.8
 
 
-def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    make_files(tmp_path)
+@pytest.mark.slow
+@pytest.mark.usefixtures("files")
+def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(capsys):
     new = pd.read_csv("new.csv")
     frame, frame_prior = new.drop(columns="rich"), max(new["rich"].value_counts(normalize=True))
     frame[:50].assign(age=500.0, job="pilot").to_csv("strange.csv", index=False)
@@ -233,10 +234,17 @@ def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(tmp_path, monkeypa
     assert "kdg: --ood narrow.csv has no column 'job'" in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    make_files(folder)
+    return folder
+
+
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make_files(tmp_path)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.usefixtures("files")

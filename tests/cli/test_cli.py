@@ -592,6 +592,7 @@ def test_an_error_of_one_run_of_a_sweep_names_it(kdg):
     assert code == 2 and "(run" not in err, "the first run has it too"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_signs_of_a_table_gets_others_of_ascii(tmp_path):
     code = "from kdgraph.cli.main import main; raise SystemExit(main())"
     small = ["parent.n_estimators=5", "ood=none", "figures=none", "n_jobs=1"]

@@ -12,6 +12,7 @@ import pytest
 
 from kdgraph.runner.files import add_checksum, check_and_load
 from kdgraph.runner.run_dir import RunDir
+from tests.variations import others_slow
 
 TINY = [
     "dataset.n_train=60",
@@ -41,7 +42,9 @@ def metrics(run_dir: Path) -> list:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 9}', b'{"a": NaN}', b"[" * 100_000],
+    others_slow(
+        [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 9}', b'{"a": NaN}', b"[" * 10**5]
+    ),
 )
 def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_dir, content):
     expected = metrics(run_dir)
@@ -115,14 +118,16 @@ def test_a_record_of_earlier_code_is_left_out_and_made_again(kdg, run_dir):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "result.json",
-        "predictions.parquet",
-        "tables/risk_coverage.csv",
-        "error.txt",
-        "pins.json",
-        "index",
-    ],
+    others_slow(
+        [
+            "result.json",
+            "predictions.parquet",
+            "tables/risk_coverage.csv",
+            "error.txt",
+            "pins.json",
+            "index",
+        ]
+    ),
 )
 def test_flipped_bits_in_any_file_end_no_command_in_a_traceback(kdg, run_dir, name):
     path = next(Path("outputs/.sweeps").glob("index-*")) if name == "index" else run_dir / name

@@ -24,6 +24,7 @@ from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.runner.files import add_checksum
 from tests.results.conftest import make_record
+from tests.variations import others_slow
 
 TINY = ["method=isotonic", "n_jobs=1", "figures=none", "ood=none"]
 TABLE = ["dataset=table", "dataset.path=rows.csv", "dataset.target=y"]
@@ -145,7 +146,7 @@ def unusable(ending: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS],
+    others_slow(COMMANDS, *QUICK),
 )
 def test_unusable_names_are_reported_in_one_line(kdg, name):
     command, ending = COMMANDS[name]

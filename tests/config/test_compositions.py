@@ -16,6 +16,7 @@ from kdgraph.config.planning import plan
 from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.errors import ConfigError
 from kdgraph.quoting import as_value
+from tests.variations import others_slow
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +39,20 @@ def hydra(tmp_path_factory):
         yield composed
 
 
-def assert_same(composer, hydra, overrides):
-    """Assert that overrides have the nodes that Hydra composes, or its error."""
+def assert_same(composer, hydra, overrides) -> bool:
+    """Assert that overrides have the nodes that Hydra composes, and return True; else its error."""
     try:
         with composer.errors_in_one_line():
             expected = hydra(overrides)
     except ConfigError:
         with pytest.raises(ConfigError), composer.errors_in_one_line():
             composer.nodes(overrides)
-    else:
-        with composer.errors_in_one_line():
-            assert composer.nodes(overrides)[0] == expected, overrides
-            composer.compose(overrides)  # whose config is kept for a run alone
-            assert composer.nodes(overrides)[0] == expected, overrides
+        return False
+    with composer.errors_in_one_line():
+        assert composer.nodes(overrides)[0] == expected, overrides
+        composer.compose(overrides)  # whose config is kept for a run alone
+        assert composer.nodes(overrides)[0] == expected, overrides
+    return True
 
 
 WORDS = [
@@ -98,13 +100,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("overrides", [*WORDS, *REFUSED], ids=" ".join)
 def test_words_are_composed_as_hydra_composes_them(hydra, overrides):
-    assert_same(Composer(), hydra, overrides)
-
-
-@pytest.mark.parametrize("overrides", WORDS, ids=" ".join)
-def test_these_words_are_composed(hydra, overrides):
-    with Composer().errors_in_one_line():
-        assert hydra(overrides)
+    assert assert_same(Composer(), hydra, overrides) == (overrides in WORDS)
 
 
 SWEEPS = {
@@ -119,7 +115,9 @@ SWEEPS = {
 }
 
 
-@pytest.mark.parametrize("words", SWEEPS.values(), ids=SWEEPS)
+@pytest.mark.parametrize(
+    "words", others_slow(SWEEPS.values(), SWEEPS["a data set that chooses a method"]), ids=SWEEPS
+)
 def test_every_point_of_a_sweep_is_composed_as_hydra_composes_it(hydra, words):
     jobs = plan(words.split(), multirun=True).jobs
     assert len(jobs) > 5

@@ -229,18 +229,15 @@ def test_every_experiment_of_the_papers_has_a_preset():
     } <= set(IDS)
 
 
-_PUBLIC_TABLES = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
-_SLOW_GROUPS = ("experiment/", "calibrator/", "gate/", "network/", "parent/")
-# Slow are sweeps, components that presets of methods choose, too, and nine of ten public tables,
-# whose files differ in a name and a number.
-_SLOW = {name for name in IDS if name.startswith(_SLOW_GROUPS)} | set(_PUBLIC_TABLES) - set(
-    _PUBLIC_TABLES[::10]
-)
+_QUICK = {
+    name.partition("/")[0]: name for name in reversed(IDS) if not name.startswith("experiment/")
+}
 
 
 def _case(name: str, *values):
-    """Return parameters of a test, marked as slow if the option is."""
-    return pytest.param(*values, marks=[pytest.mark.slow] if name in _SLOW else [], id=name)
+    """Return parameters of a test, marked as slow but for one option of each group."""
+    is_quick = name in _QUICK.values()
+    return pytest.param(*values, marks=[] if is_quick else [pytest.mark.slow], id=name)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kdgraph.data.tables import TableFile
 from kdgraph.data.text_format import exact_floats
 from kdgraph.errors import DataError
 from tests.typed_frames import KINDS, frames, typed_frame
+from tests.variations import others_slow
 
 
 def restored(data: Dataset) -> pd.DataFrame:
@@ -58,7 +59,7 @@ def assert_restored_or_refused(frame: pd.DataFrame, path: Path) -> None:
 
 
 @given(frame=frames(30))
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", others_slow(["csv", "parquet"]))
 def test_columns_of_files_are_those_that_pandas_reads(tmp_path_factory, ending, frame):
     assert_restored_or_refused(frame, tmp_path_factory.mktemp("t") / f"rows.{ending}")
 

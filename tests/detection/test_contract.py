@@ -18,6 +18,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
 from kdgraph.persistence import from_bytes, to_bytes
 from tests.companions import assert_rows_agree
+from tests.variations import others_slow
 
 EXPORTED = [
     exported
@@ -176,7 +177,7 @@ CLASS_ALTERNATIVES = {("TreeHamming", "labels"): "given"}
 """Values for detectors whose default is that of ALTERNATIVES."""
 
 
-@pytest.mark.parametrize("cls", DETECTORS)
+@pytest.mark.parametrize("cls", others_slow(DETECTORS, LeafBox))
 def test_every_parameter_of_the_method_changes_the_score(fitted, rows, cls):
     X, y, test = rows
     no_parameters = {"estimator", "n_jobs", "device", "cv"}

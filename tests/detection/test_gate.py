@@ -26,6 +26,7 @@ from kdgraph.detection import (
 )
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.metrics import auroc
+from tests.variations import others_slow
 
 WAYS = ["held_out", "oob", "cross_fit"]
 
@@ -70,7 +71,7 @@ def test_probabilities_are_blended_by_the_tail_probability(rows, way):
     np.testing.assert_array_equal(proba[is_inside], gate.estimator_.predict_proba(X_new)[is_inside])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", others_slow(WAYS))
 def test_about_a_fraction_alpha_of_new_rows_changes(way):
     X, y = make_blobs(3400, centers=3, n_features=3, cluster_std=2.0, random_state=0)
     gate = ScoreGate(small_forest(), alpha=0.1, calibration=way, cv=3, random_state=0)

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from kdgraph.figures import plot_posterior_maps
+from tests.variations import others_slow
 
 EXTENT, BOX = (-2, 2, -2, 2), (-1, 1, -1, 1)
 
@@ -67,7 +68,7 @@ def test_limits_set_the_colour_scale(maps) -> None:
     assert bar.get_ylabel() == "largest probability"
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 5])
+@pytest.mark.parametrize("n", others_slow([1, 2, 4, 5], 5))
 def test_any_number_of_maps_is_legible(maps, n: int, assert_legible) -> None:
     maps_by_title = {f"random_forest-kernel_density_forest {i}": maps["kdf"] for i in range(n)}
     figure = plot_posterior_maps(maps_by_title, EXTENT, BOX, class_label="P(class 0 | x)")

@@ -24,6 +24,7 @@ from kdgraph.errors import DataError
 from kdgraph.fitted import FittedParent, load_fitted
 from tests.fitted.libraries import LIBRARIES, Library
 from tests.typed_frames import typed_frame
+from tests.variations import others_slow
 
 N_ROWS = 60
 Y = np.arange(N_ROWS) % 2
@@ -139,7 +140,7 @@ def check_library(name: str, n_models: int, least_equal: float, tmp_path_factory
     assert totals["equal"] > least_equal * sum(totals.values())
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 def test_files_and_frames_reach_the_model_as_its_library_reads_them(name, tmp_path_factory):
     # Of so few models, one that takes no new category decides much.
     check_library(name, 20 // FRAMES_OF_A_MODEL, 0.0, tmp_path_factory)
@@ -181,13 +182,7 @@ def people(n: int) -> pd.DataFrame:
     )
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["catboost", *(pytest.param(name, marks=SLOW) for name in LIBRARIES if name != "catboost")],
-)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "catboost"))
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_commands_predict_as_the_library_does(name, ending, kdg):

@@ -37,6 +37,7 @@ def assert_harmless(report: dict[str, Any]) -> None:
         assert counts.keys() == ({"refused"} if name == "kdgraph" else {"predicted", "refused"})
 
 
+@pytest.mark.slow
 def test_mutated_files_are_predicted_with_or_refused_in_one_line():
     report = report_of("60", "0", "few")
     assert not report["faults"], (report["faults"], report["log"])

@@ -370,6 +370,7 @@ def test_structure_is_read_once_for_a_model(monkeypatch):
         partition_of(model.fit(X, y))
 
 
+@pytest.mark.slow
 def test_no_library_is_imported_to_find_the_kind():
     code = (
         "import sys; from sklearn.svm import SVC; from kdgraph.geometry import partition_kind;"

@@ -35,10 +35,12 @@ from kdgraph.recalibration import (
     LocalPit,
 )
 from tests.parents.test_forest_regressors import CALIBRATION, FORESTS, TEST, TRAIN, X, Y
+from tests.variations import others_slow
 
 MISSING = "{} is not installed; the extra {} has it"
 
 
+@pytest.mark.slow
 def test_ngboost_passes_the_checks_of_scikit_learn():
     pytest.importorskip("ngboost", reason=MISSING.format("ngboost", "peers"))
     model = NaturalGradientBoosting(n_estimators=50, learning_rate=0.1, patience=None)
@@ -110,7 +112,7 @@ def test_of_bound_functions_only_that_of_categories_is_saved(function):
 FAMILIES = ["normal", "lognormal", "laplace", "gamma", "exponential"]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", others_slow(FAMILIES))
 @pytest.mark.parametrize("patience", [None, 5])
 def test_natural_gradient_boosting_predicts_as_ngboost_does(family, patience):
     ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost", "peers"))
@@ -205,7 +207,7 @@ def mixed_table(n: int = 1500) -> tuple[np.ndarray, np.ndarray]:
     return rows, y
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 def test_every_library_keeps_the_contract_of_scikit_learn(name):
     model = BoostedTreesRegressor(
         library_regressor(name, 10), levels=(0.25, 0.5, 0.75), random_state=0
@@ -457,7 +459,7 @@ PARENTS = {
 
 
 @pytest.mark.filterwarnings("ignore:.* calibration rows lie where", "ignore:.*far out these rows")
-@pytest.mark.parametrize("name", PARENTS)
+@pytest.mark.parametrize("name", others_slow(PARENTS))
 @pytest.mark.parametrize("rounded", [False, True])
 def test_every_recalibrator_works_after_every_parent(name, rounded):
     """Most rounded outcomes are 0, so that quantiles are tied and distributions have steps."""

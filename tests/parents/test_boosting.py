@@ -14,6 +14,7 @@ from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.detection import GraphDensity, LeafBox, LeafOccupancy
 from kdgraph.errors import ParameterError
 from kdgraph.parents import BoostedTreesClassifier
+from tests.variations import others_slow
 
 LIBRARIES = ["hist_gradient_boosting", "xgboost", "lightgbm", "catboost"]
 
@@ -41,7 +42,7 @@ def table(n: int = 800):
     return X, y
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 def test_every_library_keeps_the_contract_of_scikit_learn(name):
     model = BoostedTreesClassifier(library_model(name, 20), random_state=0)
     # Validation rows are drawn among the rows, so that a row of weight 2 is not two rows.
@@ -79,7 +80,7 @@ def test_unknown_categories_and_missing_values_are_predicted(name):
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 def test_rounds_are_chosen_on_the_validation_rows(name):
     """Labels of which a third are wrong: all 300 rounds would learn them by heart."""
     X, y = make_classification(1200, 8, flip_y=0.6, random_state=0)

@@ -54,6 +54,7 @@ def test_three_classes_and_labels_of_text_come_back(tmp_path):
         np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_models_are_read_in_a_process_that_imports_their_library_alone(tmp_path):
     X, y = table(300)
     for name in ("xgboost", "lightgbm"):

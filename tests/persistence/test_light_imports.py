@@ -18,6 +18,7 @@ import kdgraph
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.calibration import ScoreMap
 from kdgraph.fitted import FittedParent
+from tests.variations import others_slow
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -66,7 +67,7 @@ MODELS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*is trusted", "ignore:.*takes the 200 rows of fit")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_slow(MODELS, "gate"))
 def test_loading_a_model_imports_no_heavy_library(name, tmp_path):
     model = MODELS[name](tmp_path).fit(X, Y)
     kdgraph.save(model, tmp_path / "model.kdg")

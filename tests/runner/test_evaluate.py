@@ -158,8 +158,9 @@ def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
 @pytest.mark.parametrize("is_mapped", [False, True])
 def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
     config, splits, parent, model = tiny
+    metrics = compose([*TINY, "metrics=default"]).metrics
     given = {"dataset": config.dataset, "ood": config.ood, "seed": 0}
-    expected = evaluate(FittedModel(parent), model, config.metrics, splits=splits, **given)
+    expected = evaluate(FittedModel(parent), model, metrics, splits=splits, **given)
     monkeypatch.setattr(module, "SET_BLOCK_BYTES", 16 * 7)  # seven rows of two numbers
     if is_mapped:
         monkeypatch.setattr(mapped_rows, "MAPPED_BYTES", 0)
@@ -169,7 +170,7 @@ def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
     else:
         monkeypatch.setattr(module, "BATCH_BYTES", 16 * 39)
     counted = Counted(parent)
-    found = evaluate(FittedModel(counted), model, config.metrics, splits=splits, **given)
+    found = evaluate(FittedModel(counted), model, metrics, splits=splits, **given)
     assert counted.calls[:6] == [7, 7, 7, 7, 7, 5]
     assert found.metrics == expected.metrics
     for a, b in zip(expected.predictions, found.predictions, strict=True):

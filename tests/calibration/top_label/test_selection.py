@@ -29,6 +29,7 @@ from kdgraph.config.components import build
 from kdgraph.density import DensityGate
 from kdgraph.errors import ParameterError
 from kdgraph.parents import PrecomputedScores
+from tests.variations import others_slow
 
 CANDIDATES = {
     "sts": TemperatureScaling(None),
@@ -139,7 +140,7 @@ def calibrated_scores(n, seed):
     return np.stack([s, 1 - s], axis=1), (rng.random(n) > s).astype(int)
 
 
-@pytest.mark.parametrize("min_rows", [100, 0])
+@pytest.mark.parametrize("min_rows", others_slow([100, 0]))
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
 @pytest.mark.filterwarnings("ignore:fewer than two calibration rows are correct, or incorrect")
 def test_choice_on_few_rows_costs_little(min_rows):

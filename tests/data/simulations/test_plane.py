@@ -20,6 +20,7 @@ from kdgraph.data.simulations import (
 )
 from kdgraph.data.simulations.plane import balanced_labels, posterior_from_log_densities
 from kdgraph.errors import DataError, ParameterError
+from tests.variations import others_slow
 
 PLANE_SIMULATIONS = {
     "gaussian_xor": GaussianXor(),
@@ -161,7 +162,7 @@ def test_density_agrees_with_monte_carlo(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in ALL_SIMULATIONS if not name.startswith("spiral")]
+    "name", others_slow(name for name in ALL_SIMULATIONS if not name.startswith("spiral"))
 )
 def test_posterior_agrees_with_monte_carlo(name):
     """Compare labels of 200,000 rows with their posteriors in cells: mean squared z-score 1.
@@ -199,6 +200,7 @@ def test_truth_selects_the_posterior(simulation):
         )
 
 
+@pytest.mark.slow
 def test_paper_grid_truth_agrees_with_counts_in_windows():
     """Repeat the paper's procedure 30 times for Polynomial, where windows are sparse.
 

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 from kdgraph.parents.networks.exposure import Acet, Ceda, EnergyMargin, OutlierExposure
+from tests.variations import others_slow
 
 EXPOSURES = {
     "oe": OutlierExposure(),
@@ -59,7 +60,7 @@ def measure_error_and_auroc(kind: str, name: str | None) -> tuple[float, float, 
     return 1 - network.score(X_test, y_test), float(by_confidence), float(by_energy)
 
 
-@pytest.mark.parametrize("name", EXPOSURES)
+@pytest.mark.parametrize("name", others_slow(EXPOSURES))
 @pytest.mark.parametrize("kind", ["table", pytest.param("images", marks=pytest.mark.slow)])
 def test_exposure_improves_ood_detection(kind, name):
     """Compare AUROC with and without outliers.

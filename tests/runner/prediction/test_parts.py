@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +24,17 @@ from kdgraph.detection import LeafBox
 from kdgraph.runner.files import add_checksum
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.prediction.parts import PartsFolder
+from tests.variations import others_slow
 
-N_ROWS = 150_000
-"""Rows of three parts, of which the last is not full."""
+N_ROWS = 9_000
+"""Rows of three parts of one block each, of which the last is not full."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A model, and the same rows in a csv file and in parquet files of small and large groups."""
-    folder = tmp_path_factory.mktemp("parts")
+def make_folder(folder: Path, n_rows: int) -> Path:
+    """Write a model, and the same rows in a csv file and in parquet files of small and large groups.
+
+    Three rows have a category that the model does not have, one in each third.
+    """
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=400), rng.integers(2, size=400)])
     y = (X[:, 0] + X[:, 1] > rng.normal(size=400)).astype(int)
@@ -50,26 +53,53 @@ def folder(tmp_path_factory) -> Path:
     )
     frame = pd.DataFrame(
         {
-            "age": rng.normal(scale=2, size=N_ROWS).round(3),
-            "job": np.array(["chef", "nurse"])[rng.integers(2, size=N_ROWS)],
+            "age": rng.normal(scale=2, size=n_rows).round(3),
+            "job": np.array(["chef", "nurse"])[rng.integers(2, size=n_rows)],
         }
     )
-    frame.loc[[5, 70_000, 140_000], "job"] = "king"
+    frame.loc[[5, n_rows // 2, n_rows - 9], "job"] = "king"
     frame.to_csv(folder / "new.csv", index=False)
-    frame.to_parquet(folder / "new.parquet", row_group_size=50_000)
-    frame.to_parquet(folder / "one_group.parquet", row_group_size=N_ROWS)
+    frame.to_parquet(folder / "new.parquet", row_group_size=n_rows // 3)
+    frame.to_parquet(folder / "one_group.parquet", row_group_size=n_rows)
     return folder
 
 
-@pytest.fixture
-def kdg(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("parts"), N_ROWS)
 
+
+@pytest.fixture
+def small_parts(tmp_path, monkeypatch) -> None:
+    """Set parts of one block of rows, in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(predicting, "PART_BLOCKS", 1)
+
+
+def caller(folder: Path, capsys) -> Callable[..., tuple[int, str, str]]:
     def call(name: str, output: str, *more: str) -> tuple[int, str, str]:
         code = main(["predict", *words(folder, name, output), *more])
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def kdg(folder, small_parts, capsys):
+    return caller(folder, capsys)
+
+
+@pytest.fixture(scope="module")
+def large_folder(tmp_path_factory) -> Path:
+    """Rows of three parts of the size that they have without ``small_parts``."""
+    return make_folder(tmp_path_factory.mktemp("large"), 150_000)
+
+
+@pytest.fixture
+def kdg_large(large_folder, tmp_path, monkeypatch, capsys):
+    """Call kdg with the files that a process in another test is killed with."""
+    monkeypatch.chdir(tmp_path)
+    return caller(large_folder, capsys)
 
 
 def words(folder: Path, name: str, output: str) -> list[str]:
@@ -87,8 +117,14 @@ FILES = ["new.csv", "new.parquet", "one_group.parquet"]
 
 @pytest.mark.parametrize(
     ("ending", "more", "names"),
-    [(".csv", (), FILES), (".parquet", (), FILES[1:2]), (".parquet", ("--fdr", "0.2"), FILES[:1])],
-    ids=["csv", "parquet", "fdr"],
+    others_slow(
+        [
+            (".parquet", ("--fdr", "0.2"), FILES[:1]),
+            (".csv", (), FILES),
+            (".parquet", (), FILES[1:2]),
+        ]
+    ),
+    ids=["fdr", "csv", "parquet"],
 )
 def test_the_bytes_do_not_depend_on_processes_or_on_the_kind_of_file(kdg, ending, more, names):
     outputs = []
@@ -125,9 +161,11 @@ def test_all_rows_are_those_of_the_model(kdg, folder):
 @pytest.mark.parametrize(
     ("name", "output"), [("new.csv", "out.csv"), ("new.parquet", "out.parquet")]
 )
-def test_a_killed_command_goes_on_after_its_finished_parts(kdg, folder, name, output, jobs):
-    assert kdg(name, f"whole-{output}")[0] == 0
-    command = [sys.executable, "-m", "kdgraph", "predict", *words(folder, name, output)]
+def test_a_killed_command_goes_on_after_its_finished_parts(
+    kdg_large, large_folder, name, output, jobs
+):
+    assert kdg_large(name, f"whole-{output}")[0] == 0
+    command = [sys.executable, "-m", "kdgraph", "predict", *words(large_folder, name, output)]
     process = subprocess.Popen([*command, "--jobs", jobs], start_new_session=True)
     parts = Path(f"{output}.parts")
     deadline = time.monotonic() + 60
@@ -147,7 +185,7 @@ def test_a_killed_command_goes_on_after_its_finished_parts(kdg, folder, name, ou
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "PartsFolder", Watched)
-        code, _, err = kdg(name, output, "--jobs", jobs)
+        code, _, err = kdg_large(name, output, "--jobs", jobs)
     assert code == 0 and kept == finished
     assert re.match(
         rf"kdg: goes on after [\d,]+ rows that an earlier call predicted, in {output}.parts\n", err
@@ -193,8 +231,7 @@ def test_an_interrupted_command_reads_nothing_twice(kdg, monkeypatch):
         code, _, err = kdg("new.csv", "out.csv")
     assert (code, numbers) == (0, [2])
     assert err == (
-        "kdg: goes on after 131,072 rows that an earlier call predicted, in out.csv.parts\n"
-        + MISSING
+        "kdg: goes on after 8,192 rows that an earlier call predicted, in out.csv.parts\n" + MISSING
     )
     assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
 
@@ -254,20 +291,20 @@ def test_a_part_that_was_cut_off_is_made_again(kdg, monkeypatch):
     assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", others_slow(["1", "2"]))
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_first_row_that_does_not_fit_is_reported(kdg, folder, tmp_path, kind, jobs):
     frame = pd.read_csv(folder / "new.csv").astype({"age": object})
-    frame.loc[[80_000, 140_000], "age"] = ["old", "older"]
+    frame.loc[[5_000, 8_500], "age"] = ["old", "older"]
     new = tmp_path / f"bad.{kind}"
     if kind == "csv":
         frame.to_csv(new, index=False)
     else:
-        frame.astype({"age": str}).to_parquet(new, row_group_size=50_000)
+        frame.astype({"age": str}).to_parquet(new, row_group_size=3_000)
     code, _, err = kdg(str(new), "out.csv", "--jobs", jobs)
     assert code == 2
     assert err == (
-        f"kdg: --input {new}: column 'age' has 'old' in row 80000, and the model takes numbers"
+        f"kdg: --input {new}: column 'age' has 'old' in row 5000, and the model takes numbers"
         " there\n"
     )
     assert [path.name for path in Path().iterdir()] == [new.name]
@@ -303,7 +340,9 @@ def test_a_small_input_starts_no_process_and_leaves_no_folder(kdg, tmp_path, mon
     assert sorted(path.name for path in Path().iterdir()) == ["1.csv", "2.csv", "small.csv"]
 
 
-@pytest.mark.parametrize("leftovers", [["x.parts"], ["x.parts", "x.parts/.000000.csv.0a.csv"]])
+@pytest.mark.parametrize(
+    "leftovers", others_slow([["x.parts", "x.parts/.000000.csv.0a.csv"], ["x.parts"]])
+)
 def test_what_a_killed_first_part_left_is_removed_by_the_next_call(kdg, tmp_path, leftovers):
     small = small_input(tmp_path)
     for name in leftovers:
@@ -315,8 +354,9 @@ def test_what_a_killed_first_part_left_is_removed_by_the_next_call(kdg, tmp_path
 
 
 @pytest.mark.slow
-def test_a_command_that_is_killed_in_its_first_part_leaves_nothing_hidden(kdg, folder):
-    command = [sys.executable, "-m", "kdgraph", "predict", *words(folder, "new.csv", "out.csv")]
+def test_a_command_that_is_killed_in_its_first_part_leaves_nothing_hidden(kdg_large, large_folder):
+    arguments = words(large_folder, "new.csv", "out.csv")
+    command = [sys.executable, "-m", "kdgraph", "predict", *arguments]
     process, deadline = subprocess.Popen(command), time.monotonic() + 60
     while not list(Path().glob("out.csv.parts/.000000*")) and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -326,7 +366,7 @@ def test_a_command_that_is_killed_in_its_first_part_leaves_nothing_hidden(kdg, f
         ".out.csv.parts.lock",
         "out.csv.parts",
     ]
-    assert kdg("new.csv", "out.csv")[0] == 0
+    assert kdg_large("new.csv", "out.csv")[0] == 0
     assert [path.name for path in Path().iterdir()] == ["out.csv"]
 
 
@@ -362,15 +402,14 @@ def formulas(tmp_path_factory) -> Path:
     )
     model = DeployedModel(FittedModel(forest, {"detector": detector}), schema)
     kdgraph.save(model, folder / "model.kdg")
-    rows = pd.DataFrame({"a": np.random.default_rng(1).normal(size=70_000)})
-    rows.to_parquet(folder / "new.parquet", row_group_size=50_000)
+    rows = pd.DataFrame({"a": np.random.default_rng(1).normal(size=5_000)})
+    rows.to_parquet(folder / "new.parquet", row_group_size=3_000)
     return folder
 
 
-@pytest.mark.parametrize("more", [(), ("--fdr", "0.2")], ids=["plain", "fdr"])
-def test_labels_that_are_formulas_are_escaped_where_asked(formulas, tmp_path, monkeypatch, more):
-    monkeypatch.chdir(tmp_path)
-
+@pytest.mark.parametrize("more", others_slow([[], ["--fdr", "0.2"]]), ids=["plain", "fdr"])
+@pytest.mark.usefixtures("small_parts")
+def test_labels_that_are_formulas_are_escaped_where_asked(formulas, monkeypatch, more):
     def predict(output: str, *options: str) -> int:
         return main(["predict", *words(formulas, "new.parquet", output), *more, *options])
 
@@ -389,8 +428,8 @@ def test_labels_that_are_formulas_are_escaped_where_asked(formulas, tmp_path, mo
     assert predict("out.parquet", "--safe-csv") == 2
 
 
-def test_parts_of_escaped_cells_are_not_joined_with_others(formulas, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("small_parts")
+def test_parts_of_escaped_cells_are_not_joined_with_others(formulas, monkeypatch, capsys):
     command = ["predict", *words(formulas, "new.parquet", "out.csv")]
     with monkeypatch.context() as patch:
         stop_after(1, patch)
