@@ -18,6 +18,8 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.chrome.webdriver import WebDriver
 
+from kdgraph.extras import is_installed
+
 ROOT = Path(__file__).parents[2]
 OFFLINE = """
 import socket
@@ -45,6 +47,9 @@ def hooks() -> dict[str, ModuleType]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id) -> Path:
     """Folder of the site, which is built once for all processes that test it."""
+    described = ("catboost", "lightgbm", "quantile_forest", "xgboost")
+    if absent := [library for library in described if not is_installed(library)]:
+        pytest.skip(f"not installed: {', '.join(absent)}; the site describes parameters of theirs")
     shared = (
         tmp_path_factory.getbasetemp()
         if worker_id == "master"
