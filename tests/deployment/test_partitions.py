@@ -15,6 +15,7 @@ from kdgraph.base import FittedModel
 from kdgraph.deployment import DeployedModel, PartitionPredictor, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.errors import DataError
+from tests.variations import others_slow
 
 
 def make_table(n: int, seed: int) -> pd.DataFrame:
@@ -81,7 +82,7 @@ def test_a_model_is_loaded_once_in_a_process(path, table, monkeypatch):
     assert len(loads) == 1
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("scheduler", others_slow(["threads", "processes"]))
 def test_dask_predicts_partitions(path, table, expected, scheduler):
     dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
     predictor = PartitionPredictor(path)

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
@@ -32,6 +32,7 @@ def load_dates(cells, **options):
 DAYS = st.dates(datetime.date(1700, 1, 1), datetime.date(2200, 12, 31))
 
 
+@settings(max_examples=30)
 @given(
     st.lists(DAYS, min_size=1, max_size=5),
     st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%d %B %Y", "%Y/%m/%d", "%b %d, %Y"]),

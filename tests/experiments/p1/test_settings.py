@@ -26,10 +26,12 @@ def both():
     return settings().merge(printed, on=keys, suffixes=("", "_printed"))
 
 
+@pytest.mark.slow
 def test_each_setting_is_printed_in_the_paper(both) -> None:
     assert len(both) == len(settings()) > 30
 
 
+@pytest.mark.slow
 def test_presets_have_the_printed_settings_but_for_some(both) -> None:
     others = both[(both.value / both.value_printed - 1).abs() > 1e-9]
     assert {*zip(others["item"], others.metric, strict=True)} == OTHERWISE

@@ -215,6 +215,7 @@ def test_claims_on_fully_trained_ensembles() -> None:
     }
 
 
+@pytest.mark.slow
 def test_claims_on_figures_of_mnist(tmp_path) -> None:
     """Networks that say the class by chance, and are right as often on both sets or less often on
     one of them.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from experiments.common.claims import Claim, saved_claims
 from experiments.p3 import attack, latents, trees
@@ -37,6 +38,7 @@ def shapes(method: str, epochs: str) -> Any:
     return plan([*SHAPES, f"method=paper/p3/{method}", f"parent.{epochs}=1"]).jobs[0].config
 
 
+@pytest.mark.slow
 def test_trees_on_half_of_the_digits(monkeypatch) -> None:
     monkeypatch.setattr(trees, "UNITS", 20)
     monkeypatch.setattr(trees, "seconds_of", lambda *_: {"tood": 1.0, "network": 2.0})
@@ -70,6 +72,7 @@ def test_latents_and_pixels_are_scored_on_the_same_sets() -> None:
     assert scores.value.between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_images_are_moved_both_ways(monkeypatch) -> None:
     monkeypatch.setattr(attack, "SETS", ("noise",))
     of = {

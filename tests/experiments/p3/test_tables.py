@@ -160,6 +160,7 @@ def test_figures_of_the_maps_are_drawn() -> None:
     )
 
 
+@pytest.mark.slow
 def test_one_command_prints_all_tables_and_draws(tmp_path, monkeypatch, capsys) -> None:
     for module, records in (
         (simulated, clouds(True)),

@@ -90,6 +90,7 @@ def test_a_pair_has_a_mean_of_its_own() -> None:
     )
 
 
+@pytest.mark.slow
 def test_verdicts_and_pictures_from_end_to_end(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(SCALES, "smoke", SMALL)
     monkeypatch.setattr(theorems, "DIMENSIONS", (1, 5))

@@ -210,6 +210,7 @@ def test_tables_of_some_methods_and_of_none(runs) -> None:
     assert compare_with_published([]) == "no run of CIFAR-10 scores is there"
 
 
+@pytest.mark.slow
 def test_every_picture_is_drawn(runs, tmp_path) -> None:
     records, folder = runs
     paths = draw(records, folder, tmp_path / "drawn")

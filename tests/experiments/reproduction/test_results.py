@@ -28,6 +28,7 @@ def measured() -> pd.DataFrame:
     return pd.read_csv(RESULTS / "measurements.csv", low_memory=False)
 
 
+@pytest.mark.slow
 def test_random_cells_follow_from_stored_measurements(cells, measured) -> None:
     """Twenty cells with measurements, of any paper, are computed again from the values by seed."""
     rng = np.random.default_rng()  # another twenty each time
@@ -57,6 +58,7 @@ def test_random_cells_follow_from_stored_measurements(cells, measured) -> None:
         assert again.sd == pytest.approx(cell.sd, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_figure_2_of_p1_follows_from_its_archive(measured) -> None:
     """Statistics of many tables are computed again from the numbers of each table and seed."""
     archive = p1_archive.read(RESULTS / p1_archive.archive_path(Path()).name)

@@ -63,6 +63,7 @@ def test_archive_is_read_as_written(runs, tmp_path) -> None:
         assert_same(numbers[version], again[version])
 
 
+@pytest.mark.slow
 def test_statistics_of_the_archive_are_those_of_the_runs(runs, tmp_path) -> None:
     numbers = by_version(runs(), runs())
     again = saved(numbers, tmp_path / "archive.csv")
@@ -97,6 +98,7 @@ def test_archived_numbers_on_another_parent_are_left_out(record, tmp_path) -> No
     assert dict(zip(errors.seed, errors.value, strict=True)) == {0: 0.2, 1: 0.1}
 
 
+@pytest.mark.slow
 def test_a_seed_of_one_table_waits_for_the_others(runs) -> None:
     found, more = (
         published.figure2_numbers(by_version(records, records))
@@ -107,6 +109,7 @@ def test_a_seed_of_one_table_waits_for_the_others(runs) -> None:
     assert set(whole.seed.dropna()) == {0, 1, 2} and set(found.seed.dropna()) == {0, 1}
 
 
+@pytest.mark.slow
 def test_an_archive_in_a_folder_counts_as_runs(runs, tmp_path) -> None:
     folder = tmp_path / "runs"
     saved(by_version(runs()), archive.archive_path(folder))
