@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import warnings
 from typing import Any
 
@@ -18,6 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kdgraph.calibration import GroupWise, ScoreMap
+from kdgraph.detection import PostHocDetector
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import annotations_of, check_value
 from kdgraph.parents import GaussianLinear
 
 PACKAGES = ("density", "calibration", "calibration.local", "calibration.top_label", "detection")
@@ -96,6 +100,36 @@ def test_all_public_estimators_are_tested():
 
 
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_a_missing_parent_is_refused_where_no_default_stands_in(name):
+    model = build(name, None)
+    message = error_of(model, X, X[:, 0] if name in REGRESSORS else Y)
+    if message is None:
+        assert model._default_estimator() is not None or issubclass(type(model), PostHocDetector)
+    else:
+        assert re.match(rf"({name}|MaxProbability) needs an estimator, got None", message)
+
+
+def rule_of(parameter: str, annotation: Any, value: object) -> str | None:
+    """Return the message that a value breaks the rule of an annotation, or None if it does not."""
+    try:
+        check_value(parameter, value, annotation)
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_every_parameter_is_checked_against_its_annotation(name):
+    parent, value = RandomForestClassifier(2) if name in CLASSIFIERS else GaussianLinear(), object()
+    annotations = annotations_of(type(build(name, parent)))
+    rules = {key: rule_of(key, annotation, value) for key, annotation in annotations.items()}
+    checked = {key: rule for key, rule in rules.items() if rule is not None}
+    assert len(checked) > 1
+    for key, rule in checked.items():
+        assert error_of(build(name, parent).set_params(**{key: value}), X, Y) == rule
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
 def test_a_class_in_place_of_an_instance_is_named_with_the_instance(name):
     parent = RandomForestClassifier if name in CLASSIFIERS else GaussianLinear
     assert error_of(build(name, parent), X, Y) == (
@@ -155,9 +189,14 @@ def test_one_column_of_probabilities_is_refused_where_probabilities_are_read(nam
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_a_parent_without_a_partition_is_refused_with_one_that_has_it(name):
+def test_a_parent_of_another_kind_is_refused_with_one_that_fits(name):
     message = error_of(build(name, LogisticRegression()), X, Y)
-    if message is None or "has no logits or layers to read" in message:
+    if message is None:
+        return
+    if "logits or layers" in message:
+        assert message.startswith(
+            "LogisticRegression has no logits or layers to read; pass a network of"
+        )
         return
     assert message.startswith(
         "LogisticRegression has no partition to read; pass a fitted forest, tree or boosted trees,"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -180,12 +179,7 @@ def test_rows_are_independent_and_distant_scores_are_ordered(network, blobs):
     )
 
 
-def test_invalid_input_raises(network, blobs):
-    X, y, _ = blobs
-    with pytest.raises(ValueError, match="VirtualLogit needs an estimator, got None"):
-        VirtualLogit().fit(X, y)
-    with pytest.raises(TypeError, match="RandomForestClassifier has no logits or layers to read"):
-        VirtualLogit(RandomForestClassifier(3)).fit(X, y)
+def test_dimensions_must_leave_some_features(network, blobs):
     with pytest.raises(
         ValueError,
         match="dimensions must be less than the 12 features, of which some have to be left, got 12",

@@ -8,10 +8,8 @@ from scipy.special import logsumexp
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.detection import Energy, MaxLogit
-from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
 
@@ -93,11 +91,3 @@ def test_rows_are_independent_and_distant_scores_are_finite(kind, blobs, linear)
     assert_rows_agree(
         scores, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))])
     )
-
-
-def test_invalid_input_raises(blobs):
-    X, y, _ = blobs
-    with pytest.raises(TypeError, match="DecisionTreeClassifier has no logits or layers to read"):
-        MaxLogit(DecisionTreeClassifier()).fit(X, y)
-    with pytest.raises(ParameterError, match=r"temperature must be in \(0, inf\), got 0"):
-        Energy(DecisionTreeClassifier(), temperature=0).fit(X, y)

@@ -279,8 +279,6 @@ def test_unusable_inputs_are_refused():
         SetMean(ExtraTreesClassifier(5), row_detector=TreeHamming()).fit(X, y)
     with pytest.raises(TypeError, match="row_detector must be a detector of single rows, got int"):
         SetMean(ExtraTreesClassifier(5), row_detector=3).fit(X, y)
-    with pytest.raises(ValueError, match="MaxProbability needs an estimator, got None"):
-        SetMean().fit(X, y)
     with pytest.raises(ValueError, match="all training rows have equal features, so that their"):
         MaximumMeanDiscrepancy(set_size=10).fit(np.ones((50, 2)))
     with pytest.raises(

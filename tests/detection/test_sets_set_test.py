@@ -77,7 +77,7 @@ def test_few_outliers_decrease_the_p_value():
     assert test.p_value(mixed) < 0.05 < fit_set_test().p_value(normal_rows(100, 5))
 
 
-def test_invalid_input_raises():
+def test_set_test_refuses_other_detectors_and_needs_a_fit():
     with pytest.raises(
         TypeError,
         match=(r"^TreeHamming scores sets of rows; a set test needs a detector of single rows$"),

@@ -142,31 +142,6 @@ def test_rows_are_reproducible_by_seed(ood):
     assert not np.array_equal(a, c)
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (
-            lambda: Sphere(radii=[1, -1]),
-            r"radii must be a list of which each is in \[0, inf\), got \[1, -1\]",
-        ),
-        (lambda: Sphere(draw="ball"), "draw must be one of uniform, cube, got 'ball'"),
-        (lambda: Annulus(inner=5, outer=2), "inner must be less than outer = 2, got 5"),
-        (lambda: Box(low=1, high=1), "low must be less than high = 1, got 1"),
-        (
-            lambda: Box(hole=[-2, 2]),
-            (
-                r"hole must be two increasing ends in \[-2.0, 2.0\] that leave 1 % of it free, or"
-                r" null, got \[-2, 2\]"
-            ),
-        ),
-        (lambda: GaussianNoise(std=0), r"std must be in \(0, inf\), got 0"),
-    ],
-)
-def test_parameters_out_of_range(build, message):
-    with pytest.raises(ParameterError, match=f"^{message}$"):
-        build()
-
-
 def random_images(n: int = 300) -> Dataset:
     X = np.random.default_rng(9).random((n, 2, 3, 4), dtype=np.float32) ** 2
     return Dataset.from_labels("toy", X, np.arange(n) % 2)

@@ -14,7 +14,6 @@ from kdgraph.data.tables.scikit_learn import (
     SyntheticClassification,
     SyntheticRegression,
 )
-from kdgraph.errors import ParameterError
 
 SIMULATIONS = [Moons(), Circles(), Blobs(), Blobs(n_blobs=5, n_features=7)]
 CLASSES = [
@@ -129,32 +128,3 @@ def test_swiss_roll_has_ordered_pieces_and_noise_features():
     assert (
         np.abs(np.corrcoef(data.X.T)[3:, :3]).max() < 0.15
     )  # four standard errors of a correlation of 1,000 rows
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Moons(noise_std=-1), r"noise_std must be in \[0, inf\), got -1"),
-        (lambda: Circles(factor=1.0), r"factor must be in \(0, 1\), got 1\.0"),
-        (lambda: Blobs(n_blobs=1), r"n_blobs must be in \[2, inf\), got 1"),
-        (lambda: FriedmanTable(4), "number must be one of 1, 2, 3, got 4"),  # type: ignore[arg-type]
-        (
-            lambda: SyntheticRegression(n_informative=30),
-            "n_informative must be at most n_features, 20, got 30",
-        ),
-        (
-            lambda: SyntheticClassification(n_features=6),
-            r"n_features must be at least n_informative \+ n_redundant, 7, got 6",
-        ),
-        (
-            lambda: SyntheticClassification(n_classes=5, n_informative=3),
-            (
-                "5 classes of 2 clusters need 10 corners of a hypercube; n_informative=3 gives 8:"
-                " raise it"
-            ),
-        ),
-    ],
-)
-def test_parameters_out_of_range(make, message):
-    with pytest.raises(ParameterError, match=f"^{message}$"):
-        make()

@@ -19,7 +19,7 @@ from kdgraph.data.simulations import (
     paper_grid,
 )
 from kdgraph.data.simulations.plane import balanced_labels, posterior_from_log_densities
-from kdgraph.errors import DataError, ParameterError
+from kdgraph.errors import DataError
 from tests.variations import others_slow
 
 PLANE_SIMULATIONS = {
@@ -273,26 +273,3 @@ def test_points_outside_the_plane_are_refused():
         DataError, match=r"^spiral has no density at NaN, which X has in row 1; drop such rows$"
     ):
         Spiral().posterior([[0, 0], [0, np.nan]])
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Spiral(noise_std=0), r"noise_std must be in \[0.05, inf\), got 0"),
-        (lambda: Circle(radii=[1.0]), r"radii must be one for each of the 2 classes, got \[1.0\]"),
-        (
-            lambda: Circle(radii=[1.0, 3.0]),
-            r"radii must be a list of which each is in \(0, 1.25\], got \[1.0, 3.0\]",
-        ),
-        (lambda: Sinewave(first="tan"), r"first must be one of sin, cos, got 'tan'"),
-        (
-            lambda: Polynomial(exponents=[1, 2, 3]),
-            r"exponents must be one for each of the 2 classes, got \[1, 2, 3\]",
-        ),
-        (lambda: GaussianXor(truth="grid"), r"truth must be one of exact, paper_grid, got 'grid'"),
-        (lambda: Trunk(n_dims=0), r"n_dims must be in \[1, inf\), got 0"),
-    ],
-)
-def test_parameters_out_of_range(build, message):
-    with pytest.raises(ParameterError, match=f"^{message}$"):
-        build()

@@ -8,7 +8,6 @@ from scipy.stats import kstest
 
 from kdgraph.data.dataset import Simulation
 from kdgraph.data.simulations import PointCloud
-from kdgraph.errors import ParameterError
 
 SHAPES = ["circles", "lines", "squares"]
 
@@ -55,22 +54,3 @@ def test_noise_has_its_standard_deviation():
     """Compare within 5 %, four standard errors of 4,000 rows."""
     X, y = PointCloud("lines", noise_std=0.2).sample(4000, np.random.default_rng(2))
     assert outline_residual("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: PointCloud("triangles"),
-            "shape must be one of circles, lines, squares, got 'triangles'",
-        ),  # type: ignore[arg-type]
-        (lambda: PointCloud("lines", n_dims=1), r"n_dims must be in \[2, inf\), got 1"),
-        (
-            lambda: PointCloud("lines", noise_std=-1.0),
-            r"noise_std must be in \[0, inf\), got -1\.0",
-        ),
-    ],
-)
-def test_parameters_out_of_range(make, message):
-    with pytest.raises(ParameterError, match=f"^{message}$"):
-        make()
