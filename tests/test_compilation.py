@@ -159,7 +159,7 @@ def test_without_compilation_functions_stay_functions(kernels, monkeypatch):
 
 
 @pytest.mark.slow
-def test_processes_heal_cut_files_at_the_same_time(kernels):
+def test_processes_replace_truncated_files_at_the_same_time(kernels):
     kernels.hits()
     for path in kernels.folder.glob("*.nb?"):
         path.write_bytes(path.read_bytes()[:40])

@@ -172,7 +172,7 @@ def test_text_in_a_frame_is_refused_with_an_encoder_that_works(name):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_one_column_of_probabilities_is_refused_where_probabilities_are_read(name):
+def test_one_column_of_probabilities_is_refused_where_they_are_read(name):
     message = error_of(build(name, OneColumn()), X, Y)
     if message is None:
         # A detector that does not read probabilities has scores of rows, and no probabilities.

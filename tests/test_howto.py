@@ -169,9 +169,9 @@ def check_table(quoted: str, printed: str) -> None:
     for expected, line in zip(quoted.splitlines(), lines, strict=False):
         cells, found = (re.split(r"\s{2,}", text.strip())[:-2] for text in (expected, line))
         assert found[:1] == cells[:1]
-        for wanted, value in zip(cells[1:], found[1:], strict=True):
-            pairs = [re.findall(r"[-+]?\d*\.?\d+", text) for text in (wanted, value)]
-            tolerance = 10 if wanted.endswith("%") else 0.01
+        for cell, value in zip(cells[1:], found[1:], strict=True):
+            pairs = [re.findall(r"[-+]?\d*\.?\d+", text) for text in (cell, value)]
+            tolerance = 10 if cell.endswith("%") else 0.01
             np.testing.assert_allclose(
                 np.array(pairs[1], dtype=float), np.array(pairs[0], dtype=float), atol=tolerance
             )

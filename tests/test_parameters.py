@@ -115,7 +115,7 @@ def test_the_error_is_a_value_error_that_ends_the_command_line_with_two():
     closed=st.sampled_from(["both", "left", "right", "neither"]),
     value=st.floats(-20, 20) | st.sampled_from(["low", "high"]),
 )
-def test_an_interval_contains_what_its_brackets_say(low, width, closed, value):
+def test_an_interval_contains_its_closed_ends_only(low, width, closed, value):
     high = low + width
     value = {"low": low, "high": high}.get(value, value) if isinstance(value, str) else value
     interval = Range(low, high, closed)
@@ -170,9 +170,7 @@ def test_annotations_of_classes_functions_and_other_libraries():
         ("abc", float, ""),
     ],
 )
-def test_a_number_that_is_meant_as_text_or_as_a_list_comes_with_the_override(
-    value, annotation, way_out
-):
+def test_a_number_meant_as_text_or_a_list_has_the_override_in_its_error(value, annotation, way_out):
     with pytest.raises(ParameterError) as caught:
         check_value("dataset.x", value, annotation)
     assert str(caught.value).endswith(f", got {value!r}{way_out}")

@@ -60,7 +60,7 @@ def many_small_classes(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return X, y, new, labels
 
 
-def test_gate_of_many_small_classes_keeps_the_predictions_of_its_classifier():
+def test_gate_of_many_small_classes_keeps_predictions_of_its_classifier():
     """A floor of memorised rows would replace the predictions of all new rows by the prior."""
     X, y, new, labels = many_small_classes(0)
     gate = DensityGate(RandomForestClassifier(30, random_state=0), random_state=0).fit(X, y)

@@ -76,7 +76,7 @@ def test_out_of_bag_probabilities_are_those_of_scikit_learn(fitted, weight):
     )
 
 
-def test_out_of_bag_probabilities_of_a_forest_that_grew_are_those_of_scikit_learn():
+def test_out_of_bag_probabilities_after_a_warm_start_match_scikit_learn():
     fitted = forest(n_estimators=30, warm_start=True).fit(X, Y)
     fitted.set_params(n_estimators=60, oob_score=True).fit(X, Y)
     np.testing.assert_allclose(
@@ -352,7 +352,7 @@ def test_outputs_of_a_calibrator_that_held_rows_out_are_refused():
 
 @pytest.mark.parametrize("inner", [ScoreMap(forest()), KernelDensityForest(forest())], ids=str)
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
-def test_calibrators_behind_a_transformer_and_another_calibrator_read_its_rows(inner, calibration):
+def test_calibrators_in_a_chain_read_the_transformed_rows(inner, calibration):
     options = {"calibration": calibration, "cv": 3, "random_state": 0}
     inner = clone(inner).set_params(**options)
     scaler = StandardScaler().fit(X)
@@ -454,7 +454,7 @@ def test_detectors_fit_no_forest_out_of_bag_without_a_warning(detector, n_fits):
     assert CountingForest.n_fits == n_fits
 
 
-def test_boxes_out_of_bag_are_those_of_rows_in_bag_of_trees_without_the_row():
+def test_boxes_out_of_bag_are_of_rows_in_bag_of_trees_without_the_row():
     fitted = forest(n_estimators=15).fit(X, Y)
     detector = LeafBox(FrozenEstimator(fitted), min_samples=1, calibration="oob").fit(X, Y)
     is_out, leaves, own = OutOfBag(fitted, X).is_out, fitted.apply(X), np.zeros(300)

@@ -288,7 +288,7 @@ def test_other_rows_are_hardly_ever_taken_for_those_of_a_fit(bootstrap):
     assert n_matches == 0
 
 
-def test_chance_of_a_sample_is_that_of_the_multivariate_hypergeometric_distribution():
+def test_chance_of_a_sample_is_multivariate_hypergeometric():
     rng = np.random.default_rng(0)
     leaves, is_in = rng.integers(1, 6, size=50), rng.random(50) < 0.6
     total, inside = np.bincount(leaves)[1:], np.bincount(leaves[is_in], minlength=6)[1:]
@@ -372,7 +372,7 @@ def test_forests_that_balance_the_rows_of_each_tree_are_refused_out_of_bag():
         OutOfBag(forest.fit(X, Y), X)
 
 
-def test_trees_that_were_added_to_a_forest_on_other_rows_are_refused_out_of_bag():
+def test_trees_added_on_other_rows_are_refused_out_of_bag():
     forest = RandomForestClassifier(10, warm_start=True, random_state=0).fit(X, Y)
     forest.set_params(n_estimators=20).fit(X[::-1], Y[::-1])
     for rows in (X, X[::-1]):
@@ -385,7 +385,7 @@ def test_trees_that_were_added_to_a_forest_on_other_rows_are_refused_out_of_bag(
     [TargetEncoder(), PCA(2, svd_solver="randomized", iterated_power=0, random_state=0)],
     ids=["target encoder", "approximate components"],
 )
-def test_rows_that_change_after_the_fit_of_a_transformer_are_refused_out_of_bag(transformer):
+def test_rows_changed_after_the_fit_of_a_transformer_are_refused(transformer):
     """A target encoder leaves the label of a training row out of its code, and no new row."""
     codes = np.random.default_rng(0).integers(30, size=(500, 20)).astype(float)
     parent = make_pipeline(transformer, RandomForestClassifier(20, random_state=0))
@@ -393,7 +393,7 @@ def test_rows_that_change_after_the_fit_of_a_transformer_are_refused_out_of_bag(
         ScoreMap(parent, calibration="oob").fit(codes, Y)
 
 
-def test_kernel_density_forest_goes_to_folds_where_rows_change_on_their_way():
+def test_kernel_density_forest_uses_folds_where_a_step_changes_rows():
     rows = np.random.default_rng(0).normal(size=(500, 20))
     approximate = PCA(2, svd_solver="randomized", iterated_power=0, random_state=0)
     parent = make_pipeline(approximate, RandomForestClassifier(20))

@@ -252,7 +252,7 @@ def test_raps_chooses_its_parameters_on_rows_that_calibrate_nothing():
     assert sets.max() <= aps.max()
 
 
-def test_small_class_and_small_group_get_full_sets_and_a_warning_that_names_them():
+def test_small_classes_and_groups_have_full_sets_and_a_warning():
     rows = np.flatnonzero((Y != 3) | (np.cumsum(Y == 3) <= 5))
     message = (
         "coverage=0.9 needs 9 calibration rows of each class, got 5 of '3': every set contains such"
@@ -382,7 +382,7 @@ def test_saved_model_predicts_equal_sets(conditional):
 
 
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
-def test_sets_without_held_out_rows_are_calibrated_on_outputs_without_each_row(calibration):
+def test_sets_without_held_out_rows_use_outputs_without_each_row(calibration):
     """In-sample outputs of a forest would give sets of one class, which cover far too little."""
     X, y = make_moons(2400, noise=0.5, random_state=0)
     forest = RandomForestClassifier(50, random_state=0)

@@ -270,7 +270,7 @@ def test_fit_that_does_not_converge_warns(monkeypatch):
         fit(MatrixScaling(None), *draw_scores(100, 3))
 
 
-def test_cross_validation_chooses_a_rigid_map_where_the_parent_is_calibrated():
+def test_cross_validation_chooses_a_rigid_map_for_calibrated_parents():
     rng = np.random.default_rng(0)
     proba = softmax(2 * rng.normal(size=(300, 6)), axis=1)
     y = (proba.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)

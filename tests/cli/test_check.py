@@ -140,15 +140,15 @@ def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
 
 
 @pytest.mark.usefixtures("files")
-def test_predictions_of_the_user_that_differ_are_told_first(capsys):
+def test_other_predictions_of_the_user_are_reported_first(capsys):
     model, new = joblib.load("model.joblib"), pd.read_csv("new.csv")
-    mine = pd.DataFrame(model.predict_proba(new.drop(columns="rich")), columns=model.classes_)
-    mine.loc[7] = 1 - mine.loc[7]
-    mine.to_csv("mine.csv", index=False)
+    other = pd.DataFrame(model.predict_proba(new.drop(columns="rich")), columns=model.classes_)
+    other.loc[7] = 1 - other.loc[7]
+    other.to_csv("mine.csv", index=False)
     words = ["check", *MODEL, "--methods", "sigmoid", "--folds", "2", "--expect", "mine.csv"]
     assert main([*words, "hydra.launcher.n_jobs=1"]) == 0
     printed = capsys.readouterr().out
-    difference = abs(mine.loc[7].iloc[1] - mine.loc[7].iloc[0])
+    difference = abs(other.loc[7].iloc[1] - other.loc[7].iloc[0])
     sentence = (
         f"The model was not read as you use it: 1 of {len(new)} rows have other probabilities than"
         f" in mine.csv, by up to {difference:.2g} (row 7)."

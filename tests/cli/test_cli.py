@@ -242,7 +242,7 @@ N_DATASETS, N_EXPERIMENTS = len(OPTIONS["dataset"]), len(OPTIONS["experiment"])
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_used_is_told_in_one_line(kdg, arguments, sentence, tmp_path):
+def test_unusable_arguments_are_reported_in_one_line(kdg, arguments, sentence, tmp_path):
     (tmp_path / "taken").touch()
     code, out, err = kdg(*arguments)
     assert (code, out) == (2, "")
@@ -358,9 +358,10 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, fa
         "hydra/launcher=basic",
     )
     assert code == 1 and "1 run in outputs" in out
-    told, why, command = err.splitlines()
+    summary, why, command = err.splitlines()
     assert (
-        told == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+        summary
+        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
     )
     assert why == f"  RuntimeError: no luck   {where}"
     before = trace.stat().st_mtime_ns
@@ -487,7 +488,7 @@ def test_vectors_for_a_network_of_images_are_refused_before_it_is_fitted(kdg, tm
     assert not list(tmp_path.rglob("*.kdg"))
 
 
-def test_show_tells_what_a_run_would_do(kdg):
+def test_show_lists_the_stages_of_a_run(kdg):
     import yaml
 
     _, out, _ = kdg("show", *TINY)
@@ -558,7 +559,7 @@ def test_composing_imports_no_science():
     }
 
 
-def test_an_experiment_that_is_a_sweep_takes_other_values_without_asking_for_a_sweep(kdg, tmp_path):
+def test_a_sweep_in_an_experiment_takes_other_values_without_m(kdg, tmp_path):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "seeds.yaml").write_text(

@@ -1,6 +1,4 @@
-"""``kdg compare``: what is printed, written and drawn, and each thing that can be asked for
-wrongly.
-"""
+"""``kdg compare``: what is printed, written and drawn, and each argument that is wrong."""
 
 from __future__ import annotations
 
@@ -47,9 +45,9 @@ def kdg(capsys, monkeypatch, tmp_path):
 
 
 def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
-    code, said, told = kdg("--digits", "3")
-    assert (code, told) == (0, "")
-    first, error, oce, notes, rest = said.split("\n\n")
+    code, out, err = kdg("--digits", "3")
+    assert (code, err) == (0, "")
+    first, error, oce, notes, rest = out.split("\n\n")
     assert first == "48 runs · 8 data sets · 3 methods on 1 parent · 2 seeds (0, 1)"
     assert error.splitlines()[:3] == [
         "error, lower is better, 8 data sets, against random_forest (parent)",
@@ -90,9 +88,9 @@ def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
 
 
 def test_few_data_sets_are_shown_one_by_one(kdg) -> None:
-    code, said, _ = kdg("dataset=d0,d3", "method=kdf", "--metric", "error", "--digits", "3")
+    code, out, _ = kdg("dataset=d0,d3", "method=kdf", "--metric", "error", "--digits", "3")
     assert code == 0
-    assert said.splitlines()[:10] == [
+    assert out.splitlines()[:10] == [
         "4 runs · 2 data sets · 1 method on 1 parent · 2 seeds (0, 1)",
         "",
         "d0",
@@ -111,8 +109,8 @@ def test_few_data_sets_are_shown_one_by_one(kdg) -> None:
     ("name", "baseline"), [("isotonic", "isotonic"), ("random_forest", "random_forest (parent)")]
 )
 def test_another_baseline(kdg, name, baseline) -> None:
-    code, said, _ = kdg("--against", name, "--metric", "error")
-    assert code == 0 and f"8 data sets, against {baseline}\n" in said
+    code, out, _ = kdg("--against", name, "--metric", "error")
+    assert code == 0 and f"8 data sets, against {baseline}\n" in out
 
 
 def test_a_file_of_one_data_set_has_what_the_terminal_shows(kdg, tmp_path) -> None:
@@ -140,8 +138,8 @@ def test_a_file_has_the_outcomes_over_seeds_of_each_data_set(kdg, tmp_path) -> N
 
 @pytest.mark.parametrize("kind", ["md", "tex"])
 def test_people_get_means_of_each_data_set_and_the_tests(kdg, tmp_path, kind) -> None:
-    code, said, _ = kdg("--output", f"t.{kind}", "--metric", "error,mmc")
-    assert (code, said) == (
+    code, out, _ = kdg("--output", f"t.{kind}", "--metric", "error,mmc")
+    assert (code, out) == (
         0,
         f"t.{kind}   48 runs · 8 data sets · 3 methods on 1 parent · 2 seeds (0, 1)\n",
     )
@@ -186,7 +184,7 @@ NO_FIGURE = (
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--against", "kfd"],
@@ -218,5 +216,5 @@ NO_FIGURE = (
         (["--digits", "0"], "--digits must be from 1 to 15, got 0"),
     ],
 )
-def test_what_is_wrong_is_one_line(kdg, arguments, said) -> None:
-    assert kdg(*arguments) == (2, "", f"kdg: {said}\n")
+def test_what_is_wrong_is_one_line(kdg, arguments, message) -> None:
+    assert kdg(*arguments) == (2, "", f"kdg: {message}\n")

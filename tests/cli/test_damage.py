@@ -46,7 +46,7 @@ def metrics(run_dir: Path) -> list:
         [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 9}', b'{"a": NaN}', b"[" * 10**5]
     ),
 )
-def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_dir, content):
+def test_a_damaged_record_is_reported_set_aside_and_made_again(kdg, run_dir, content):
     expected = metrics(run_dir)
     (run_dir / "result.json").write_bytes(content)
     line = (
@@ -81,7 +81,7 @@ def test_a_changed_digit_is_no_number_of_a_table(kdg, run_dir):
     assert (code, out) == (2, "") and "1 run whose result.json is damaged" in err
 
 
-def test_a_changed_prediction_is_noticed_by_the_run_that_finds_it_done(kdg, run_dir):
+def test_a_run_detects_changed_predictions_of_a_finished_run(kdg, run_dir):
     path = run_dir / "predictions.parquet"
     before, expected = path.read_bytes(), metrics(run_dir)
     changed = bytearray(before)

@@ -78,7 +78,7 @@ def test_two_numbers_do_not_share_a_name():
     assert compose(["dataset=openml", "dataset.id=44"]).dataset["name"] == "openml-44"
 
 
-def test_list_says_what_is_here(kdg, where, openml_cache):
+def test_list_shows_which_data_sets_are_stored(kdg, where, openml_cache):
     folder = write_cached_dataset(openml_cache, 61, numeric_table())
     (folder / "more").write_bytes(bytes(250_000))
     code, out, err = kdg("data", "list", "few")
@@ -245,11 +245,11 @@ def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(
 ):
     code, out, err = kdg("run", "dataset=few/one", *TINY)
     assert (code, out) == (2, "")
-    says = (
+    message = (
         f"data set 61 is not in {where}; openml.org cannot be reached (Name or service not known);"
         f" {LATER}"
     )
-    assert err.splitlines() == ["kdg: fetching OpenML data set 61", f"kdg: {says}"]
+    assert err.splitlines() == ["kdg: fetching OpenML data set 61", f"kdg: {message}"]
     assert not list(tmp_path.rglob("result.json")) and not list(tmp_path.rglob("error.txt"))
 
 
@@ -309,7 +309,7 @@ def test_a_sweep_of_nothing_but_what_is_not_at_hand_is_no_success(kdg, openml_ca
     assert (code, out) == (2, "") and "kdg: not runnable: one, two (" in err
 
 
-def test_a_run_that_is_done_asks_for_nothing(kdg, openml_cache, no_network):
+def test_a_finished_run_downloads_nothing(kdg, openml_cache, no_network):
     folder = write_cached_dataset(openml_cache, 61, numeric_table())
     first = kdg("run", "dataset=few/one", "calibrator=none", *TINY)
     assert first[0] == 0

@@ -55,7 +55,7 @@ def test_a_folder_that_cannot_be_written_to_is_wrong(tmp_path, capsys):
     assert "! outputs" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_with_its_remedy(tmp_path, monkeypatch):
+def test_a_folder_without_write_access_is_reported_with_its_remedy(tmp_path, monkeypatch):
     def refuse(dir):
         raise PermissionError(13, "Permission denied")
 
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_its_remedy(tmp_path, mo
     assert found.remedy == f"--out=DIR names another folder; or change the rights of {tmp_path}"
 
 
-def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
+def test_a_nearly_full_disk_is_reported(tmp_path, monkeypatch):
     for free, wrong in ((1e9, False), (1e8, True)):
         monkeypatch.setattr(
             checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free})

@@ -75,28 +75,28 @@ def test_what_finished_runs_refer_to_stays(kdg, configs):
 
 
 def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, configs, tmp_path):
-    out, before = tmp_path / "outputs", files(tmp_path / "outputs")
+    before = files(tmp_path / "outputs")
     record = json.loads((configs[1].run_dir / "result.json").read_text())
     shutil.rmtree(configs[1].run_dir)
-    code, said, err = kdg("--yes")
-    gone = before - files(out)
+    code, out, err = kdg("--yes")
+    gone = before - files(tmp_path / "outputs")
     assert (code, err) == (0, "") and gone == {
         record["store"][stage] for stage in ("calibrate", "evaluate")
     }
-    assert said.splitlines()[0].startswith(
+    assert out.splitlines()[0].startswith(
         "2 files of the store in outputs that no finished run refers to, "
     )
-    assert said.splitlines()[-1].startswith("deleted 2 files, ")
+    assert out.splitlines()[-1].startswith("deleted 2 files, ")
     assert load(configs[0].run_dir / "model" / "calibrated.kdg").parent.classes_.tolist() == [0, 1]
 
 
 def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
     for config in configs:
         (config.run_dir / "result.json").unlink()
-    code, said, _ = kdg("--yes")
+    code, out, _ = kdg("--yes")
     assert code == 0 and not files(tmp_path / "outputs")
     assert all(load(config.run_dir / "model" / "calibrated.kdg").parent for config in configs)
-    fit = next(line for line in said.splitlines() if line.startswith("  fit"))
+    fit = next(line for line in out.splitlines() if line.startswith("  fit"))
     assert fit.split()[:4] == [
         "fit",
         "1",
@@ -106,26 +106,26 @@ def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
 
 
 def test_leftovers_checkpoints_and_entries_of_older_versions(kdg, configs, tmp_path):
-    out, before = tmp_path / "outputs", files(tmp_path / "outputs")
+    folder, before = tmp_path / "outputs", files(tmp_path / "outputs")
     needed = next(name for name in before if name.startswith("fit/")).removesuffix(".kdg")
     add(
-        out,
+        folder,
         f"fit/{KEY}.training",
         f"fit/{KEY}.training.pretraining",
         f"{needed}.training",
         f"fit/.{KEY}.kdg.4711.tmp",
         f"fit/{KEY}.pkl",
     )
-    code, said, _ = kdg("--dry-run")
-    assert code == 0 and files(out) > before
+    code, out, _ = kdg("--dry-run")
+    assert code == 0 and files(folder) > before
     assert (
-        said.splitlines()[0]
+        out.splitlines()[0]
         == "5 files of the store in outputs that no finished run refers to, 5.0 kB"
     )
-    kinds = {line[:16].strip(): int(line[16:24]) for line in said.splitlines()[1:]}
+    kinds = {line[:16].strip(): int(line[16:24]) for line in out.splitlines()[1:]}
     assert kinds == {"checkpoints": 3, "leftovers": 1, "older version": 1}
     assert kdg("--yes")[1].endswith("deleted 5 files, 5.0 kB\n")
-    assert files(out) == before
+    assert files(folder) == before
 
 
 def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
@@ -146,7 +146,7 @@ def test_the_lock_of_a_killed_process_goes(kdg, configs, tmp_path):
     assert not path.exists()
 
 
-def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):
+def test_entries_that_a_running_run_will_read_stay(kdg, configs, tmp_path):
     out, run_dir = tmp_path / "outputs", configs[0].run_dir.with_name("at_work")
     add(out, f"fit/{KEY}.kdg", f"calibrate/{KEY}.training")
     run_dir.mkdir()
@@ -157,7 +157,7 @@ def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):
     assert [each.path.name for each in find_garbage(out)] == [f"{KEY}.training", f"{KEY}.kdg"]
 
 
-def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, monkeypatch):
+def test_entries_needed_since_the_prompt_stay(kdg, configs, tmp_path, monkeypatch):
     out = tmp_path / "outputs"
     add(out, f"fit/{KEY}.kdg")
 
@@ -176,7 +176,7 @@ def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, mon
 @pytest.mark.parametrize(
     ("answer", "stays"), [("n", True), ("", True), ("y", False), ("Yes", False)]
 )
-def test_it_asks_before_it_deletes(kdg, configs, tmp_path, monkeypatch, answer, stays):
+def test_deletion_needs_a_confirmation(kdg, configs, tmp_path, monkeypatch, answer, stays):
     add(tmp_path / "outputs", f"fit/{KEY}.kdg")
     monkeypatch.setattr("builtins.input", lambda prompt: answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

@@ -49,7 +49,7 @@ def test_each_command_has_a_paragraph_and_two_examples(command):
 
 
 @pytest.mark.parametrize("command", PARSERS)
-def test_the_help_of_a_command_that_writes_a_file_has_the_code_of_a_failure(command):
+def test_help_of_a_command_that_writes_has_the_exit_code_of_a_failure(command):
     parser = PARSERS[command]
     if {"--output", "--page"} & set(parser.options()):
         assert NOT_WRITTEN in parser.exit_codes[CannotWrite.exit_code]
@@ -94,7 +94,7 @@ def test_help_without_a_command_lists_all_of_them(kdg):
         assert f"\n  {command} " in out
 
 
-def test_help_of_a_command_can_be_asked_for_in_front(kdg):
+def test_help_may_precede_the_command(kdg):
     assert kdg("help", "data", "get") == kdg("data", "get", "--help")
     assert kdg("--help", "run") == kdg("run", "-h")
     assert kdg("help", "rn")[2] == "kdg: unknown command 'rn'; did you mean 'run'?\n"

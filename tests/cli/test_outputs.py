@@ -265,7 +265,7 @@ def test_an_input_whose_name_is_too_long_is_not_there(predict):
 
 
 @pytest.mark.parametrize("command", ["table", "compare"])
-def test_names_that_are_formulas_are_escaped_where_asked(kdg, tmp_path, command):
+def test_names_that_are_formulas_are_escaped_on_request(kdg, tmp_path, command):
     write(tmp_path, [make_record("=1+1", values={"error": 0.1})])
     assert kdg(command, "--output", "raw.csv")[0] == 0
     assert kdg(command, "--output", "safe.csv", "--safe-csv")[0] == 0

@@ -62,7 +62,7 @@ def until_done(kdg, *given: str) -> list[str]:
         advice += way_out
 
 
-def test_a_table_with_several_faults_loads_after_each_has_been_mended_as_advised(kdg):
+def test_a_table_with_several_faults_loads_after_each_advice(kdg):
     cells = {(2, 0): "don't know", (5, 1): "1_0", (7, 2): "-1.25e+30", (9, 0): "okänd"}
     write("t.csv", ["größe", "b", "c", "label"], cells, separator=";")
     assert until_done(kdg, "dataset.path=t.csv", "dataset.target=label") == [

@@ -85,7 +85,7 @@ def runs(tmp_path_factory, table):
 
 
 @pytest.mark.filterwarnings("ignore:mine. columns that number the rows are left out")
-def test_the_file_of_the_run_is_predicted_with_its_dates_identifiers_and_index(kdg, tmp_path):
+def test_the_file_of_a_run_is_predicted_with_dates_ids_and_index(kdg, tmp_path):
     rng, n = np.random.default_rng(0), 120
     y = np.arange(n) % 2
     large = 2**53
@@ -223,7 +223,7 @@ def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
     assert max(seen) == 8 * predicting.READ_BLOCKS
 
 
-def test_the_summary_says_what_the_score_is(kdg, runs, table):
+def test_the_summary_names_the_score(kdg, runs, table):
     def summary(name: str) -> str:
         return kdg("--run", runs[name].run_dir, "--input", table, "--output", "new.csv")[1]
 
@@ -331,7 +331,7 @@ def test_an_empty_cell_where_the_model_takes_none(kdg, tmp_path, monkeypatch):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_used_is_said_in_one_line(kdg, runs, arguments, message):
+def test_unusable_input_is_reported_in_one_line(kdg, runs, arguments, message):
     Path("in.csv").write_text("a,b,c\n1,2,x\n")
     usual = {"--run": str(runs["kdf"].run_dir), "--input": "in.csv", "--output": "new.csv"}
     given = (
@@ -341,7 +341,7 @@ def test_what_cannot_be_used_is_said_in_one_line(kdg, runs, arguments, message):
     assert (code, out, err) == (2, "", f"kdg: {message}\n")
 
 
-def test_a_run_without_a_model_says_why(kdg, runs, table, tmp_path):
+def test_the_reason_for_a_run_without_a_model_is_reported(kdg, runs, table, tmp_path):
     (tmp_path / "bare").mkdir()
     shutil.copy(runs["kdf"].run_dir / "result.json", tmp_path / "bare")
     assert (
@@ -398,9 +398,7 @@ def test_a_run_of_another_user_is_read_only_if_it_is_trusted(
     assert kdg(*given)[0] == 0 and Path("new.csv").read_text() == expected
 
 
-def test_a_class_of_the_users_own_is_made_in_ones_own_run_and_else_when_it_is_named(
-    kdg, tmp_path, monkeypatch
-):
+def test_a_class_of_the_user_is_loaded_in_its_run_and_else_by_name(kdg, tmp_path, monkeypatch):
     (tmp_path / "own_forest.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "conf" / "parent").mkdir(parents=True)

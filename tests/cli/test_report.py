@@ -1,4 +1,4 @@
-"""``kdg report``: what is written and said, and each thing that can be asked for wrongly."""
+"""``kdg report``: what is written and printed, and unusable arguments."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def kdg(capsys, monkeypatch, tmp_path):
 
 
 def test_the_page_is_written_and_its_size_is_printed(kdg, tmp_path):
-    code, said, told = kdg()
+    code, out, err = kdg()
     page = (tmp_path / "report.html").read_text()
-    assert (code, told) == (0, "")
-    assert said == f"report.html   2 runs   {len(page.encode()) / 1e6:.1f} MB\n"
+    assert (code, err) == (0, "")
+    assert out == f"report.html   2 runs   {len(page.encode()) / 1e6:.1f} MB\n"
     assert "<title>Runs in outputs</title>" in page
     assert "<code>kdg report</code>" in page
 
@@ -61,8 +61,8 @@ def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
 def test_records_of_another_version_are_noted_on_stderr_and_in_the_page(kdg, tmp_path):
     old = make_record("dataset=spiral", "method=kdf", seed=5) | {"schema": 1}
     write(tmp_path / "outputs", [old])
-    _, _, told = kdg()
-    assert told.startswith(
+    _, _, err = kdg()
+    assert err.startswith(
         "kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads "
     )
     assert "left out of outputs: 1 run of another version" in (tmp_path / "report.html").read_text()
@@ -96,9 +96,9 @@ def test_help_is_printed(kdg, capsys):
     ],
 )
 def test_unusable_arguments_are_refused_in_one_line(kdg, arguments, line):
-    code, said, told = kdg(*arguments)
-    assert (code, said) == (2, "")
-    assert told.replace("'none', 'some', 'all'", "none, some, all") == line
+    code, out, err = kdg(*arguments)
+    assert (code, out) == (2, "")
+    assert err.replace("'none', 'some', 'all'", "none, some, all") == line
 
 
 def test_a_file_of_another_kind_is_left_as_it_is(kdg, tmp_path):
@@ -117,9 +117,9 @@ def test_the_page_states_how_numbers_are_compared(kdg, tmp_path):
 @pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_reported(kdg, tmp_path):
     (tmp_path / "file").write_text("")
-    code, said, told = kdg("--output", "file/report.html")
-    assert (code, said) == (2, "")
-    assert told == (
+    code, out, err = kdg("--output", "file/report.html")
+    assert (code, out) == (2, "")
+    assert err == (
         "kdg: cannot write file/report.html: Not a directory; name another place with --output\n"
     )
 

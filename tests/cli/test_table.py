@@ -1,4 +1,4 @@
-"""``kdg table``: what is printed and written, and each thing that can be asked for wrongly."""
+"""``kdg table``: what is printed and written, and unusable arguments."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def kdg(capsys, monkeypatch, tmp_path):
 
 
 def test_a_line_is_one_model_of_one_run(kdg) -> None:
-    code, said, told = kdg("dataset=a", "--metric", "nll,oce")
-    assert (code, told) == (0, "")
-    assert said.splitlines() == [
+    code, out, err = kdg("dataset=a", "--metric", "nll,oce")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
         "                                           nll       oce",
         "data set  model                   seed    test  radius=2",
         "a         random_forest (parent)     0  0.2000    0.2000",
@@ -61,13 +61,13 @@ def test_the_paper_protocol_has_a_note(kdg, tmp_path) -> None:
             )
         ],
     )
-    said = kdg("calibrator=sigmoid", "--metric", "error")[1].splitlines()
-    assert said[3:6] == [
+    out = kdg("calibrator=sigmoid", "--metric", "error")[1].splitlines()
+    assert out[3:6] == [
         "a         sigmoid                      0  0.1000",
         "a         sigmoid (paper protocol)     0  0.1000",
         "",
     ]
-    assert said[6].startswith(
+    assert out[6].startswith(
         "(paper protocol): fitted on test rows, or by the rows out of distribution, where the method's"
         " paper does"
     )
@@ -78,15 +78,15 @@ def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
     monkeypatch.setattr("kdgraph.cli.table.MOST_LINES", 2)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "48")
-    code, said, _ = kdg()
+    code, out, _ = kdg()
     assert (
         code == 0
-        and "… 5 more lines and 2 more columns" in said
-        and max(map(len, said.splitlines()[:4])) <= 48
+        and "… 5 more lines and 2 more columns" in out
+        and max(map(len, out.splitlines()[:4])) <= 48
     )
 
 
-def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
+def test_a_file_has_every_requested_number(kdg) -> None:
     assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 35 columns, of 4 runs\n", "")
     read = pd.read_parquet("x.parquet")
     assert list(read) == list(TABLE_COLUMNS) and len(read) == 24 and read["path"].nunique() == 4
@@ -103,11 +103,11 @@ def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
 
 def test_the_columns_are_described_without_any_run(kdg, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "outputs" / "b")
-    code, said, _ = kdg("--columns")
+    code, out, _ = kdg("--columns")
     assert (
         code == 0
-        and said.splitlines()[0] == "dataset         name of the data set"
-        and len(said.splitlines()) == len(TABLE_COLUMNS)
+        and out.splitlines()[0] == "dataset         name of the data set"
+        and len(out.splitlines()) == len(TABLE_COLUMNS)
     )
 
 
@@ -117,7 +117,7 @@ def test_help_is_help(kdg) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["datset=a"], "unknown key 'datset'; did you mean 'dataset'?"),
         (["dataset=c"], "no run has dataset=c; they have a, b"),
@@ -148,5 +148,5 @@ def test_help_is_help(kdg) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_one_line(kdg, arguments, said) -> None:
-    assert kdg(*arguments) == (2, "", f"kdg: {said}\n")
+def test_what_is_wrong_is_one_line(kdg, arguments, message) -> None:
+    assert kdg(*arguments) == (2, "", f"kdg: {message}\n")

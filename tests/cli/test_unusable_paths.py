@@ -236,7 +236,7 @@ for words in json.loads(sys.argv[2]):
 """
 
 
-def answers(words: list[list[str]], *before: str, mode: str = "") -> list[tuple[int, str]]:
+def results_of(words: list[list[str]], *before: str, mode: str = "") -> list[tuple[int, str]]:
     """Return code and stderr of commands in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     process = subprocess.run(
@@ -251,7 +251,7 @@ def answers(words: list[list[str]], *before: str, mode: str = "") -> list[tuple[
 
 @pytest.mark.slow
 def test_too_few_file_descriptors_are_reported_in_one_line(kdg):
-    ((code, err),) = answers([["table"]], mode="files")
+    ((code, err),) = results_of([["table"]], mode="files")
     assert code == 2 and err == (
         "kdg: cannot use outputs: Too many open files; raise the limit of open files with 'ulimit"
         " -n 4096', or run fewer jobs at a time\n"
@@ -268,7 +268,7 @@ def test_closed_files_of_another_user_are_reported_in_one_line(kdg, tmp_path, as
         if name.split()[0] not in ("check", "repair")
         for path in (f"outputs/x{ending}",)
     ]
-    for code, err in answers(words, *as_user(2001)):
+    for code, err in results_of(words, *as_user(2001)):
         assert "Traceback" not in err and code in (0, 1, 2)
         assert err == "" or err.splitlines()[-1].startswith("kdg: ")
 

@@ -67,7 +67,7 @@ def test_a_method_without_the_prefix_of_a_network_is_the_same_on_a_forest(method
 @pytest.mark.parametrize(
     "method", [name for name in ON_NETWORKS if not name.startswith("network_")]
 )
-def test_a_method_on_a_network_without_the_prefix_has_no_counterpart_on_a_forest(method):
+def test_a_network_method_without_the_prefix_has_none_on_a_forest(method):
     with pytest.raises(ConfigError, match="needs the partition of a network, and parent=random_fo"):
         check(compose([f"method={method}", "parent=random_forest"]))
 
@@ -148,8 +148,8 @@ def test_methods_that_kdg_check_compares_are_marked_in_their_files(tmp_path):
     (tmp_path / "method").mkdir()
     file = tmp_path / "method" / "mine.yaml"
     file.write_text("# Mine\n# place in kdg check: 2, for trees\ndefaults: []\n")
-    mine = Catalogue([conf_dir(), tmp_path]).repairs()
-    assert (list(mine)[1], mine["mine"]) == ("mine", "trees")
+    repairs = Catalogue([conf_dir(), tmp_path]).repairs()
+    assert (list(repairs)[1], repairs["mine"]) == ("mine", "trees")
     file.write_text("# place in kdg check: 2, for forests\n")
     with pytest.raises(ConfigError, match=r"for one of any model, .*, got 'forests'"):
         Catalogue([conf_dir(), tmp_path]).repairs()

@@ -132,7 +132,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_go_together_is_told_before_anything_is_done(case, kdg, tmp_path):
+def test_incompatible_parts_are_refused_before_any_stage(case, kdg, tmp_path):
     arguments, sentence = REFUSED[case]
     assert kdg("run", *arguments) == (2, "", f"kdg: {sentence}\n")
     assert not list(tmp_path.iterdir())
@@ -167,7 +167,7 @@ class Known:
     task = "regression"
 
 
-def test_a_source_says_what_its_rows_are_if_it_knows():
+def test_a_source_declares_the_kind_of_its_rows_where_it_can():
     class Unknown(Known):
         task = "auto"
 
@@ -222,14 +222,14 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
         ),
     ],
 )
-def test_what_only_the_rows_tell_is_told_when_they_are_there(parent, train, sentence):
+def test_incompatible_rows_are_refused_once_they_are_loaded(parent, train, sentence):
     node = plan([f"parent={parent}"]).jobs[0].config.parent
     with pytest.raises(ConfigError) as caught:
         check_rows(node, build(node), train)
     assert str(caught.value) == sentence
 
 
-def test_a_part_may_need_a_method_that_nobody_has_words_for():
+def test_a_part_may_require_a_method_without_a_description():
     class Energy(Uncalibrated):
         required_method = "predict_logits"
 
@@ -262,7 +262,7 @@ class WithoutTags:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
+def test_tags_of_a_parent_declare_whether_it_takes_images(parent, expected):
     assert takes(parent, "three_d_array") == expected
 
 
@@ -277,5 +277,5 @@ def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
         (["method=isotonic"], False),
     ],
 )
-def test_gates_and_kernel_density_graphs_with_a_floor_fall_back_to_the_prior(words, expected):
+def test_gates_and_graphs_with_a_floor_fall_back_to_the_prior(words, expected):
     assert falls_back_to_prior(compose(["dataset=iris", *words])) is expected

@@ -51,7 +51,7 @@ def test_a_launcher_of_a_cluster_without_its_extra_names_the_extra(name):
     assert str(unknown_option("hydra/launcher", name, ["basic", "processes"])) == expected
 
 
-def test_a_group_that_is_none_is_told_apart_from_an_option():
+def test_a_group_set_to_none_differs_from_an_option():
     message = str(unknown_group("hydra/launchr", ["dataset", "hydra/launcher"]))
     assert (
         message

@@ -291,7 +291,7 @@ def _shortened_sweep(path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_file_begins_with_one_line_for_kdg_list_and_comments_have_at_most_100_columns(path):
+def test_file_begins_with_one_line_for_kdg_list_and_has_short_comments(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
     assert not first_comment(path).endswith(".")
     comments = [line for line in read_text(path).splitlines() if "#" in line]
@@ -311,7 +311,7 @@ METHOD_FILES = [path for path in FILES if path.parent == conf_dir() / "method"]
 
 
 @pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_part_of_a_model_has_the_name_of_its_file_and_no_other_group_has_it(path):
+def test_part_of_a_model_has_the_name_of_its_file_in_one_group_only(path):
     assert _NODES[path]["name"] == path.stem
     groups = [other.parent.name for other in MODEL_FILES if other.stem == path.stem]
     assert groups == [path.parent.name] or path.stem == "none"

@@ -237,7 +237,7 @@ def test_an_experiment_may_be_a_sweep_and_the_command_line_wins(config_dir):
     ]
 
 
-def test_a_parallel_launcher_is_noticed():
+def test_a_parallel_launcher_is_recognised():
     planned = plan(["seed=0,1", "hydra/launcher=processes"], multirun=True)
     assert planned.parallel
 
@@ -298,7 +298,7 @@ class Needy:
         ),
     ],
 )
-def test_a_component_that_cannot_be_built_is_told_in_one_line(node, message, monkeypatch):
+def test_a_component_that_cannot_be_built_is_one_line(node, message, monkeypatch):
     import sys
     from types import ModuleType
 
@@ -349,7 +349,7 @@ def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
 
 
 @pytest.mark.slow
-def test_points_of_a_sweep_that_share_their_options_are_as_if_composed_alone():
+def test_points_of_a_sweep_with_equal_options_compose_as_runs_alone():
     overrides = [
         "dataset=wine,digits",
         "method=kdf,isotonic",

@@ -108,7 +108,7 @@ def test_a_point_of_a_sweep_is_known_while_its_folder_is_as_it_was(tmp_path):
     assert not index.known()
 
 
-class Mine:
+class OwnSource:
     """A source of a user's that says nothing of what it reads."""
 
     name = "mine"
@@ -123,7 +123,11 @@ class Mine:
 def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
     (tmp_path / "a").write_text("a")
     science = {
-        "dataset": {"name": "mine", "_target_": f"{__name__}.Mine", "path": str(tmp_path / "a")},
+        "dataset": {
+            "name": "mine",
+            "_target_": f"{__name__}.OwnSource",
+            "path": str(tmp_path / "a"),
+        },
         "ood": None,
     }
     assert [read.files() for read in files_read(science).values()] == [[tmp_path / "a"]]

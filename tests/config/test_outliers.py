@@ -104,7 +104,7 @@ def test_ood_rows_like_the_training_outliers_are_named(outliers, ood, sets):
     assert seen_in_training(with_outliers(outliers, ood).science()) == expected
 
 
-def test_outliers_default_to_noise_and_a_network_without_outliers_sees_none():
+def test_outliers_are_noise_by_default_and_only_where_a_network_has_them():
     config = replace(base(), parent={"name": "mlp_oe", "exposure": {"weight": 0.5}})
     assert [
         sentence.partition(" is like")[0] for sentence in seen_in_training(config.science())
@@ -135,7 +135,7 @@ def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
         check_sources(with_outliers("nois").science())
 
 
-def test_a_node_on_the_command_line_is_checked_and_its_rows_are_asked_for_before_a_run():
+def test_outliers_of_the_command_line_are_checked_and_loaded_before_a_run():
     rows = (
         f"parent.exposure.outliers={{_target_: {E}.DatasetOutliers, source:"
         " '${dataset:fashion_mnist}'}"
@@ -162,7 +162,7 @@ def test_a_preset_is_checked_down_to_the_parameters_of_its_exposure():
         )
 
 
-def test_a_file_that_outliers_come_from_decides_what_the_run_is_and_what_is_fitted(tmp_path):
+def test_the_file_of_outliers_is_part_of_the_id_of_run_and_fit(tmp_path):
     path = tmp_path / "rows.csv"
     config = with_outliers({**FASHION, "source": {"name": "rows", "path": str(path)}})
     found = []
@@ -174,7 +174,7 @@ def test_a_file_that_outliers_come_from_decides_what_the_run_is_and_what_is_fitt
 
 
 @pytest.mark.filterwarnings("default:.*is like the outliers")
-def test_a_run_warns_where_its_network_has_seen_what_it_is_asked_about(tmp_path):
+def test_a_run_warns_of_ood_rows_that_its_network_was_trained_on(tmp_path):
     little = [
         "parent.hidden=[8]",
         "parent.max_epochs=2",
@@ -185,9 +185,9 @@ def test_a_run_warns_where_its_network_has_seen_what_it_is_asked_about(tmp_path)
     ]
     for ood, expected in (("noise", ["ood (noise)"]), ("permuted", [])):
         record = run(compose(["dataset=wine", "parent=mlp_oe", f"ood={ood}", *little]))
-        told = [
+        found = [
             each["message"].partition(" is like")[0]
             for each in record["warnings"]
             if "trains with" in each["message"]
         ]
-        assert told == expected
+        assert found == expected

@@ -100,7 +100,7 @@ def test_a_folder_and_a_link_to_nothing_are_named(kdg, tmp_path):
         )  # another option is not affected
 
 
-def test_an_option_that_a_file_of_the_users_builds_on_is_named_with_that_file(kdg, tmp_path):
+def test_an_option_that_a_users_file_extends_is_named_with_that_file(kdg, tmp_path):
     written(tmp_path / "conf", b"defaults: [tabel]\nname: mine\n")
     code, _, err = kdg("show", "--config-dir", "conf", "dataset=mine")
     assert code == 2 and err.startswith("kdg: no dataset named 'tabel'; did you mean 'table'?")

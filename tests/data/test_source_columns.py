@@ -46,16 +46,16 @@ def assert_restored_or_refused(frame: pd.DataFrame, path: Path) -> None:
     except DataError:  # as where a column has no value in any row
         return
     for j, column in enumerate(data.source_columns):
-        wanted = expected[column.name]
+        expected_column = expected[column.name]
         if column.problem is not None:
             with pytest.raises(DataError, match=column.name):
                 column.restore(data.X[:, j])
             continue
         got = column.restore(data.X[:, j])
-        pd.testing.assert_series_equal(got, wanted, check_categorical=True)
+        pd.testing.assert_series_equal(got, expected_column, check_categorical=True)
         # Whether a missing cell is None or NaN is not compared by pandas.
-        if wanted.dtype == object:
-            assert list(map(type, got)) == list(map(type, wanted))
+        if expected_column.dtype == object:
+            assert list(map(type, got)) == list(map(type, expected_column))
 
 
 @given(frame=frames(30))

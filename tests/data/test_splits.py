@@ -260,7 +260,7 @@ def test_prescribed_roles_are_used():
     assert random_splits.fingerprint != splits.fingerprint and len(random_splits.test.y) == 30
 
 
-def test_classes_keep_their_share_of_each_role_only_where_the_split_is_stratified():
+def test_classes_keep_their_share_of_roles_in_stratified_splits_only():
     """Without strata the class counts of a role are hypergeometric, so they vary over seeds."""
     table = toy_table([0, 1] * 100)
     n_zeros = {

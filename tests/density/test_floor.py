@@ -190,7 +190,7 @@ def test_mean_shift_floor_shifts_rows_by_max_mean_shift(seed, m, spread, max_mea
 
 @pytest.mark.parametrize("m", [12, 30, 100, 1000])
 @pytest.mark.parametrize("tail", ["normal", "exponential"])
-def test_mean_shift_of_new_rows_is_close_to_the_bound_with_few_held_out_rows(m, tail):
+def test_mean_shift_is_close_to_the_bound_with_few_held_out_rows(m, tail):
     rng = np.random.default_rng(m)
     draw = rng.standard_normal if tail == "normal" else lambda size: -rng.standard_exponential(size)
     # new rows at 4,000 quantiles: 40 in the lowest hundredth, without randomness

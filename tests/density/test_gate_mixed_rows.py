@@ -158,7 +158,7 @@ def test_a_forest_beside_boosted_trees_equals_one_behind_an_encoder():
     np.testing.assert_allclose(gate.log_density(new), expected.log_density(new), rtol=1e-10)
 
 
-def test_numbers_that_are_missing_in_new_rows_alone_are_replaced_by_medians():
+def test_numbers_missing_in_new_rows_alone_are_replaced_by_medians():
     numbers = X[NUMBERS].fillna(0.0)
     parent = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
     gate = DensityGate(parent, partition=FOREST, random_state=0).fit(numbers, Y)

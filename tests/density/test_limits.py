@@ -197,7 +197,7 @@ class RowsOfLoss:
         ({100: 0.5, 200: 0.4, 400: 0.398, 800: 0.39, 1000: 0.38}, 1000),
     ],
 )
-def test_counted_rows_are_doubled_until_the_nll_falls_by_a_thousandth_at_most(losses, n_rows):
+def test_counted_rows_double_until_the_nll_falls_by_at_most_1e_3(losses, n_rows):
     source = RowsOfLoss(losses.get)
     assert source.fit(np.arange(100)) == n_rows
     assert source.fitted == [n for n in losses if n <= n_rows]
@@ -210,9 +210,7 @@ def test_counted_rows_are_not_doubled_beyond_a_bound(monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["oob", "held out"])
-def test_a_limit_that_is_raised_to_all_rows_gives_the_predictions_without_one(
-    way, problem, monkeypatch
-):
+def test_a_limit_of_all_rows_gives_the_predictions_without_one(way, problem, monkeypatch):
     """Every graph that is tried has its own index and classes, also where one is copied."""
     parent = FrozenEstimator(problem.forest)
     rows = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}

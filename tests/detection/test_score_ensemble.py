@@ -147,7 +147,7 @@ def test_classes_are_left_out_if_two_remain(rows, n_classes, n_left_out, expecte
 
 
 @pytest.mark.slow
-def test_near_and_far_rows_are_detected_as_by_the_better_of_density_and_entropy():
+def test_ensemble_detects_as_the_better_of_density_and_entropy():
     """AUROC as a mean over three digits that are left out in turn, for each set of rows."""
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)

@@ -226,7 +226,7 @@ def test_classifier_test_agrees_with_its_folds_computed_by_hand():
     assert statistic_of(detector, new) == pytest.approx(np.mean(aurocs), rel=1e-10)
 
 
-def test_forest_sees_a_change_of_dependence_that_marginal_tests_do_not():
+def test_forest_detects_a_change_of_dependence_unlike_marginal_tests():
     """Two features of correlation .95 against independent ones with the same margins."""
     rng = np.random.default_rng(0)
 

@@ -59,7 +59,7 @@ def test_index_leads_to_every_page():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page_asks_measures_shows_and_states_costs_and_limits(page):
+def test_page_has_a_question_its_parts_code_and_pictures(page):
     text = page.read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert re.match(r"# .+\?\n\n> .+\?", text)

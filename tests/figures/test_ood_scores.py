@@ -73,7 +73,7 @@ def test_threshold_is_marked_for_models_that_have_one(texts_of):
     assert "threshold" not in texts_of(plot_ood_scores(random_scores(), {"far": random_scores()}))
 
 
-def test_axis_is_linear_near_the_median_of_the_test_rows_and_logarithmic_beyond(texts_of):
+def test_axis_is_linear_near_the_median_and_logarithmic_beyond(texts_of):
     test = random_scores(1000, names=NAMES[:1])
     figure = plot_ood_scores(test, {"far": {NAMES[0]: np.array([1e6, 1e3, 2.0])}})
     low, middle, high = np.quantile(test[NAMES[0]], [0.25, 0.5, 0.75])

@@ -121,7 +121,7 @@ def test_declared_names_are_spelt_as_the_model_does(values, cells, expected):
     assert convert(CategoryColumn("c", values), column, source).tolist() == expected
 
 
-def test_a_model_that_knows_no_category_of_a_column_is_refused():
+def test_a_model_without_any_category_of_a_column_is_refused():
     known, column = CategoryColumn("c", ("x", "y")), pd.Series([1, 2] * 20, name="c")
     with pytest.raises(DataError) as raised:
         check_known(known, column, SourceColumn("c", "int64"))
@@ -271,7 +271,7 @@ def test_lightgbm_finds_the_columns_of_its_lists_of_categories(tmp_path, named):
     )
 
 
-def test_catboost_takes_whole_numbers_and_truth_values_as_its_user_gives_them(tmp_path):
+def test_catboost_takes_whole_numbers_and_truth_values_unchanged(tmp_path):
     catboost = pytest.importorskip("catboost", reason=MISSING.format("catboost"))
     draw = rng()
     frame = pd.DataFrame({"zip": draw.integers(0, 9, N), "flag": draw.random(N) < 0.5})

@@ -67,7 +67,7 @@ def of_codes() -> FittedModel:
     return FittedModel(RandomForestClassifier(5, random_state=0).fit(ROWS, Y))
 
 
-def test_a_repaired_model_predicts_rows_of_a_run_as_it_predicts_data_frames(tmp_path):
+def test_a_repaired_model_predicts_rows_of_a_run_and_frames_alike(tmp_path):
     expected = repaired(tmp_path, of_codes()).predict_proba(FRAME)
     parent = as_parent_of_run(tmp_path / "repaired.kdg", ["no", "yes"])
     np.testing.assert_array_equal(parent.predict_proba(ROWS), expected)
@@ -82,7 +82,7 @@ def test_a_repaired_model_predicts_rows_of_a_run_as_it_predicts_data_frames(tmp_
     np.testing.assert_array_equal(load(tmp_path / "parent.kdg").predict_proba(ROWS), expected)
 
 
-def test_a_repaired_model_reads_dates_and_new_categories_as_it_does_of_frames(tmp_path):
+def test_a_repaired_model_reads_dates_and_new_categories_of_files(tmp_path):
     days = Feature("depth", date_format="%Y-%m-%d")
     dates = [*(Feature(name) for name in ("width", "height")), days]
     colours = Feature("colour", ["blue", "green"])
@@ -122,7 +122,7 @@ def save_skops(estimator, path: Path) -> None:
     pytest.importorskip("skops.io", reason=MISSING.format("skops")).dump(estimator, path)
 
 
-def test_skops_pipeline_on_a_data_frame_takes_names_categories_and_missing_values(tmp_path):
+def test_skops_pipeline_takes_names_categories_and_missing_values(tmp_path):
     encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
     model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0)).fit(FRAME, LABELS)
     save_skops(model, tmp_path / "model.skops")
@@ -256,7 +256,7 @@ def test_models_of_several_outcomes_are_refused(tmp_path, name):
     )
 
 
-def test_regressors_of_boosting_predict_distributions_with_the_error_on_given_rows(tmp_path):
+def test_boosted_regressors_predict_with_their_error_on_given_rows(tmp_path):
     lightgbm = pytest.importorskip("lightgbm", reason=MISSING.format("lightgbm"))
     target = NUMBERS[:, 1] ** 2
     model = lightgbm.LGBMRegressor(n_estimators=9, verbose=-1).fit(NUMBERS[:100], target[:100])

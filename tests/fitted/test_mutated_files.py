@@ -86,7 +86,7 @@ ACTIONS = {
 }
 
 
-def test_the_watch_sees_commands_sockets_and_files(tmp_path):
+def test_the_audit_hook_counts_commands_sockets_and_files(tmp_path):
     """Otherwise the tests of mutated files could not fail."""
     (tmp_path / "work").mkdir()
     (tmp_path / "secret").write_text("secret")

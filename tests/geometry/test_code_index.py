@@ -193,7 +193,7 @@ def test_each_exponent_is_independent_of_the_others():
     assert masses.shape == (0, 3, len(EXPONENTS)) and nearest.shape == (0,)
 
 
-def test_lowest_of_equally_near_polytopes_is_nearest_across_classes_and_tiles(monkeypatch):
+def test_ties_of_polytopes_go_to_the_lowest_across_classes_and_tiles(monkeypatch):
     monkeypatch.setattr(code_index, "_POLYTOPES_PER_TILE", 2)
     # The class weights below reverse the order of the polytopes by class.
     codes = np.array([[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64)

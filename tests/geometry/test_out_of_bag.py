@@ -62,7 +62,7 @@ def test_training_rows_are_compared_in_trees_that_both_are_out_of_bag_in(problem
     np.testing.assert_allclose(stranger[0], masses[0] + own, atol=1e-11)
 
 
-def test_new_rows_are_compared_in_trees_that_the_training_row_is_out_of_bag_in(problem):
+def test_new_rows_are_compared_in_trees_without_the_training_row(problem):
     equal = (problem.new_codes[:, None] == problem.codes[None]) & problem.is_out[None]
     similarity = equal.sum(axis=2) / problem.is_out.sum(axis=1)
     masses, nearest = problem.index.query(problem.new_codes, EXPONENTS)

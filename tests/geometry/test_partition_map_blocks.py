@@ -58,7 +58,7 @@ def test_no_blocks_for_no_rows():
 
 
 @pytest.mark.slow
-def test_workers_of_dask_give_the_same_bits_also_where_one_is_killed_during_a_fit():
+def test_workers_of_dask_give_the_same_bits_after_a_killed_worker():
     distributed = pytest.importorskip("distributed")
     X, y = make_classification(6000, 8, n_informative=5, random_state=0)
     forest = KernelDensityForest(

@@ -39,10 +39,10 @@ def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])]
+    "call", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])]
 )
-def test_missing_relplot_is_reported_before_a_run(monkeypatch, ask) -> None:
+def test_missing_relplot_is_reported_before_a_run(monkeypatch, call) -> None:
     monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)
     with pytest.raises(ConfigError) as raised:
-        ask()
+        call()
     assert str(raised.value) == "smooth_ece needs relplot: pip install 'kdgraph[smooth]'"

@@ -71,7 +71,7 @@ def test_quantile_boosting_has_a_model_of_each_level():
             QuantileBoosting(levels=invalid).fit(X, Y)
 
 
-def test_quantile_boosting_takes_categories_and_missing_values_without_preprocessing():
+def test_quantile_boosting_takes_categories_and_missing_values():
     """Even codes have outcomes near 1 and odd ones near 0: one split of categories separates them.
 
     A threshold on the code needs eleven, of which trees of two leaves have three.

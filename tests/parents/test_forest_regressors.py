@@ -55,9 +55,9 @@ def test_forest_quantiles_match_those_of_quantile_forest():
         (ExtraTreesOutcomes, library.ExtraTreesQuantileRegressor),
     )
     levels = [0.1, 0.5, 0.8]
-    for ours, theirs in peers:
-        distribution = ours(**settings).fit(X[TRAIN], Y[TRAIN]).predict_dist(X[TEST])
-        peer = theirs(max_samples_leaf=None, **settings).fit(X[TRAIN], Y[TRAIN])
+    for cls, peer_class in peers:
+        distribution = cls(**settings).fit(X[TRAIN], Y[TRAIN]).predict_dist(X[TEST])
+        peer = peer_class(max_samples_leaf=None, **settings).fit(X[TRAIN], Y[TRAIN])
         quantiles = peer.predict(
             X[TEST], quantiles=levels, weighted_leaves=True, interpolation="nearest"
         )

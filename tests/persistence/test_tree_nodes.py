@@ -11,7 +11,7 @@ from kdgraph.persistence.tree_nodes import problem_of_tree
 RNG = np.random.default_rng(0)
 
 
-def test_trees_that_are_grown_have_no_problem():
+def test_fitted_trees_have_no_problem():
     X, y = RNG.normal(size=(100, 3)), RNG.integers(0, 2, 100)
     for estimator in RandomForestClassifier(5, random_state=0).fit(X, y):
         tree = estimator.tree_

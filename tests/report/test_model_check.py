@@ -92,7 +92,7 @@ def test_without_a_clear_gain_the_model_stays_as_it_is():
     assert recommended(unclear) == UNREPAIRED
 
 
-def test_a_gate_that_few_rows_cannot_tell_from_the_best_is_not_recommended():
+def test_a_gate_equal_to_the_best_within_noise_is_not_recommended():
     """With 40 rows a gate that costs a lot is not clearly worse."""
     check = make_check(sharpen=1.0, gate=1.8, repair=1.0, n=40, seed=2)
     assert "gated_isotonic" in check.choice.as_good

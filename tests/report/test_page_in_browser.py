@@ -316,13 +316,13 @@ def test_the_arrow_keys_move_and_a_number_has_an_explanation(reader):
 
 def test_a_head_explains_its_metric_on_focus_and_on_hover(reader):
     ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
-    said = reader.tip()
-    assert said[0] == "ECE, 15 bins"
-    assert said[1].startswith(
+    tip = reader.tip()
+    assert tip[0] == "ECE, 15 bins"
+    assert tip[1].startswith(
         "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]."
     )
     assert (
-        said[-1] == "lower is better · bins 15, strategy uniform, norm l1, debiased false · on"
+        tip[-1] == "lower is better · bins 15, strategy uniform, norm l1, debiased false · on"
         " test rows"
     )
     reader.script("document.querySelector('#methods-table thead button').focus()")

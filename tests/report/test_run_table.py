@@ -162,7 +162,7 @@ def test_scores_of_a_model_from_elsewhere_have_no_training_rows():
         "  split 0.0 s   fit 1.1 s        1 of 2 stages from the store",
         "                        forest   histogram",
         "  error                  0.100       0.100",
-        "  my_score, k 3          0.200       0.100",  # nobody knows which direction is better
+        "  my_score, k 3          0.200       0.100",  # without a known direction
         "  confidence on kmnist   0.900       0.900",  # nor what the prior is
         "x   2 figures   result.json   predictions.parquet",
     ]
@@ -195,12 +195,12 @@ def test_the_parent_alone_is_one_column():
 
 def test_the_paper_protocol_has_a_note_in_every_table():
     paper = {"method": "global_pit-as_in_paper", "protocol": "paper"}
-    said = (
+    sentence = (
         "fitted on test rows, or by the rows out of distribution, where the method's paper does so"
         " (protocol=paper), so that its numbers "
     )
-    said += "are no estimate for new rows"
-    assert run_table(regression_run(**paper), "x").splitlines()[2] == f"  {said}"
+    sentence += "are no estimate for new rows"
+    assert run_table(regression_run(**paper), "x").splitlines()[2] == f"  {sentence}"
     lines = sweep_table(
         [SweepRun(regression_run()), SweepRun(regression_run(**paper))]
     ).splitlines()
@@ -209,7 +209,7 @@ def test_the_paper_protocol_has_a_note_in_every_table():
         "global_pit",
         "global_pit (paper protocol)",
     ]
-    assert " ".join(map(str.strip, lines[5:])) == f"(paper protocol): {said}"
+    assert " ".join(map(str.strip, lines[5:])) == f"(paper protocol): {sentence}"
     swept = [SweepRun(regression_run(**paper), {"method": "global_pit", "recalibrator.k": "3"})]
     assert "  global_pit (paper protocol) recalibrator.k=3 " in sweep_table(swept)
 

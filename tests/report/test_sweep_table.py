@@ -136,7 +136,7 @@ def test_choices_that_no_name_contains_are_added():
 
 
 @pytest.mark.parametrize(
-    ("group", "told"),
+    ("group", "expected"),
     [
         (
             "network",
@@ -153,12 +153,12 @@ def test_choices_that_no_name_contains_are_added():
         ("protocol", ["forest (parent)", "kdf"]),  # which is in a method's name
     ],
 )
-def test_rows_that_a_choice_distinguishes(group, told):
+def test_rows_that_a_choice_distinguishes(group, expected):
     lines = sweep_table([SweepRun(record(), {group: choice}) for choice in "ab"]).splitlines()
-    assert [line.split("0.")[0].strip() for line in lines[2:]] == told
+    assert [line.split("0.")[0].strip() for line in lines[2:]] == expected
 
 
-def test_data_sets_of_one_name_and_sets_of_one_name_out_of_distribution_have_blocks_of_their_own():
+def test_data_sets_and_ood_sets_of_one_name_have_separate_blocks():
     for group in ("dataset", "ood"):
         blocks = sweep_table([SweepRun(record(), {group: choice}) for choice in "ab"]).split("\n\n")
         assert [block.partition(" ·")[0] for block in blocks] == [

@@ -53,7 +53,7 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
     }
 
 
-def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_on(record) -> None:
+def test_numbers_on_calibration_rows_are_in_sample_unless_refitted(record) -> None:
     held_out, as_in_paper = (
         record(values={"ece": 0.1, "ece@calibration": 0.05}, protocol=protocol)
         for protocol in ("strict", "paper")
@@ -179,8 +179,8 @@ def test_a_metric_of_the_user_is_described_by_its_record(record) -> None:
     one["about_metrics"]["mine"] = {"label": "mine", "better": None, "detects": True}
     one["about_metrics"]["ece"]["label"] = "ECE of long ago"
     found = {measure.metric: measure for measure, _ in read_measures(one)}
-    mine = found["my_score"]
-    assert (mine.id, mine.label, mine.better, mine.info.unit) == (
+    own = found["my_score"]
+    assert (own.id, own.label, own.better, own.info.unit) == (
         "my_score",
         "my score",
         "higher",
@@ -191,7 +191,7 @@ def test_a_metric_of_the_user_is_described_by_its_record(record) -> None:
         found["ece"].label == "ECE of long ago, 15 bins"
     )  # the record counts, not what is installed here
     usual = next(measure for measure, _ in read_measures(record(values={"my_score": 1.0})))
-    assert usual != mine and (usual.label, usual.better) == ("my_score", None)
+    assert usual != own and (usual.label, usual.better) == ("my_score", None)
 
 
 def test_a_score_of_sets_is_another_measure_than_one_of_rows(record) -> None:
@@ -266,7 +266,7 @@ def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metrics", "on", "said"),
+    ("metrics", "on", "message"),
     [
         (
             ["ecee"],
@@ -288,10 +288,10 @@ def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
         ),
     ],
 )
-def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, said) -> None:
+def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, message) -> None:
     with pytest.raises(UsageError) as caught:
         select_measures(there, metrics, on)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 def test_a_set_of_several_sources_is_drawn_as_its_own_node_describes(record) -> None:
@@ -415,7 +415,7 @@ FAR = tuple(
         (("auroc", "fpr95", "aupr_in", "mmc", "oce", "my_score"), False, []),
     ],
 )
-def test_far_from_the_data_it_is_the_confidence_or_how_well_that_is_detected(
+def test_far_rows_have_a_confidence_or_a_detection_rate(
     measures_named, left_out, detects, expected
 ) -> None:
     measures = measures_named(

@@ -29,9 +29,7 @@ def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
     } == {(0,), (1,)}
 
 
-def test_settings_of_one_method_on_one_data_set_have_different_names_everywhere(
-    record, found
-) -> None:
+def test_settings_of_one_method_have_different_names_everywhere(record, found) -> None:
     changed = {"calibrator.alpha": 0.05, "calibrator.robust": False}
     runs = name_runs(
         found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")])
@@ -56,9 +54,7 @@ def test_what_is_measured_or_drawn_makes_no_other_method(record, found) -> None:
     } == {"kdf"}
 
 
-def test_a_composed_name_contains_its_settings_if_a_preset_has_the_same_components(
-    record, found
-) -> None:
+def test_a_composed_name_has_settings_that_differ_from_a_preset(record, found) -> None:
     composed = record("a", "random_forest-kdf", calibrator="kdf", config={"calibrator.alpha": 1.0})
     runs = name_runs(found([record("a"), composed]))
     assert [run.method for run in runs] == ["kdf", "random_forest-kdf calibrator.alpha=1.0"]
@@ -122,9 +118,7 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
     ]
 
 
-def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
-    record, found
-) -> None:
+def test_a_method_of_a_paper_may_be_fitted_to_ood_rows(record, found) -> None:
     def runs(protocol: str) -> list[str]:
         of_ood = [
             record("a", "odin", calibrator="odin", protocol=protocol, config={"ood.n": n})
@@ -138,7 +132,7 @@ def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
     ]
 
 
-def test_sizes_of_one_data_set_have_different_names_and_their_methods_do_not(record, found) -> None:
+def test_sizes_of_one_data_set_differ_in_name_and_their_methods_do_not(record, found) -> None:
     runs = name_runs(
         found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")])
     )

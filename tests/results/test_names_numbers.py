@@ -51,13 +51,11 @@ def test_no_unit_hides_a_number(value, unit):
         (0.3341, 0.0, "0.334 ± 0.000"),
     ],
 )
-def test_a_standard_deviation_has_as_many_decimals_as_its_mean_where_these_show_it(
-    mean, spread, text
-):
+def test_a_standard_deviation_has_the_decimals_of_its_mean(mean, spread, text):
     assert with_spread(mean, spread) == text
 
 
-def test_what_floating_point_leaves_of_a_share_is_zero_and_of_a_number_in_a_unit_is_not():
+def test_rounding_errors_of_shares_are_zero_and_small_numbers_are_not():
     assert [
         format_value(5e-17),
         format_value(-5e-17, "nats"),

@@ -56,31 +56,33 @@ def mixed(record, file):
 
 
 def test_runs_of_an_earlier_content_are_left_out_with_a_line_on_outdated(mixed, outputs):
-    told: list[str] = []
+    messages: list[str] = []
     out = outputs(mixed)
-    assert [one.record["run_id"] for one in find_runs(out, note=told.append)] == [
+    assert [one.record["run_id"] for one in find_runs(out, note=messages.append)] == [
         "00000000",
         "00000001",
     ]
-    assert told == [
+    assert messages == [
         f"left out of {out}: 2 runs of an earlier content of rows.csv; --outdated shows them too,"
         " under names of their own"
     ]
-    told.clear()
-    found = find_runs(out, note=told.append, outdated=True)
-    assert told == [] and len(found) == 4
+    messages.clear()
+    found = find_runs(out, note=messages.append, outdated=True)
+    assert messages == [] and len(found) == 4
     names = [run.dataset for run in name_runs(found)]
     digests = [content_digests(one.record) for one in found]
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
 def test_no_line_is_about_runs_that_the_filters_exclude(mixed, outputs, record):
-    told: list[str] = []
+    messages: list[str] = []
     assert (
-        len(find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], note=told.append))
+        len(
+            find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], note=messages.append)
+        )
         == 1
     )
-    assert told == []
+    assert messages == []
 
 
 def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
@@ -104,9 +106,9 @@ def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, 
 def test_contents_of_a_file_that_is_gone_have_different_names(mixed, outputs, file):
     out = outputs(mixed)
     file.unlink()
-    told: list[str] = []
-    found = find_runs(out, note=told.append)
-    assert told == [] and len({run.dataset for run in name_runs(found)}) == 2
+    messages: list[str] = []
+    found = find_runs(out, note=messages.append)
+    assert messages == [] and len({run.dataset for run in name_runs(found)}) == 2
 
 
 def test_another_time_alone_is_not_another_content(mixed, file):
@@ -143,7 +145,7 @@ def test_other_content_behind_rows_out_of_distribution_is_another_measure(record
     assert len({run.dataset for run in name_runs(found(made))}) == 1
 
 
-def test_other_content_behind_outliers_that_train_is_another_method_and_parent(record, file, found):
+def test_other_content_of_training_outliers_is_another_method(record, file, found):
     runs = name_runs(
         found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")])
     )
@@ -174,7 +176,7 @@ def test_rows_that_differ_under_one_name_are_reported(record):
     ]
 
 
-def test_rows_may_train_and_calibrate_in_other_shares_if_the_test_rows_are_the_same(record):
+def test_training_shares_may_differ_for_the_same_test_rows(record):
     bare = record("a", "isotonic", rows=(0, 130), fingerprint="all calibrate")
     gated = record("a", "gated_isotonic", rows=(91, 39), fingerprint="most train")
     assert hidden_differences([bare, gated]) == []
@@ -210,7 +212,7 @@ def write_table(labels_of: int) -> None:
     Path("mine.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
 
 
-def test_a_corrected_file_is_another_data_set_from_the_first_run_to_the_comparison(
+def test_a_corrected_file_is_another_data_set_in_runs_and_comparisons(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)

@@ -71,15 +71,15 @@ def test_unusable_records_are_left_out_with_one_line(record, outputs, capsys) ->
         (out / "d" / name).mkdir(parents=True)
         (out / "d" / name / "result.json").write_text(text)
     assert places(find_runs(out)) == [("spiral", "kdf", 0)]
-    said = (
+    message = (
         f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads"
         f" {RECORD_SCHEMA}); 2 runs whose result.json is damaged ({out}/d/empty/result.json,"
         f" {out}/d/list/result.json); the same kdg run makes them again"
     )
-    assert capsys.readouterr().err == f"kdg: {said}\n"
-    told: list[str] = []
-    find_runs(out, note=told.append)
-    assert told == [said] and capsys.readouterr().err == ""
+    assert capsys.readouterr().err == f"kdg: {message}\n"
+    messages: list[str] = []
+    find_runs(out, note=messages.append)
+    assert messages == [message] and capsys.readouterr().err == ""
 
 
 def test_records_of_another_shape_are_left_out_with_the_key(record, outputs) -> None:
@@ -172,9 +172,9 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_with_one_line(
 
     monkeypatch.setattr(os, "scandir", lambda path: refuse(scandir, path, closed_folder))
     monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(read_bytes, path, closed_file))
-    told: list[str] = []
-    assert places(find_runs(out, note=told.append)) == [("a", "kdf", 0)]
-    (line,) = told
+    messages: list[str] = []
+    assert places(find_runs(out, note=messages.append)) == [("a", "kdf", 0)]
+    (line,) = messages
     assert line.startswith(f"left out of {out}: what you may not read (")
     assert (
         closed_folder in line

@@ -69,7 +69,7 @@ def test_a_word_that_is_no_filter_is_refused(word) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
         ("datset=a", "unknown key 'datset'; did you mean 'dataset'?"),
         (
@@ -81,10 +81,10 @@ def test_a_word_that_is_no_filter_is_refused(word) -> None:
         ("seed=7", "no run has seed=7; they have 0, 1"),
     ],
 )
-def test_what_no_run_has_is_named_with_what_there_is(record, word, said) -> None:
+def test_what_no_run_has_is_named_with_what_there_is(record, word, message) -> None:
     with pytest.raises(UsageError) as caught:
         refuse_unknown_filters([parse_filter(word)], [record(), record("circle", seed=1)])
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 def test_nothing_is_wrong_with_filters_that_some_run_has(record) -> None:

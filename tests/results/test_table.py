@@ -283,7 +283,7 @@ BIG = [2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30]
 
 @pytest.mark.parametrize("high", BIG)
 @pytest.mark.parametrize("low", [0, 7, -1, -(2**63) - 1])
-def test_whole_numbers_of_any_size_stay_what_they_are_in_every_kind_of_file(tmp_path, low, high):
+def test_whole_numbers_of_any_size_are_exact_in_every_kind_of_file(tmp_path, low, high):
     columns = {
         "seed": [low, None, high],
         "with_a_float": [high, 0.5, None],

@@ -162,7 +162,7 @@ HERE = Path(__file__).parent
 class Waiting(Uncalibrated):
     """Notes its process under its number, then waits for the file "go", or for one of its own.
 
-    A file "deaf" or "dies" with its number makes it ignore a signal, or end its process.
+    A file "ignores-signals" or "dies" with its number makes it ignore a signal, or end its process.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Waiting(Uncalibrated):
         self.number = number
 
     def _fit_after(self, train, calibration):
-        if (HERE / f"deaf-{self.number}").exists():
+        if (HERE / f"ignores-signals-{self.number}").exists():
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)
         if (HERE / f"dies-{self.number}").exists():
             with (HERE / "deaths").open("a") as file:
@@ -297,9 +297,7 @@ class Sweeps:
         return self.started[-1]
 
     def trouble(self, kind: str, number: int) -> None:
-        """Have the run with this number be "deaf" to SIGUSR2, or have it end its process when it
-        "dies".
-        """
+        """Make the run with this number ignore SIGUSR2 ("ignores-signals") or kill itself ("dies")."""
         (self.folder / f"{kind}-{number}").touch()
 
     def waiting(self) -> dict[int, int]:

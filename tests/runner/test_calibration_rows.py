@@ -78,14 +78,14 @@ def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
     )
 
 
-def test_where_nothing_is_asked_nothing_is_predicted(made):
+def test_calibration_rows_are_predicted_only_where_measured(made):
     config = made("method=histogram", "metrics=default")
     record = run(config)
     assert on_calibration(record) == {} and "calibration" not in record["config"]["metrics"]
     assert set(pd.read_parquet(config.run_dir / "predictions.parquet").set) == {"test"}
 
 
-def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
+def test_the_key_of_parent_outputs_depends_on_the_predicted_rows(made):
     configs = [
         made("method=histogram", *more)
         for more in ([], ["~metrics.calibration"], ["~metrics.calibration.ece"])
@@ -95,15 +95,15 @@ def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
 
 
 @pytest.mark.filterwarnings("always:the confidence of")
-def test_what_a_look_at_the_curves_finds_is_in_the_record_and_on_the_terminal(made):
+def test_findings_about_curves_are_in_the_record_and_on_the_terminal(made):
     record = run(made("method=cum", "calibrator.diagnostics=true"))
-    said = (
+    message = (
         "the confidence of 0, 2 contradicts the accuracy of the calibration rows in some bins"
         " of scores: plot it"
     )
-    assert {"stage": "calibrate", "message": said} in record["warnings"]
+    assert {"stage": "calibrate", "message": message} in record["warnings"]
     assert set(record["learnt"]["calibrator"]["diagnostics"]["leaves_data"]) == {"0", "2"}
-    assert f"  warning (calibrate): {said}" in run_table(record, "x").splitlines()
+    assert f"  warning (calibrate): {message}" in run_table(record, "x").splitlines()
     again = run(
         made("method=cum", "calibrator.diagnostics=true", "metrics=default")
     )  # fitted before

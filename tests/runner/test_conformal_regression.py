@@ -39,7 +39,7 @@ def table(n: int) -> pd.DataFrame:
 
 
 @pytest.mark.filterwarnings("always:intervals of level")  # goes into the record
-def test_each_subgroup_is_covered_and_new_rows_are_told_their_intervals(tmp_path, kdg):
+def test_each_subgroup_is_covered_and_new_rows_have_intervals(tmp_path, kdg):
     """Of the south, by about 80 rows that correct: 4 standard errors, 0.1. With one correction for
     all four of five are covered there.
     """
@@ -94,7 +94,7 @@ def test_groups_must_be_known(kdg):
 
 
 @pytest.mark.filterwarnings("always:intervals of level")  # goes into the record
-def test_too_few_rows_are_told(kdg):
+def test_too_few_rows_are_reported(kdg):
     table(200)
     sizes = ["dataset.n_calibration=30", "dataset.n_test=60", "dataset.n_train=100"]
     code, out, err = kdg(

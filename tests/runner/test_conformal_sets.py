@@ -126,7 +126,7 @@ def test_small_group_is_named_in_a_warning_and_has_full_sets(kdg, tmp_path):
 
 
 @pytest.mark.parametrize("calibration", ["held_out", "oob", "cross_fit"])
-def test_calibrator_never_sees_the_rows_of_the_sets(tmp_path, monkeypatch, calibration):
+def test_calibrator_is_not_fitted_to_the_rows_of_the_sets(tmp_path, monkeypatch, calibration):
     """In any way of calibration; without sets, the rows are those of a run without them."""
     monkeypatch.chdir(tmp_path)
     write_table(600)

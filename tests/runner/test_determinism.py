@@ -75,7 +75,7 @@ def test_cores_change_no_bit(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "others"), [("kdf", "submitit_local"), ("kdn", "basic")])
-def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case, others):
+def test_a_launcher_changes_no_bit_of_a_sweep(case, others):
     for seed in (0, 1):
         run(*CASES[case], f"seed={seed}", "n_jobs=2", "out=alone")
     run("-m", *CASES[case], "seed=0,1", "hydra/launcher=basic", "out=in_turn")

@@ -31,7 +31,7 @@ def tiny():
 
 
 class Counted:
-    """A model that notes how many rows it was asked for."""
+    """A model that keeps the number of rows of each call."""
 
     def __init__(self, model) -> None:
         self.model = model
@@ -68,14 +68,14 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
             np.testing.assert_array_equal(a.calibrated["proba"], b.calibrated["proba"])
 
 
-def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
+def test_stored_outputs_of_the_parent_are_not_predicted_again(tiny, monkeypatch):
     config, splits, parent, model = tiny
-    given = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
-    expected = evaluate(FittedModel(parent), model, config.metrics, **given)
+    inputs = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
+    expected = evaluate(FittedModel(parent), model, config.metrics, **inputs)
     for bound in (module.BATCH_BYTES, 16 * 60):
         monkeypatch.setattr(module, "BATCH_BYTES", bound)
-        said = [each.parent for each in expected.predictions]
-        found = evaluate(FittedModel(None), model, config.metrics, **given, parent_outputs=said)
+        outputs = [each.parent for each in expected.predictions]
+        found = evaluate(FittedModel(None), model, config.metrics, **inputs, parent_outputs=outputs)
         assert found.metrics == expected.metrics
         for a, b in zip(expected.predictions, found.predictions, strict=True):
             np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
@@ -100,7 +100,7 @@ def test_groups_are_consecutive_and_stay_under_the_bound(sizes, expected):
     assert [known["on"] for group in groups for _, known in group] == list(range(len(sizes)))
 
 
-def test_few_sets_are_alive_at_once(tiny, monkeypatch):
+def test_few_sets_are_in_memory_at_once(tiny, monkeypatch):
     """A set is drawn only after the group before the last one was predicted."""
     _, splits, _, _ = tiny
     log: list[str] = []
@@ -159,8 +159,8 @@ def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
 def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
     config, splits, parent, model = tiny
     metrics = compose([*TINY, "metrics=default"]).metrics
-    given = {"dataset": config.dataset, "ood": config.ood, "seed": 0}
-    expected = evaluate(FittedModel(parent), model, metrics, splits=splits, **given)
+    inputs = {"dataset": config.dataset, "ood": config.ood, "seed": 0}
+    expected = evaluate(FittedModel(parent), model, metrics, splits=splits, **inputs)
     monkeypatch.setattr(module, "SET_BLOCK_BYTES", 16 * 7)  # seven rows of two numbers
     if is_mapped:
         monkeypatch.setattr(mapped_rows, "MAPPED_BYTES", 0)
@@ -170,7 +170,7 @@ def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
     else:
         monkeypatch.setattr(module, "BATCH_BYTES", 16 * 39)
     counted = Counted(parent)
-    found = evaluate(FittedModel(counted), model, metrics, splits=splits, **given)
+    found = evaluate(FittedModel(counted), model, metrics, splits=splits, **inputs)
     assert counted.calls[:6] == [7, 7, 7, 7, 7, 5]
     assert found.metrics == expected.metrics
     for a, b in zip(expected.predictions, found.predictions, strict=True):

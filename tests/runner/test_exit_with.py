@@ -32,7 +32,7 @@ PARENT = (
 
 
 @pytest.mark.parametrize("kind", ["child", "grandchild"])
-def test_a_process_ends_with_the_one_that_was_killed_and_gives_its_lock_back(tmp_path, kind):
+def test_a_process_ends_with_its_killed_owner_and_releases_its_lock(tmp_path, kind):
     """The pipe that all of them hold is at its end once all have ended."""
     path = tmp_path / "lock"
     command = [sys.executable, "-c", PARENT, CHILD, str(path), kind]
@@ -129,16 +129,16 @@ def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
     monkeypatch.setattr(
         cli,
         "_run_command",
-        lambda arguments: seen.append([signal.getsignal(one) for one in ours]) or 0,
+        lambda arguments: seen.append([signal.getsignal(one) for one in signals]) or 0,
     )
-    ours = (signal.SIGTERM, signal.SIGHUP)
+    signals = (signal.SIGTERM, signal.SIGHUP)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
     try:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         hook = sys.unraisablehook
         assert cli.main([]) == 0
         assert seen == [[cli._terminate, signal.SIG_IGN]]
-        assert [signal.getsignal(one) for one in ours] == [
+        assert [signal.getsignal(one) for one in signals] == [
             signal.SIG_DFL,
             signal.SIG_IGN,
         ] and sys.unraisablehook is hook

@@ -40,7 +40,7 @@ def test_what_is_sealed_is_read_back_and_is_json(value, indent):
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_any_changed_bit_is_noticed(indent):
+def test_any_changed_bit_is_detected(indent):
     content = add_checksum({"error": 0.04, "name": "é", "nested": {"checksum": "no"}}, indent)
     assert json.loads(content)["nested"] == {"checksum": "no"}
     for place in range(len(content)):

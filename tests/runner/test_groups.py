@@ -56,7 +56,7 @@ def remade(config):
     )
 
 
-def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
+def test_metrics_and_a_calibrator_by_group_receive_the_groups(made):
     config = made(
         "method=group_histogram",
         "calibrator.bins=5",
@@ -104,8 +104,8 @@ def test_each_group_has_its_own_temperature(made):
 
 
 @pytest.mark.parametrize("name", ["group_histogram", "group_temperature"])
-def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
-    asked = []
+def test_rows_out_of_distribution_have_no_group(name, made, monkeypatch):
+    calls = []
     kind, method = (
         (LocalRecalibration, "predict_top_label")
         if name == "group_histogram"
@@ -114,7 +114,7 @@ def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
     real = getattr(kind, method)
 
     def noted(self, X, groups=None):
-        asked.append((len(X), None if groups is None else np.asarray(groups)))
+        calls.append((len(X), None if groups is None else np.asarray(groups)))
         return real(self, X, groups)
 
     monkeypatch.setattr(kind, method, noted)
@@ -129,13 +129,13 @@ def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
     run(config)
     splits = split(config.dataset, config.seed)
     expected = np.concatenate([splits.test.groups, np.full(20, -1)])
-    assert asked
-    for n, groups in asked:
+    assert calls
+    for n, groups in calls:
         assert n == len(expected)
         np.testing.assert_array_equal(groups, expected)
 
 
-def test_without_groups_what_needs_them_says_so(made):
+def test_parts_that_need_groups_are_refused_without_them(made):
     with pytest.raises((DataError, ValueError), match="groups") as caught:
         run(
             made(
@@ -159,12 +159,15 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
     )
     splits, model = remade(config)
     part, rows = model.post_hoc["calibrator"], splits.calibration
-    said = part.predict_confidence(splits.test.X, splits.test.groups)
+    confidence = part.predict_confidence(splits.test.X, splits.test.groups)
     for g in range(3):
         alone = HistogramBinning(part.estimator, by_class=False, bins=5)
-        mine, of_test = rows.groups == g, splits.test.groups == g
+        in_group, of_test = rows.groups == g, splits.test.groups == g
         alone.fit(
-            splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine]
+            splits.train.X,
+            splits.train.y,
+            X_calibration=rows.X[in_group],
+            y_calibration=rows.y[in_group],
         )
         taken = (
             alone._support(
@@ -173,7 +176,7 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
             > 0
         )
         np.testing.assert_allclose(
-            said[of_test][taken],
+            confidence[of_test][taken],
             alone.predict_confidence(splits.test.X[of_test])[taken],
             atol=1e-15,
         )
@@ -181,14 +184,14 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
 
 def test_nothing_is_fitted_by_groups_that_are_the_target(made):
     overrides = ["dataset.group=label", "dataset.drop=[who]", "ood=none", "parent.n_estimators=2"]
-    told = (
+    message = (
         "the groups of my are its target, and LocalRecalibration would see the label of each"
         " test row; name another column for dataset.group, or choose a method that treats no group"
         " apart"
     )
     with pytest.raises(DataError) as caught:
         run(made("method=group_histogram", *overrides, "metrics=top_label"))
-    assert str(caught.value) == told
+    assert str(caught.value) == message
     assert (
         run(made("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"][
             "target_and_group"

@@ -76,7 +76,7 @@ def shifted(composed):
     return config, run(config)
 
 
-def test_the_record_says_what_a_row_is(shifted):
+def test_the_record_names_the_kind_of_rows(shifted):
     _, record = shifted
     assert record["dataset"]["n_features"] == 3600
     assert record["dataset"]["shape"] == [1, 60, 60]
@@ -125,7 +125,7 @@ def test_the_figures_are_those_that_images_allow(shifted):
     )  # circle, rectangle and one of each shift, at 200 dots an inch
 
 
-def test_the_table_tells_the_sets_apart_and_marks_none_in_distribution(shifted):
+def test_the_table_has_a_row_for_each_set_and_marks_none(shifted):
     _, record = shifted
     table = run_table(record, "x").splitlines()
     start = next(i for i, line in enumerate(table) if "out of distribution" in line)

@@ -145,7 +145,7 @@ def test_a_line_that_was_cut_off_costs_one_composition(composed):
     assert [json.loads(line)["key"] for line in index.read_text().splitlines()[:1]]
 
 
-def test_where_the_environment_decides_too_nothing_is_remembered(composed, folder, monkeypatch):
+def test_nothing_is_indexed_that_depends_on_the_environment(composed, folder, monkeypatch):
     (folder / "mine" / "calibrator" / "own.yaml").write_text(
         "# Own\nname: own\n_target_: kdgraph.calibration.ScoreMap\nmethod: ${oc.env:METHOD}\n"
     )

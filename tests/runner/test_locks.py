@@ -72,11 +72,11 @@ def ends(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def nobody(line: str) -> None:
+def fail_if_it_waits(line: str) -> None:
     raise AssertionError(f"waited: {line}")
 
 
-def dead_owner(path: Path) -> None:
+def write_ended_owner(path: Path) -> None:
     """A lock as a process leaves it that was killed."""
     code = (
         "import sys, os; from pathlib import Path; from kdgraph.runner.locks import _LockAge,"
@@ -88,39 +88,39 @@ def dead_owner(path: Path) -> None:
 
 def test_it_is_held_and_given_back(tmp_path):
     path = tmp_path / "deep" / "running.json"
-    with lock(path, nobody) as waited:
+    with lock(path, fail_if_it_waits) as waited:
         assert not waited and is_locked(path)
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert not path.exists() and not is_locked(path)
 
 
 def test_it_is_given_back_when_the_work_fails(tmp_path):
-    with pytest.raises(ZeroDivisionError), lock(tmp_path / "lock", nobody):
+    with pytest.raises(ZeroDivisionError), lock(tmp_path / "lock", fail_if_it_waits):
         1 / 0  # noqa: B018
     assert not (tmp_path / "lock").exists()
 
 
-def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
+def test_the_lock_of_an_ended_process_is_taken_over(tmp_path):
     path = tmp_path / "lock"
-    dead_owner(path)
+    write_ended_owner(path)
     assert not is_locked(path)
-    with lock(path, nobody):
+    with lock(path, fail_if_it_waits):
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert not path.exists()
 
 
-def test_only_the_lock_of_a_dead_process_is_cleared(tmp_path):
+def test_only_the_lock_of_an_ended_process_is_cleared(tmp_path):
     path = tmp_path / "lock"
-    dead_owner(path)
+    write_ended_owner(path)
     break_stale_lock(path)
     break_stale_lock(path)  # there is none any more
     assert not path.exists()
-    with lock(path, nobody):
+    with lock(path, fail_if_it_waits):
         break_stale_lock(path)
         assert path.exists()
 
 
-def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):
+def test_a_running_process_with_the_id_of_an_ended_one_is_not_its_owner(tmp_path):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "start": "1"}))
     assert not is_locked(path)
@@ -141,7 +141,7 @@ def test_none_without_a_name_is_left_when_it_cannot_be_written(tmp_path, monkeyp
         raise error
 
     monkeypatch.setattr(locks, "_this_owner", interrupted)
-    with pytest.raises((KeyboardInterrupt, CannotWrite)), lock(path, nobody):
+    with pytest.raises((KeyboardInterrupt, CannotWrite)), lock(path, fail_if_it_waits):
         pytest.fail("it is not held")
     assert not path.exists()
 
@@ -159,7 +159,7 @@ def test_a_lock_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     "clock", [0, 4e9]
 )  # seconds since 1970 that the file system of the other machine believes in
-def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(
+def test_an_owner_elsewhere_without_beats_counts_as_ended_on_any_clock(
     tmp_path, monkeypatch, clock
 ):
     path = tmp_path / "lock"
@@ -191,10 +191,10 @@ def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
     other.join()
 
 
-def test_of_many_that_find_a_dead_lock_one_at_a_time_holds_it(tmp_path):
+def test_a_stale_lock_is_taken_by_one_process_at_a_time(tmp_path):
     """Each enters, leaves a file that the others must not find, and removes it."""
     path = tmp_path / "lock"
-    dead_owner(path)
+    write_ended_owner(path)
     code = (
         "import sys, os, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
         "folder = Path(sys.argv[1])\n"
@@ -232,7 +232,7 @@ def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, own
         ends(process)
 
 
-def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, monkeypatch):
+def test_an_owner_in_another_process_table_without_beats_counts_as_ended(tmp_path, monkeypatch):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "table": "another boot"}))
     monkeypatch.setattr(locks, "SILENT_SECONDS", 0.3)
@@ -260,16 +260,16 @@ def test_the_umask_decides_who_may_write_a_lock(tmp_path, umask, mode):
     path = tmp_path / "lock"
     before = os.umask(umask)
     try:
-        with lock(path, nobody):
+        with lock(path, fail_if_it_waits):
             assert stat.S_IMODE(path.stat().st_mode) == mode
-        dead_owner(path)
-        with lock(path, nobody):
+        write_ended_owner(path)
+        with lock(path, fail_if_it_waits):
             assert stat.S_IMODE(path.stat().st_mode) == mode
     finally:
         os.umask(before)
 
 
-def test_a_dead_lock_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path, as_user):
+def test_a_stale_lock_of_another_user_is_taken_over_in_a_shared_folder(tmp_path, as_user):
     """Whatever the mode of the lock: the right to write to the folder is what counts."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):
@@ -308,16 +308,16 @@ def _about_to_end(monkeypatch):
 
 
 @pytest.mark.usefixtures("_about_to_end")
-def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_else(tmp_path):
+def test_an_ending_process_releases_its_own_locks_only(tmp_path):
     other = tmp_path / "other"
-    dead_owner(other)
-    with lock(tmp_path / "a", nobody), lock(tmp_path / "b", nobody):
+    write_ended_owner(other)
+    with lock(tmp_path / "a", fail_if_it_waits), lock(tmp_path / "b", fail_if_it_waits):
         release_all_locks()
         assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
 @pytest.mark.usefixtures("_about_to_end")
-def test_a_lock_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
+def test_a_lock_being_taken_when_the_process_ends_is_released(tmp_path, monkeypatch):
     real, made, go = locks._acquire, threading.Event(), threading.Event()
 
     def take_slowly(path, silence):
@@ -330,7 +330,7 @@ def test_a_lock_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_
     path, entered = tmp_path / "a", threading.Event()
 
     def hold():
-        with lock(path, nobody):
+        with lock(path, fail_if_it_waits):
             entered.set()
             go.wait(20)
 
@@ -351,7 +351,7 @@ def test_a_process_that_is_about_to_end_takes_no_lock(tmp_path):
     release_all_locks()
 
     def hold():
-        with lock(tmp_path / "a", nobody):
+        with lock(tmp_path / "a", fail_if_it_waits):
             pytest.fail("taken")
 
     threading.Thread(target=hold, daemon=True).start()

@@ -27,7 +27,7 @@ def test_the_peak_of_an_earlier_stage_does_not_count():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")
-def test_a_block_keeps_the_peak_that_it_had_before_and_in_a_block_inside_of_it():
+def test_a_block_keeps_its_peak_across_an_inner_block():
     with measure_cost() as outer:
         np.ones(30_000_000).sum()
         with measure_cost() as inner:

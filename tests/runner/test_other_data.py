@@ -59,20 +59,20 @@ def test_a_forest_on_flat_images_beside_another_set(sets, tmp_path):
         record["dataset"]["n_test"],
     ) == (40, 0, 20)
     assert "subset" not in record["dataset"]["source"]
-    (told,) = record["ood_sets"]
-    assert (told["name"], told["n"], told["source"]["rows"]) == (
+    (entry,) = record["ood_sets"]
+    assert (entry["name"], entry["n"], entry["source"]["rows"]) == (
         "svhn",
         10,
         "10 at random of 30 rows",
     )
     repaired = ["resized from 9×9 to 8×8 (bilinear)", "grey from colours (Rec. 601 luma)", "flat"]
-    assert told["source"]["repaired"] == repaired
+    assert entry["source"]["repaired"] == repaired
     names = ["reliability_diagram", "confidence_by_set", "ood_scores"]
     assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
     assert {m["ood"] for m in record["metrics"] if m["on"] == "ood"} == {"svhn"}
-    said = run_table(record, "x").splitlines()[2]
+    line = run_table(record, "x").splitlines()[2]
     assert (
-        said
+        line
         == f"  svhn: 10 at random of 30 rows; {'; '.join(repaired)}; a subset: 30 of 99,289 rows,"
         " without the official split"
     )
@@ -97,8 +97,8 @@ def test_a_network_on_images_and_noise_from_the_command_line(sets, tmp_path, cap
     assert "mnist: a subset: 60 of 100 rows, without the official split" in run_table(record, "x")
 
 
-class Heard:
-    """A model that keeps the rows that it is asked about."""
+class RecordingModel:
+    """A model that keeps the rows that it predicts."""
 
     def predict_proba(self, X):
         self.X = X
@@ -108,7 +108,7 @@ class Heard:
 def test_rows_of_another_table_are_scaled_as_the_training_rows():
     source = {"name": "trunk", "_target_": "kdgraph.data.simulations.Trunk", "n_dims": 13}
     config = compose(["dataset=wine"])
-    splits, model = split(config.dataset, 0), Heard()
+    splits, model = split(config.dataset, 0), RecordingModel()
     ood = {"name": "trunk", "_target_": "kdgraph.data.ood.OtherDataset", "n": 40}
     given = {
         "dataset": config.dataset,
@@ -117,7 +117,7 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
         "seed": 0,
     }
     evaluate(
-        FittedModel(Heard()),
+        FittedModel(RecordingModel()),
         FittedModel(None, {"calibrator": model}),
         {"test": {"error": {}}},
         **given,
@@ -129,7 +129,7 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
     np.testing.assert_array_equal(model.X[-40:], splits.scaling.apply(measured.X))
 
 
-def test_the_config_holds_the_whole_source_and_nothing_that_it_chooses_elsewhere():
+def test_the_config_holds_the_whole_source_and_nothing_else():
     alone = compose(["dataset=wine"])
     config = compose(["dataset=wine", "ood=dataset", "ood.name=svhn"])
     assert (config.ood["name"], config.ood["source"]["id"], config.ood["source"]["name"]) == (

@@ -30,13 +30,13 @@ LITTLE = [
 ]
 
 
-def asked(method: str, *more: str) -> RunConfig:
+def config_of(method: str, *more: str) -> RunConfig:
     return compose([*LITTLE, f"method={method}", *more])
 
 
 @cache
 def parent():
-    config = asked("odin")
+    config = config_of("odin")
     splits = split(config.dataset, 0)
     encoding = {"preprocess": config.preprocess, "has_missing": False}
     return fit(config.parent, splits.train, **encoding, seed=0, n_jobs=1), splits
@@ -45,7 +45,7 @@ def parent():
 @pytest.mark.parametrize("method", METHODS)
 def test_it_is_fitted_with_the_sets_of_the_run(method):
     fitted, splits = parent()
-    config = asked(method, "ood=permuted", "protocol=paper")
+    config = config_of(method, "ood=permuted", "protocol=paper")
     how = {"ood": config.ood, "seed": 0, "n_jobs": 1}
     with pytest.warns(UserWarning, match="rows out of distribution chose"):
         in_paper = calibrate(config.after, fitted, splits, protocol="paper", **how)
@@ -68,12 +68,12 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(method):
+def test_ood_rows_change_a_fit_only_where_they_choose_its_parameters(method):
     _, splits = parent()
     keys = {
-        (protocol, ood): stage_keys(asked(method, f"ood={ood}", f"protocol={protocol}"), splits)[
-            "calibrate"
-        ]
+        (protocol, ood): stage_keys(
+            config_of(method, f"ood={ood}", f"protocol={protocol}"), splits
+        )["calibrate"]
         for protocol in ("paper", "strict")
         for ood in ("noise", "permuted")
     }
@@ -89,13 +89,13 @@ def test_without_such_rows_there_is_nothing_to_choose_by():
             r" ood=none has "
         ),
     ):
-        asked("odin_temperature", "ood=none", "protocol=paper")
-    asked("odin_temperature", "ood=none")
+        config_of("odin_temperature", "ood=none", "protocol=paper")
+    config_of("odin_temperature", "ood=none")
 
 
 @pytest.mark.filterwarnings("default:.*rows out of distribution chose")
-def test_record_and_label_say_so(tmp_path):
-    record = run(asked("odin_temperature", "ood=noise", "protocol=paper", f"out={tmp_path}"))
+def test_record_and_label_name_the_protocol(tmp_path):
+    record = run(config_of("odin_temperature", "ood=noise", "protocol=paper", f"out={tmp_path}"))
     assert (record["protocol"], record["method"].rpartition("-")[2]) == ("paper", "as_in_paper")
     assert record["learnt"]["calibrator"]["temperature"] in TEMPERATURES
     assert any(
@@ -129,7 +129,7 @@ def test_encoder_is_trained_on_each_set_that_is_scored(tmp_path):
     assert np.abs(alone.transform(splits.test.X) - latents).max() > 1e-4
 
 
-def test_other_rows_to_predict_are_another_parent_only_where_it_sees_them():
+def test_rows_to_predict_change_a_parent_only_where_it_is_fitted_to_them():
     def keys(*more: str) -> dict[str, str]:
         config = compose([*IMAGES, *more])
         return stage_keys(config, split(config.dataset, 0))
@@ -163,7 +163,7 @@ def test_other_rows_to_predict_are_another_parent_only_where_it_sees_them():
     ],
     ids=["held out", "cross-fitted", "no further epochs"],
 )
-def test_encoder_that_sees_test_rows_is_refused_elsewhere(more, message):
+def test_encoder_fitted_to_test_rows_is_refused_elsewhere(more, message):
     with pytest.raises(ConfigError) as raised:
         compose([*IMAGES, *more])
     assert str(raised.value) == message

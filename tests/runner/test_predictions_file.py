@@ -111,11 +111,11 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
 
 
 def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
-    says = {"proba": np.full((2, 2), 0.5)}
+    outputs = {"proba": np.full((2, 2), 0.5)}
     test = Predictions(
-        "test", 2, says, says, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3])
+        "test", 2, outputs, outputs, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3])
     )
-    drawn = Predictions("ood", 2, says, says, ood_name="noise")
+    drawn = Predictions("ood", 2, outputs, outputs, ood_name="noise")
     frame = predictions_frame([test, drawn], np.array([0, 1]))
     assert (
         frame.row.dtype == "Int64"
@@ -124,12 +124,13 @@ def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
     )
 
 
-def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
+def test_an_ood_set_has_another_name_than_the_rows_of_the_run():
     """The rows of a file test.csv are a set of that name."""
-    says = {"proba": np.full((1, 2), 0.5)}
-    sets = [Predictions("test", 1, says, says, y=np.array([0]))]
+    outputs = {"proba": np.full((1, 2), 0.5)}
+    sets = [Predictions("test", 1, outputs, outputs, y=np.array([0]))]
     sets += [
-        Predictions("ood", 1, says, says, ood_name=name) for name in ("test", "calibration", "far")
+        Predictions("ood", 1, outputs, outputs, ood_name=name)
+        for name in ("test", "calibration", "far")
     ]
     assert predictions_frame(sets, np.array([0, 1])).set.tolist() == [
         "test",
@@ -232,9 +233,13 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
 def test_a_class_named_like_a_column_has_a_column_of_its_own():
     classes = np.array(["confidence", "ood_score", "x"])
     proba = np.array([[0.5, 0.25, 0.25]])
-    says = {"proba": proba, "top_label": TopLabel.from_proba(proba), "ood_score": np.array([-7.0])}
+    outputs = {
+        "proba": proba,
+        "top_label": TopLabel.from_proba(proba),
+        "ood_score": np.array([-7.0]),
+    }
     (row,) = predictions_frame(
-        [Predictions("test", 1, says, says, y=np.array([2]))], classes
+        [Predictions("test", 1, outputs, outputs, y=np.array([2]))], classes
     ).to_dict("records")
     assert (
         row["parent_probability_confidence"],

@@ -24,9 +24,7 @@ pytestmark = pytest.mark.slow
 STAGES = ("split", "fit", "calibrate", "evaluate")
 
 
-def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_run_killed_in_any_stage_is_completed_by_the_next_call(tmp_path, monkeypatch, capsys):
     killed = {
         stage: Parts(tmp_path / stage) for stage in STAGES if (tmp_path / stage).mkdir() is None
     }
@@ -134,12 +132,12 @@ def test_the_processes_of_a_sweep_end_with_it(parts, launcher, signum, code, lin
     process.send_signal(signum)
     err = process.communicate(timeout=50)[1]  # before the fit would go on by itself
     assert process.returncode == code
-    told = [
+    lines = [
         one
         for one in err.splitlines(keepends=True)
         if "resource_tracker" not in one and one.startswith("kdg: ")
     ]
-    assert told[0].startswith("kdg: 2 runs") and "".join(told[1:]) == line
+    assert lines[0].startswith("kdg: 2 runs") and "".join(lines[1:]) == line
     assert (
         not parts.files("running.json")
         and not parts.files("*.lock")
@@ -176,7 +174,7 @@ def test_so_does_a_parallel_sweep(parts):
     assert parts.visits("fit") == 1 and out.endswith(f"2 runs in {parts.folder / 'outputs'}\n")
 
 
-def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
+def test_methods_on_one_parent_share_its_predictions(tmp_path, monkeypatch):
     known, real = [], stored_stages.evaluate
 
     def evaluate(*models, parent_outputs, **more):

@@ -55,11 +55,11 @@ def test_the_numbers_are_those_of_the_stages(done):
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
     model = calibrate(config.after, parent, splits, seed=0, n_jobs=1)
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
-    for of, said in (
+    for of, distribution in (
         ("parent", parent.predict_dist(splits.test.X)),
         ("calibrated", model.predict_outputs(["distribution"], splits.test.X)["distribution"]),
     ):
-        np.testing.assert_array_equal(frame[f"{of}_mean"], said.mean())
+        np.testing.assert_array_equal(frame[f"{of}_mean"], distribution.mean())
         low, high = frame[f"{of}_q0.025"], frame[f"{of}_q0.975"]
         entry = next(m for m in record["metrics"] if (m["metric"], m["of"]) == ("coverage", of))
         assert entry["value"] == pytest.approx(((low <= frame["y"]) & (frame["y"] <= high)).mean())

@@ -138,9 +138,7 @@ def test_the_figures_are_there(small):
 
 @pytest.mark.parametrize("calibrator", ["kdf", "isotonic", "none", "matrix_scaling"])
 @pytest.mark.parametrize("gate", ["none", "density"])
-def test_the_numbers_are_the_same_to_the_last_bit_from_the_store_or_fresh_and_on_any_cores(
-    tmp_path, calibrator, gate
-):
+def test_numbers_from_the_store_and_on_any_cores_are_equal_bits(tmp_path, calibrator, gate):
     overrides = [
         *TINY,
         "parent.n_estimators=20",

@@ -65,7 +65,7 @@ def test_methods_on_scores(records, method):
     assert set(frame.filter(like="calibrated")) == own
 
 
-def test_in_sample_as_the_paper_draws_it_is_asked_for_and_told(records):
+def test_in_sample_numbers_need_a_setting_and_are_marked(records):
     _, held_out = records()
     config, in_sample = records("protocol=paper")
     assert (
@@ -141,7 +141,7 @@ def test_what_scores_cannot_do(records, overrides, message):
     assert str(raised.value) == message
 
 
-def test_a_curve_is_drawn_as_a_line_and_what_depends_on_the_whole_row_as_dots(records):
+def test_curves_are_lines_and_functions_of_whole_rows_are_dots(records):
     for method, drawn in (("kde", "curve KDE"), ("temperature", "cloud Temperature")):
         config, _ = records(
             f"method={method}",

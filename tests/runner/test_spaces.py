@@ -33,7 +33,7 @@ LEAVES = (
     " scale: none}"
 )
 JOINT = "+metrics.spaces.joint={_target_: kdgraph.features.FeatureMap, reduce: tsne, dimensions: 2}"
-ASKED = [LEAVES, "+metrics.test.lce_leaves={metric: lce, space: leaves, bandwidth: 0.4}"]
+SPACE = [LEAVES, "+metrics.test.lce_leaves={metric: lce, space: leaves, bandwidth: 0.4}"]
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
         "+metrics.test.mlce={space: leaves, bandwidth: 0.4}",
         "+metrics.test.lce={bandwidth: 0.4}",
     ]
-    on_calibration = ASKED[1].replace("test", "calibration")
-    config = made("method=histogram", *ASKED, *also, on_calibration)
+    on_calibration = SPACE[1].replace("test", "calibration")
+    config = made("method=histogram", *SPACE, *also, on_calibration)
     found = values(run(config))
     splits, parent, model = remade(config)
     for on, rows in (("test", splits.test), ("calibration", splits.calibration)):
@@ -94,16 +94,14 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
     )
 
 
-def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_new_embedding(
-    made, monkeypatch
-):
+def test_methods_on_one_parent_are_measured_in_one_embedding(made, monkeypatch):
     calls, real = [], FeatureMap.fit
     monkeypatch.setattr(
         FeatureMap,
         "fit",
         lambda self, parent, X: calls.append(self.reduce) or real(self, parent, X),
     )
-    more = [JOINT, *ASKED, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
+    more = [JOINT, *SPACE, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
     first, second = (
         values(run(made(f"method={method}", *more)))
         for method in ("histogram", "isotonic_top_label")
@@ -117,7 +115,7 @@ def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_ne
 
 
 @pytest.mark.filterwarnings("default")
-def test_each_run_is_told_what_an_embedding_warned_of(made, monkeypatch):
+def test_warnings_of_an_embedding_are_in_each_run(made, monkeypatch):
     def fit(self, parent, X):
         warnings.warn("the map did not settle", stacklevel=2)
         return self
@@ -128,13 +126,13 @@ def test_each_run_is_told_what_an_embedding_warned_of(made, monkeypatch):
         "histogram",
         "isotonic_top_label",
     ):  # one makes it, the other has it from the store
-        assert run(made(f"method={method}", *ASKED))["warnings"] == [
+        assert run(made(f"method={method}", *SPACE))["warnings"] == [
             {"stage": "evaluate", "message": "the map did not settle"}
         ]
 
 
-def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_given(made):
-    config = made("method=none", *ASKED)
+def test_a_metric_in_a_space_is_not_measured_without_it(made):
+    config = made("method=none", *SPACE)
     splits, parent, model = remade(config)
     with pytest.raises(
         ValueError,
@@ -154,12 +152,12 @@ def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_g
         )
 
 
-def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):
+def test_an_embedding_is_made_once_at_its_first_use(made):
     splits, parent, _ = remade(made("method=none"))
-    asked_for = []
+    made_spaces = []
 
     def keep(name, make):
-        asked_for.append(name)
+        made_spaces.append(name)
         return make()
 
     nodes = {
@@ -167,10 +165,10 @@ def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):
         for name in ("a", "b c")
     }
     spaces = Spaces(nodes, parent, splits, 0, keep)
-    assert asked_for == []
+    assert made_spaces == []
     one = spaces("b c", "test")
-    assert spaces("b c", "test") is one and asked_for == ["b c test"]
-    assert spaces("a", "calibration").shape == splits.calibration.X.shape and asked_for == [
+    assert spaces("b c", "test") is one and made_spaces == ["b c test"]
+    assert spaces("a", "calibration").shape == splits.calibration.X.shape and made_spaces == [
         "b c test",
         "a calibration",
     ]
@@ -206,7 +204,7 @@ def test_a_space_is_no_option_of_the_metric():
     )
 
 
-def test_a_source_that_the_parent_does_not_have_is_told(made):
+def test_a_source_that_the_parent_lacks_is_reported(made):
     logits = "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, source: logits}"
     with pytest.raises(TypeError, match=r"^RandomForestClassifier has no logits or layers to read"):
-        run(made("method=none", logits, ASKED[1]))
+        run(made("method=none", logits, SPACE[1]))

@@ -126,18 +126,18 @@ def another_user(tmp_path_factory, monkeypatch):
     )
 
 
-def test_an_entry_of_another_key_is_made_again_and_said_once(
+def test_an_entry_of_another_key_is_made_again_and_reported_once(
     store, notes, another_user, monkeypatch
 ):
     """It is not read, and stays until the user's own entry takes its place."""
     for letter in "ab":
-        store.get_or_run("fit", letter * 64, Maker(["theirs"]))
+        store.get_or_run("fit", letter * 64, Maker(["of another process"]))
     another_user()
     path = store.path("fit", "a" * 64)
-    theirs, key = path.read_bytes(), Path(os.environ["KDGRAPH_KEY_FILE"])
+    content, key = path.read_bytes(), Path(os.environ["KDGRAPH_KEY_FILE"])
     with pytest.raises(ZeroDivisionError):
         store.get_or_run("fit", "a" * 64, lambda: 1 / 0)
-    assert path.read_bytes() == theirs
+    assert path.read_bytes() == content
     assert [store.get_or_run("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [
         ["mine"]
     ] * 2
@@ -159,9 +159,7 @@ def test_users_with_one_key_share_entries(store, notes, another_user):
     assert store.get_or_run("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
 
 
-def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alone(
-    store, notes, tmp_path, monkeypatch
-):
+def test_without_a_stored_key_stages_are_kept_for_one_process(store, notes, tmp_path, monkeypatch):
     (tmp_path / "closed").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "closed"))
     made = [store.get_or_run("fit", letter * 64, Maker([letter])) for letter in "aba"]
@@ -241,7 +239,7 @@ def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
     assert changed == {stage} | builds_on.get(stage, set())
 
 
-def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
+def test_unsaved_entries_are_made_each_time_and_reported_once(store, notes):
     make = Maker({"callback": lambda: 1})
     made = store.get_or_run("fit", "a" * 64, make)
     assert made.value["callback"]() == 1 and made.entry is None
@@ -264,7 +262,7 @@ def test_nor_is_a_class_that_no_config_has_named(tmp_path, notes):
     assert not list(tmp_path.rglob("*.kdg"))
 
 
-def test_an_entry_says_where_it_is_and_when_it_was_used_last(store):
+def test_an_entry_has_its_path_and_time_of_last_use(store):
     made = store.get_or_run("fit", "a" * 64, Maker([1]))
     assert made.entry == store.path("fit", "a" * 64) == store.root / "fit" / f"{'a' * 24}.kdg"
     os.utime(made.entry, (0, 0))

@@ -46,16 +46,16 @@ def test_runs_are_counted_by_what_is_in_their_directories(runs):
 
 
 def test_a_run_whose_process_is_gone_is_not_running(runs, monkeypatch):
-    here, elsewhere, alive = (path / "running.json" for path in runs[:3])
+    here, elsewhere, beating = (path / "running.json" for path in runs[:3])
     here.write_text(
         json.dumps({**locks._this_owner(), "start": "1"})
     )  # another process had this number
     elsewhere.write_text(json.dumps({**locks._this_owner(), "host": "another"}))
-    alive.write_text(json.dumps(locks._this_owner()))
+    beating.write_text(json.dumps(locks._this_owner()))
     count, now = SweepCounter(runs, cached=0), time.monotonic()
     assert (count.status().running, count.status().left) == (2, 3)
     monkeypatch.setattr(module.time, "monotonic", lambda: now + SILENT_SECONDS + 1)
-    os.utime(alive)  # its owner beats
+    os.utime(beating)  # its owner beats
     assert (count.status().running, count.status().left) == (1, 4)
 
 
@@ -76,13 +76,13 @@ def test_the_time_that_is_left_is_that_of_the_runs_that_ended(runs, monkeypatch)
     assert count.status().seconds_left == pytest.approx(20)  # 10 s each, two to go
 
 
-def test_it_is_told_while_the_block_runs_and_when_it_ends(runs, monkeypatch):
+def test_progress_is_reported_during_and_after_the_block(runs, monkeypatch):
     monkeypatch.setattr(module, "STATUS_SECONDS", 0.01)
-    told: list[SweepStatus] = []
-    with counting(SweepCounter(runs, cached=0), told.append):
+    reports: list[SweepStatus] = []
+    with counting(SweepCounter(runs, cached=0), reports.append):
         time.sleep(0.1)
         (runs[0] / "result.json").touch()
-    assert len(told) > 2 and told[0].done == 0 and told[-1].done == 1
+    assert len(reports) > 2 and reports[0].done == 0 and reports[-1].done == 1
 
 
 def test_a_log_gets_a_line_in_a_while(capsys, monkeypatch):

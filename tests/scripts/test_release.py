@@ -88,7 +88,7 @@ def test_example_of_the_script_passes(release):
     assert results.attempted > 0 and results.failed == 0
 
 
-def test_integration_calls_the_script_of_the_repository_on_every_supported_python():
+def test_ci_calls_the_script_of_the_repository_on_each_python():
     ci = workflow("ci.yml")
     job = ci["jobs"]["test"]
     assert commands_of(job) == [".ci/run"] and (ROOT / ".ci" / "run").stat().st_mode & 0o100
@@ -97,7 +97,7 @@ def test_integration_calls_the_script_of_the_repository_on_every_supported_pytho
     assert "pull_request" in ci[True]  # "on" is a truth value in YAML 1.1
 
 
-def test_release_is_published_only_where_the_repository_asks_for_it():
+def test_release_is_published_only_where_a_variable_is_set():
     jobs = workflow("release.yml")["jobs"]
     assert jobs["publish"]["if"] == "github.ref_type == 'tag' && vars.PUBLISH == 'true'"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}

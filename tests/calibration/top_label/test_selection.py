@@ -312,9 +312,9 @@ def test_cross_fitted_confidence_is_that_of_a_loop_over_folds(rows, parent) -> N
         others = fold != f
 
         def accuracy(b: float, others: np.ndarray = others) -> float:
-            mine = others & (bins == b)
+            in_bin = others & (bins == b)
             # A bin without rows has the accuracy of all.
-            return right[mine].mean() if mine.any() else right[others].mean()
+            return right[in_bin].mean() if in_bin.any() else right[others].mean()
 
         expected[~others] = [accuracy(b) for b in bins[~others]]
         new_expected += np.array([accuracy(b) for b in new_bins]) / 4
@@ -338,12 +338,12 @@ def test_the_mean_over_folds_is_that_of_scikit_learn() -> None:
     rows_of = [np.flatnonzero(model.fold_ == f) for f in range(3)]
     others = [np.flatnonzero(model.fold_ != f) for f in range(3)]
     # scikit-learn fits the map to the second part of a split, behind a frozen classifier.
-    theirs = CalibratedClassifierCV(
+    peer = CalibratedClassifierCV(
         parent, method="isotonic", cv=list(zip(rows_of, others, strict=True)), ensemble=True
     ).fit(X, y)
     new = np.column_stack([1 - (s := rng.uniform(0.5, 1, 50)), s])
     np.testing.assert_allclose(
-        model.predict_confidence(new), theirs.predict_proba(new)[:, 1], atol=1e-12
+        model.predict_confidence(new), peer.predict_proba(new)[:, 1], atol=1e-12
     )
 
 

@@ -28,29 +28,29 @@ X = RNG.uniform(-1, 1, size=(600, 2))
 Y = RNG.normal(size=600) * np.where(
     X[:, 0] > 0, 2.0, 0.5
 )  # one width for both halves: too wide left, too narrow right
-SAID = Normal(np.zeros(600), np.full(600, 1.45))
+PREDICTED = Normal(np.zeros(600), np.full(600, 1.45))
 HALF = np.where(X[:, 0] > 0, "right", "left")
 
 
 def test_group_coverage_matches_metrics_of_each_group():
-    result = group_coverage(Y, SAID, HALF, level=0.9)
+    result = group_coverage(Y, PREDICTED, HALF, level=0.9)
     assert result["cell"].tolist() == ["left", "right"]
     for i, name in enumerate(result["cell"]):
         rows = name == HALF
         assert result["n_eff"][i] == rows.sum()
         assert result["coverage"][i] == pytest.approx(
-            coverage(Y[rows], SAID[rows], level=0.9), abs=1e-12
+            coverage(Y[rows], PREDICTED[rows], level=0.9), abs=1e-12
         )
         assert result["gap"][i] == pytest.approx(result["coverage"][i] - 0.9, abs=1e-12)
-        assert result["crps"][i] == pytest.approx(crps(Y[rows], SAID[rows]), rel=1e-12)
-        assert result["pit_ks"][i] == pytest.approx(pit_ks(Y[rows], SAID[rows]), abs=1e-15)
-        assert result["pit_mean"][i] == pytest.approx(SAID.cdf(Y)[rows].mean(), rel=1e-12)
+        assert result["crps"][i] == pytest.approx(crps(Y[rows], PREDICTED[rows]), rel=1e-12)
+        assert result["pit_ks"][i] == pytest.approx(pit_ks(Y[rows], PREDICTED[rows]), abs=1e-15)
+        assert result["pit_mean"][i] == pytest.approx(PREDICTED.cdf(Y)[rows].mean(), rel=1e-12)
         assert result["high"][i] == binom.ppf(0.975, rows.sum(), 0.9) / rows.sum()
     assert result["coverage"][0] > result["high"][0] and result["coverage"][1] < result["low"][1]
     assert (
-        abs(coverage(Y, SAID, level=0.9) - 0.9) < np.abs(result["gap"]).min()
+        abs(coverage(Y, PREDICTED, level=0.9) - 0.9) < np.abs(result["gap"]).min()
     )  # which the mean over all rows does not show
-    assert worst_group_gap(Y, SAID, HALF, level=0.9) == pytest.approx(
+    assert worst_group_gap(Y, PREDICTED, HALF, level=0.9) == pytest.approx(
         np.abs(result["gap"]).max(), abs=1e-12
     )
 
@@ -58,25 +58,28 @@ def test_group_coverage_matches_metrics_of_each_group():
 @pytest.mark.parametrize("by", ["kmeans", "grid"])
 def test_local_coverage_is_group_coverage_of_cells(by):
     groups = cells_of(X, 9, by, (0, 1))
-    table, group_table = local_coverage(Y, SAID, X, cells=9, by=by), group_coverage(Y, SAID, groups)
+    table, group_table = (
+        local_coverage(Y, PREDICTED, X, cells=9, by=by),
+        group_coverage(Y, PREDICTED, groups),
+    )
     for column, values in table.items():
         np.testing.assert_array_equal(values, group_table[column])
     assert table["n_eff"].sum() == 600 and len(table["cell"]) == 9
     large = table["n_eff"] >= 60
-    assert worst_cell_gap(Y, SAID, X, cells=9, by=by, min_count=60) == pytest.approx(
+    assert worst_cell_gap(Y, PREDICTED, X, cells=9, by=by, min_count=60) == pytest.approx(
         np.abs(table["gap"])[large].max(), abs=1e-12
     )
 
 
 def test_local_pit_matches_histograms_of_cells():
-    result = local_pit(Y, SAID, X, bins=5, cells=4, by="grid")
+    result = local_pit(Y, PREDICTED, X, bins=5, cells=4, by="grid")
     cells = grid_cells(X, 4, [0, 1])
     for (name, rows), i in zip(cells.rows(), range(0, 20, 5), strict=True):
         assert set(result["cell"][i : i + 5]) == {name} and set(result["n_eff"][i : i + 5]) == {
             len(rows)
         }
         np.testing.assert_array_equal(
-            result["count"][i : i + 5], pit_histogram(Y[rows], SAID[rows], bins=5)["count"]
+            result["count"][i : i + 5], pit_histogram(Y[rows], PREDICTED[rows], bins=5)["count"]
         )
 
 
@@ -114,9 +117,9 @@ def test_calibrated_rows_are_inside_the_band():
 
 
 def test_metrics_by_name_and_invalid_options():
-    inputs = {"y": Y, "distribution": SAID, "X": X, "groups": HALF}
+    inputs = {"y": Y, "distribution": PREDICTED, "X": X, "groups": HALF}
     assert score("worst_cell_gap", inputs, {"cells": 4}).value == worst_cell_gap(
-        Y, SAID, X, cells=4
+        Y, PREDICTED, X, cells=4
     )
     assert score("worst_cell_gap", inputs, {"min_count": 601}).value is None
     assert all(METRICS[name].is_table for name in ("local_coverage", "local_pit", "group_coverage"))
@@ -124,8 +127,8 @@ def test_metrics_by_name_and_invalid_options():
         ParameterError,
         match=r"^features must be one or two different positions from 0 to 1, got \[0, 2\]$",
     ):
-        local_coverage(Y, SAID, X, by="grid", features=[0, 2])
+        local_coverage(Y, PREDICTED, X, by="grid", features=[0, 2])
     with pytest.raises(DataError, match=r"^rows with missing values lie in no cell; "):
-        local_coverage(Y, SAID, np.where(X > 0.9, np.nan, X))
+        local_coverage(Y, PREDICTED, np.where(X > 0.9, np.nan, X))
     with pytest.raises(ParameterError, match=r"^cells must be in \[1, inf\), got 0$"):
-        local_pit(Y, SAID, X, cells=0)
+        local_pit(Y, PREDICTED, X, cells=0)

@@ -17,7 +17,7 @@ FIRST = TrainingProgress(
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_bar_is_silent_without_a_terminal(verbose, capsys):
+def test_bar_prints_nothing_without_a_terminal(verbose, capsys):
     with progress_callback(verbose) as report:
         report(FIRST)
     assert capsys.readouterr() == ("", "")

@@ -239,7 +239,7 @@ def assert_loads_equal(model, X: np.ndarray) -> None:
     np.testing.assert_array_equal(getattr(loaded, score)(X), getattr(model, score)(X))
 
 
-def test_a_module_that_lies_on_the_device_stays_there_and_is_read_there():
+def test_a_module_on_the_device_stays_and_is_read_there():
     module = nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 2)).to("cuda")
     partition = ActivationPartition(module)
     locations = partition.locate(ROWS)

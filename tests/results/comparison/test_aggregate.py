@@ -130,7 +130,7 @@ def test_pairs_are_of_the_seeds_that_both_have() -> None:
     assert one.over_datasets["b"].change == pytest.approx(0.15 - 0.5)  # both on seeds 0 and 2
 
 
-def test_ranks_leave_out_a_method_with_few_runs_and_then_what_is_not_complete() -> None:
+def test_ranks_leave_out_methods_with_few_runs_then_incomplete_sets() -> None:
     values = np.round(np.random.default_rng(2).random((4, 2, 5)), 3)
     values[1:, :, 4] = np.nan  # one data set of four
     values[0, 1, 3] = np.nan  # seven runs of eight

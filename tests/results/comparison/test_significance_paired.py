@@ -220,7 +220,7 @@ def test_demsar_table_2() -> None:
 
 
 @given(st.integers(1, 40))
-def test_as_many_pairs_as_are_needed_can_be_significant_and_one_fewer_cannot(m) -> None:
+def test_the_smallest_number_of_pairs_can_be_significant(m) -> None:
     n = pairs_needed(m)
     one_sided = np.arange(1, n + 1) / 100
     assert holm([wilcoxon(one_sided)] + [1.0] * (m - 1))[0] <= 0.05

@@ -155,7 +155,7 @@ def test_two_data_sets_that_agree_prove_nothing_of_three_methods() -> None:
 
 
 @pytest.mark.parametrize("k", range(3, 8))
-def test_as_many_data_sets_as_are_needed_can_be_significant_and_one_fewer_cannot(k) -> None:
+def test_the_smallest_number_of_data_sets_can_be_significant(k) -> None:
     n = datasets_needed(k)
     assert friedman(np.tile(np.arange(float(k)), (n, 1)))[2] <= 0.05
     assert n == 2 or friedman(np.tile(np.arange(float(k)), (n - 1, 1)))[2] > 0.05
@@ -211,7 +211,7 @@ def test_groups_are_the_largest_sets_without_a_significant_difference(means, dif
     assert set(found.best) == {"0"} | {str(i) for i in range(k) if means[i] < means[0] + difference}
 
 
-def test_ranks_are_of_numbers_as_they_are_but_for_noise_and_lower_is_better() -> None:
+def test_ranks_are_of_unrounded_numbers_up_to_noise_and_lower_is_better() -> None:
     values = pd.DataFrame({"a": [0.10001, 0.3], "b": [0.1, 0.1 + 0.2], "c": [0.5, 0.6]})
     assert rank_methods(values).mean == {"b": 1.25, "a": 1.75, "c": 3.0}
     dust = pd.DataFrame({"a": [1e-17, 0.0], "b": [0.0, 3e-17], "c": [0.5, 0.6]})

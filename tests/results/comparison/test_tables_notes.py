@@ -1,4 +1,4 @@
-"""What is said of the runs behind means and tests."""
+"""Notes about the runs behind means and tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def of(found):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "said"),
+    ("seeds", "expected"),
     [
         ([3], "seed 3"),
         ([0, 1], "2 seeds (0, 1)"),
@@ -30,8 +30,8 @@ def of(found):
         ([0, 1, 4], "3 seeds (0, 1, 4)"),
     ],
 )
-def test_seeds_in_words(record, of, seeds, said) -> None:
-    assert repetitions_text(of(record("a", seed=s) for s in seeds)) == said
+def test_seeds_in_words(record, of, seeds, expected) -> None:
+    assert repetitions_text(of(record("a", seed=s) for s in seeds)) == expected
 
 
 def test_seeds_that_are_not_the_same_on_all_data_sets(record, of) -> None:
@@ -154,12 +154,12 @@ def test_some_of_many_disagreements_are_listed(record, of) -> None:
         for s in range(7)
         for m, v in (("kdf", 0.1), ("isotonic", 0.2))
     ]
-    said = caution_notes(of(runs), [])
-    assert len(said) == 6 and said[-1] == "2 more such."
+    notes = caution_notes(of(runs), [])
+    assert len(notes) == 6 and notes[-1] == "2 more such."
 
 
 @pytest.mark.parametrize(
-    ("n", "tests", "said"),
+    ("n", "tests", "expected"),
     [
         (5, 1, "With 5 seeds no paired test can be significant at 0.05: that takes 6."),
         (1, 3, "With 1 seed no paired test of 3 methods can be significant at 0.05: that takes 7."),
@@ -167,5 +167,5 @@ def test_some_of_many_disagreements_are_listed(record, of) -> None:
         (0, 0, ""),
     ],
 )
-def test_too_few_pairs_have_a_note(n, tests, said) -> None:
-    assert too_few_note(n, tests, "seed") == said
+def test_too_few_pairs_have_a_note(n, tests, expected) -> None:
+    assert too_few_note(n, tests, "seed") == expected

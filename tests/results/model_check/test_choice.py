@@ -39,7 +39,7 @@ def test_the_best_of_clearly_different_methods_is_chosen_each_time():
     assert choice.methods["none"].behind.low > 0
 
 
-def test_the_gain_outside_of_the_resamples_is_not_that_of_the_luckiest_method():
+def test_the_gain_outside_of_resamples_is_not_the_largest_by_chance():
     """Twenty methods that differ from the reference by noise alone, with a mean gain of 0."""
     rng = np.random.default_rng(3)
     parent = rng.exponential(1.0, 300)

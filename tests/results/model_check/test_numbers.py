@@ -58,7 +58,7 @@ def test_the_numbers_are_those_of_scikit_learn():
     assert numbers.ece == pytest.approx(ece(check.y, proba))
 
 
-def test_a_model_that_is_too_sure_is_found_and_its_repair_chosen():
+def test_overconfidence_is_detected_and_its_repair_chosen():
     check = make_check()
     assert check.calibration[UNREPAIRED].calibrated_p == 0.001
     assert check.calibration["isotonic"].calibrated_p > 0.01  # as 99 of 100 calibrated models

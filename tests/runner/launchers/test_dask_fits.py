@@ -157,7 +157,7 @@ def cluster(fits) -> Iterator[DaskCluster]:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_a_fit_that_loses_all_rows_with_its_workers_ends_with_the_same_numbers(fits, local):
+def test_a_fit_that_loses_its_workers_ends_with_the_same_numbers(fits, local):
     run = fits.start("fit_on=dask")
     # The rows are at one of the two workers, so that at least one loss is one of rows.
     for pid in fits.wait():
@@ -169,11 +169,11 @@ def test_a_fit_that_loses_all_rows_with_its_workers_ends_with_the_same_numbers(f
 
 
 @pytest.mark.slow
-def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(fits, cluster, local):
+def test_a_killed_client_and_scheduler_leave_a_usable_store(fits, cluster, local):
     first = fits.start(f"fit_on={cluster.address}")
     fits.wait()
     first.kill()
-    # The workers end tasks that nobody waits for, before they take those of the second client.
+    # The workers end tasks that no client waits for, before they take those of the second client.
     fits.go()
     wait_until(lambda: len(list((fits.folder / "ended").iterdir())) == 2)
     (fits.folder / "go").unlink()
@@ -241,7 +241,7 @@ def losses() -> list[Exception]:
         (3, Client(), ValueError, "X has NaN", 1),
     ],
 )
-def test_a_loss_is_told_from_an_error_of_the_stage(
+def test_a_lost_worker_differs_from_an_error_of_the_stage(
     number, client, kind, message, n_attempts, monkeypatch
 ):
     error, calls, notes = losses()[number], [], []
@@ -265,11 +265,11 @@ def test_a_loss_is_told_from_an_error_of_the_stage(
 def test_a_scheduler_that_is_not_there_is_named_with_the_way_out(tmp_path, monkeypatch, capfd):
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_fits, "CONNECT_SECONDS", 1)
-    nobody = f"tcp://127.0.0.1:{free_port()}"
-    words = ["run", "dataset=wine", "figures=none", f"out={tmp_path}", f"fit_on={nobody}"]
+    unused = f"tcp://127.0.0.1:{free_port()}"
+    words = ["run", "dataset=wine", "figures=none", f"out={tmp_path}", f"fit_on={unused}"]
     assert main(words) == 2
     line = capfd.readouterr().err.splitlines()[-1]
-    assert line.startswith(f"kdg: fit_on={nobody}: no workers of Dask there (OSError: Timed out ")
+    assert line.startswith(f"kdg: fit_on={unused}: no workers of Dask there (OSError: Timed out ")
     assert line.endswith(
         "fit_on=dask starts workers on this machine, fit_on=null fits in one process"
     )

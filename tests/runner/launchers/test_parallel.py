@@ -91,7 +91,7 @@ def n_done(folder: Path) -> int:
     return len(list(folder.rglob("result.json")))
 
 
-def told(ended: Ended) -> list[str]:
+def messages(ended: Ended) -> list[str]:
     """Lines of stderr without the tally, which comes when a sweep takes a minute."""
     return [
         line
@@ -100,10 +100,10 @@ def told(ended: Ended) -> list[str]:
     ]
 
 
-def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
+def test_a_killed_process_ends_no_other_run(sweep, tmp_path):
     done = sweep("calibrator.trouble=none,dies", "hydra.launcher.n_jobs=2")
     assert done.returncode == 1 and n_done(tmp_path) == 1
-    first, *lost = [line for line in told(done) if line.startswith("kdg: ")]
+    first, *lost = [line for line in messages(done) if line.startswith("kdg: ")]
     assert first == "kdg: 2 runs, 2 at a time, one core each"
     assert re.match(r"kdg: [12] runs? lost a worker \(TerminatedWorkerError: ", lost[0])
     assert lost[0].endswith("; each is tried again, alone")
@@ -114,10 +114,10 @@ def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
     assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 1
 
 
-def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
+def test_a_failed_run_is_reported_and_the_others_finish(sweep, tmp_path):
     done = sweep("calibrator.trouble=none,fails", "hydra.launcher.n_jobs=2")
     assert done.returncode == 1 and n_done(tmp_path) == 1
-    lines = told(done)
+    lines = messages(done)
     assert (
         lines[1]
         == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
@@ -137,7 +137,7 @@ def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
 def test_a_disk_that_is_too_full_for_the_failure_is_named_all_the_same(sweep, tmp_path, launcher):
     done = sweep("calibrator.trouble='full disk'", "seed=0,1", f"hydra/launcher={launcher}")
     assert done.returncode == 1 and n_done(tmp_path) == 0 and not list(tmp_path.rglob("error.txt"))
-    failures = [line for line in told(done) if line.startswith("  cannot write ")]
+    failures = [line for line in messages(done) if line.startswith("  cannot write ")]
     space = "No space left on device; free some space ('kdg gc' deletes what no run needs)"
     rule = f"{space} or name another folder with out=…, and give the same command again"
     assert len(failures) == 2 and all(
@@ -159,7 +159,7 @@ def test_the_first_failure_can_end_it_all(sweep, tmp_path):
     assert not list((tmp_path / "outputs" / ".sweeps").glob("failed-*"))
 
 
-def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path):
+def test_a_local_cluster_has_the_given_number_of_runs_at_once(sweep, tmp_path):
     done = sweep(
         "calibrator.trouble=none,fails",
         "hydra/launcher=submitit_local",
@@ -196,17 +196,17 @@ def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monk
     monkeypatch.setenv("PATH", str(tmp_path))  # no SLURM there
     done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
     assert done.returncode == 2 and n_done(tmp_path) == 0
-    says = (
+    message = (
         'the launcher could not start anything (RuntimeError: Could not detect "srun", are you'
         " indeed on a slurm cluster?)"
     )
     assert done.stderr.splitlines()[1:] == [
-        f"kdg: {says}; hydra.sweeper.max_batch_size=100 submits fewer at a time,"
+        f"kdg: {message}; hydra.sweeper.max_batch_size=100 submits fewer at a time,"
         " hydra/launcher=processes runs on this machine, basic one after the other"
     ]
 
 
-def test_processes_that_die_before_their_first_run_are_one_line(sweep, tmp_path):
+def test_processes_killed_before_their_first_run_are_one_line(sweep, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\nif any('loky' in word for word in sys.orig_argv): os._exit(9)\n"
     )

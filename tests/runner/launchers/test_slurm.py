@@ -122,7 +122,7 @@ class Slurm:
             )
 
     def kill(self, program: str) -> None:
-        """Kill a daemon, which has no time to say goodbye."""
+        """Kill a daemon, without time to shut down."""
         self.daemons[program].kill()
         self.daemons[program].wait()
 
@@ -232,16 +232,16 @@ def log_of(sweeps: Sweeps, job: str) -> Path:
 def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm, sweeps):
     """Six jobs: cancelled, killed, requeued, two at their time limit, and one without trouble.
 
-    One of the two hears the signal before its limit, and SLURM has to end the other. The limit of
+    One of the two handles the signal before its limit, and SLURM has to end the other. The limit of
     five minutes is cut when the runs are in the middle. SLURM looks at its jobs every half minute:
     it leaves one alone for that long after the signal, and ends the other, which ignores it.
     """
-    sweeps.trouble("deaf", 4)
+    sweeps.trouble("ignores-signals", 4)
     sweep = sweeps.start("seed=range(0,6)", poll_seconds=submitit_jobs.QUEUE_POLL_SECONDS)
     sweeps.wait_for(6)
-    cancelled, killed, requeued, hears, deaf, _ = jobs = slurm.jobs()
+    cancelled, killed, requeued, handling, ignoring, _ = jobs = slurm.jobs()
     array = jobs[0].partition("_")[0]
-    for job, seconds in ((hears, 40), (deaf, 1)):
+    for job, seconds in ((handling, 40), (ignoring, 1)):
         call("scontrol", "update", f"JobId={job}", f"EndTime=now+{seconds}")
     call("scancel", cancelled)
     call("scontrol", "requeue", requeued)
@@ -249,7 +249,7 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
     sweeps.go(2, 5)
     assert sweep.end() == 1
     reported = time.time()
-    ended = max(end_time(job) for job in (hears, deaf))
+    ended = max(end_time(job) for job in (handling, ignoring))
     # SLURM's grace, a poll of the queue and the table of the sweep: 8 to 12 seconds, where a job of
     # unknown state is waited for a minute.
     assert reported - ended < 30
@@ -265,7 +265,10 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
             f"job {cancelled} was cancelled; {AGAIN}; its log is {log_of(sweeps, cancelled)}",
             f"job {killed} ended without a result (state FAILED); {AGAIN}; its log is"
             f" {log_of(sweeps, killed)}",
-            *(f"job {job} {limit}; its log is {log_of(sweeps, job)}" for job in (hears, deaf)),
+            *(
+                f"job {job} {limit}; its log is {log_of(sweeps, job)}"
+                for job in (handling, ignoring)
+            ),
         ]
     )
     done = sweeps.records()
@@ -298,7 +301,7 @@ def test_jobs_whose_node_goes_down_are_done_when_the_node_comes_back(slurm, swee
         assert (note in sweep.lines()) == (sweep is refusing)
 
 
-def test_killed_clients_and_controllers_leave_the_jobs_to_the_next_commands(slurm, sweeps):
+def test_jobs_of_killed_clients_and_controllers_are_adopted(slurm, sweeps):
     first = sweeps.start("seed=0,1")
     sweeps.wait_for(2)
     first.kill()

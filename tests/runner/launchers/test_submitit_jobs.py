@@ -73,7 +73,7 @@ class FakeSlurm:
     arrays: list[list[Submitted]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     max_array_size: int = 1001
-    answers: bool = True
+    works: bool = True
     seconds: float = 0.0
 
     def map_array(self, task: Any, configs: list[Any]) -> list[Submitted]:
@@ -95,7 +95,7 @@ class FakeSlurm:
             self.cancelled += arguments
         if program == "squeue":
             lines = [f"{job}|{state}|{reason}\n" for job, (state, reason) in self.queue.items()]
-            return "".join(lines) if self.answers else None
+            return "".join(lines) if self.works else None
         return (
             f"MaxArraySize            = {self.max_array_size}\n" if program == "scontrol" else None
         )
@@ -202,7 +202,7 @@ def test_a_limit_is_named_with_the_log_and_not_met_twice(fake, sweep, tmp_path, 
 
 def test_where_squeue_fails_nothing_is_known_of_any_job(fake, sweep):
     def controller_restarts() -> None:
-        fake.answers = False
+        fake.works = False
         fake.lose("FAILED", "94_0", "94_1")
 
     fake.script = {3: controller_restarts, 300: lambda: fake.succeed("94_0", "94_1")}
@@ -334,7 +334,7 @@ def test_a_job_that_is_requeued_does_the_same_again():
     assert (delayed.function, delayed.args) == (task, ("config",))
 
 
-def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
+def test_missing_or_failing_commands_give_no_state(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert submitit_jobs.jobs_in_queue() is None and submitit_jobs.past_state("1") == "UNKNOWN"
     failing = tmp_path / "squeue"
@@ -354,9 +354,7 @@ def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
         ("true", "UNKNOWN"),
     ],
 )
-def test_the_state_of_a_job_that_is_forgotten_is_read_from_accounting(
-    monkeypatch, tmp_path, sacct, state
-):
+def test_the_state_of_a_purged_job_is_read_from_accounting(monkeypatch, tmp_path, sacct, state):
     (tmp_path / "sacct").write_text(f"#!/bin/sh\n{sacct}\n")
     (tmp_path / "sacct").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

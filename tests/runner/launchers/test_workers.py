@@ -53,7 +53,7 @@ def sweeps(engine, tmp_path) -> Iterator[Sweeps]:
 
 
 @pytest.mark.slow
-def test_a_killed_client_and_killed_workers_leave_the_numbers_of_a_local_sweep(sweeps, engine):
+def test_killed_clients_and_workers_change_no_number_of_a_sweep(sweeps, engine):
     """Workers of this machine end with their client. Those that are lost take no other run with
     them, and a run that ends its worker again when it is alone is reported.
     """
@@ -61,8 +61,8 @@ def test_a_killed_client_and_killed_workers_leave_the_numbers_of_a_local_sweep(s
     sweeps.wait_for(2)
     at_work = [psutil.Process(pid) for pid in sweeps.waiting().values()]
     first.kill()
-    _, alive = psutil.wait_procs(at_work, 20)
-    assert not alive
+    _, running = psutil.wait_procs(at_work, 20)
+    assert not running
     sweeps.trouble("dies", 3)
     second = sweeps.start("seed=range(0,4)")
     sweeps.wait_for(2)
@@ -180,9 +180,7 @@ def cluster(engine, sweeps) -> Iterator[Cluster]:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_a_killed_client_and_a_killed_scheduler_leave_a_store_to_go_on_from(
-    engine, sweeps, cluster
-):
+def test_a_killed_client_and_scheduler_leave_a_usable_store(engine, sweeps, cluster):
     first = sweeps.start("seed=range(0,3)")
     sweeps.wait_for(2)
     first.kill()
@@ -244,10 +242,10 @@ def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkey
 
     monkeypatch.setattr(dask_fits, "CONNECT_SECONDS", 1)
     words = ["run", "dataset=wine", "figures=none", "hydra/launcher=dask"]
-    nobody = f"tcp://127.0.0.1:{free_port()}"
-    assert main([*words, f"hydra.launcher.address={nobody}"]) == 2
+    unused = f"tcp://127.0.0.1:{free_port()}"
+    assert main([*words, f"hydra.launcher.address={unused}"]) == 2
     line = capfd.readouterr().err.splitlines()[-1]
-    assert line.startswith(f"kdg: no workers of Dask at {nobody} (OSError: Timed out ")
+    assert line.startswith(f"kdg: no workers of Dask at {unused} (OSError: Timed out ")
     assert line.endswith("hydra.launcher.address=… names a cluster, null starts workers here")
     with LocalCluster(
         n_workers=1, threads_per_worker=2, dashboard_address=None, processes=False
@@ -269,7 +267,7 @@ print(ray.get(ray.remote(lambda: "code of a stranger").remote()))
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_workers_of_ray_refuse_whoever_lacks_the_token(tmp_path):
+def test_workers_of_ray_refuse_clients_without_the_token(tmp_path):
     """They listen on all interfaces; the one with the token shows that the others could connect."""
     pytest.importorskip("ray", reason="pip install 'kdgraph[ray]' has it")
     home = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}

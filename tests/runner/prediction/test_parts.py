@@ -409,7 +409,7 @@ def formulas(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("more", others_slow([[], ["--fdr", "0.2"]]), ids=["plain", "fdr"])
 @pytest.mark.usefixtures("small_parts")
-def test_labels_that_are_formulas_are_escaped_where_asked(formulas, monkeypatch, more):
+def test_labels_that_are_formulas_are_escaped_on_request(formulas, monkeypatch, more):
     def predict(output: str, *options: str) -> int:
         return main(["predict", *words(formulas, "new.parquet", output), *more, *options])
 

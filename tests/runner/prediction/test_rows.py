@@ -132,12 +132,12 @@ def test_a_number_is_the_one_that_training_reads(tmp_path_factory, numbers):
     )
 
 
-def test_columns_come_in_any_order_and_others_are_said_once(tmp_path):
-    expected, told = read(written(tmp_path, ".csv")), []
+def test_columns_have_any_order_and_others_are_reported_once(tmp_path):
+    expected, notes = read(written(tmp_path, ".csv")), []
     path = written(tmp_path, ".csv", FRAME[["label", *reversed(FRAME.columns[:5])]].assign(id=1))
-    blocks = list(NewRows(path, schema(), "refuse", told.append).blocks(2))
+    blocks = list(NewRows(path, schema(), "refuse", notes.append).blocks(2))
     np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), expected)
-    assert told == ["columns that the model does not use are left out: label, id"]
+    assert notes == ["columns that the model does not use are left out: label, id"]
 
 
 def test_rows_are_scaled_as_the_training_rows(tmp_path):
@@ -215,7 +215,7 @@ def test_whole_numbers_may_be_written_as_fractions(tmp_path):
     ],
 )
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_what_does_not_fit_is_said_in_one_line(tmp_path, change, message, ending):
+def test_rows_that_do_not_fit_are_reported_in_one_line(tmp_path, change, message, ending):
     path = written(tmp_path, ending, change(FRAME).assign(colour=1))
     with pytest.raises(DataError) as caught:
         read(path)
@@ -253,7 +253,7 @@ LARGEST = GroupSchema([Feature("black"), Feature("white")], ["black", "white", "
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arff"])
-def test_groups_are_positions_in_the_names_of_a_column_that_may_be_a_feature_too(tmp_path, ending):
+def test_groups_are_positions_in_the_names_of_a_column(tmp_path, ending):
     path = written(tmp_path, ending)
     assert groups_read(path, MONTHS) == read(path)[:, 4].tolist() == [0, 1, 0, 2, 1, 0]
 
@@ -274,7 +274,7 @@ def test_the_largest_of_several_columns_is_the_group(tmp_path):
     ) == [1, 0, -1, 0, 1, 1]
 
 
-def test_a_group_that_the_model_does_not_know_is_refused_or_unknown(tmp_path):
+def test_a_new_group_is_refused_or_counted_as_unknown(tmp_path):
     path = written(tmp_path, ".csv", FRAME.assign(hue=["red", "sky", "sky", "red", "grey", "red"]))
     with pytest.raises(DataError) as caught:
         groups_read(path, COLORS)
@@ -586,12 +586,12 @@ def test_an_index_of_parquet_that_has_a_name_is_a_column_of_new_rows(tmp_path, i
 
 def test_an_index_without_a_name_is_no_column_of_new_rows(tmp_path):
     pd.DataFrame({"x": [1.0, 2.0]}, index=[5, 3]).to_parquet(tmp_path / "new.parquet")
-    told = []
+    notes = []
     rows = NewRows(
-        tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", told.append
+        tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", notes.append
     )
     assert (
-        np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and told == []
+        np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and notes == []
     )
 
 

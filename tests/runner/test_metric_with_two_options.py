@@ -1,4 +1,4 @@
-"""One metric with two options in one run: two numbers, two columns, two words on a command line."""
+"""One metric with two options in one run: two numbers, two columns, two names on a command line."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from kdgraph.metrics import ece
 from kdgraph.results.measures import read_measures
 from kdgraph.runner.run import run
 
-ASKED = """dataset=spiral method=isotonic dataset.n_train=300 dataset.n_test=200 parent.n_estimators=10 ood=none figures=none
+COMMAND = """dataset=spiral method=isotonic dataset.n_train=300 dataset.n_test=200 parent.n_estimators=10 ood=none figures=none
 "+metrics.test.ece_4={metric: ece, bins: 4}" "+metrics.test.curve={metric: lce_by_bandwidth}" """
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    config = compose([*shlex.split(ASKED), f"out={tmp_path_factory.mktemp('outputs')}"])
+    config = compose([*shlex.split(COMMAND), f"out={tmp_path_factory.mktemp('outputs')}"])
     return config, run(config)
 
 
 def test_each_has_its_number_and_its_label(done):
     config, record = done
-    said = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
-    y, proba = said["y"].astype(int).to_numpy(), said[["calibrated_0", "calibrated_1"]].to_numpy()
+    predictions = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
+    y, proba = (
+        predictions["y"].astype(int).to_numpy(),
+        predictions[["calibrated_0", "calibrated_1"]].to_numpy(),
+    )
     found = {
         m.label: entry["value"]
         for m, entry in read_measures(record)
@@ -36,7 +39,7 @@ def test_each_has_its_number_and_its_label(done):
     }
 
 
-def test_the_record_says_which_metric_it_is(done):
+def test_the_record_names_the_metric(done):
     _, record = done
     assert record["about_metrics"]["ece_4"] == record["about_metrics"]["ece"] | {"metric": "ece"}
     assert record["files"]["tables"] == {"curve": "tables/curve.csv"}
