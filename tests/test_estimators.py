@@ -100,12 +100,12 @@ PAPER = EXPECTED_FAILURES | {
 
 
 def forest(n_trees: int = 5) -> RandomForestClassifier:
-    """Return a forest that learns the blobs of the checks in 5 ms."""
+    """Return a forest that is fitted to the blobs of the checks in 5 ms."""
     return RandomForestClassifier(n_trees, random_state=0)
 
 
 def tree() -> DecisionTreeClassifier:
-    """Return a tree that learns the blobs of the checks in 1 ms.
+    """Return a tree that is fitted to the blobs of the checks in 1 ms.
 
     It is the parent of estimators that use only its predictions.
     """
@@ -113,7 +113,7 @@ def tree() -> DecisionTreeClassifier:
 
 
 def network() -> MultilayerPerceptron:
-    """Return a network that learns the blobs of the checks in 40 ms."""
+    """Return a network that is fitted to the blobs of the checks in 40 ms."""
     return MultilayerPerceptron(
         hidden=(16,),
         learning_rate=0.1,
@@ -237,7 +237,7 @@ QUICK_NETWORK = {
     "device": "cpu",
     "random_state": 0,
 }
-"""Learns the blobs of the checks in 50 ms."""
+"""Options of a network that is fitted to the blobs of the checks in 50 ms."""
 PARENTS = [
     MultilayerPerceptron(**QUICK_NETWORK),
     MultilayerPerceptron(

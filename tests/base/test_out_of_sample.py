@@ -312,7 +312,7 @@ def test_weights_and_groups_go_along(calibration):
     ids=["kdf", "map", "gate of map", "map of kdf"],
 )
 def test_own_outputs_of_training_rows_are_as_good_as_those_of_new_rows(model, calibration):
-    """A calibrator behind another one, or a gate, sees what new rows will have."""
+    """A calibrator behind another one, or a gate, reads outputs like those of new rows."""
     X_big, y_big = make_moons(800, noise=0.35, random_state=2)
     X_new, y_new = make_moons(4000, noise=0.35, random_state=3)
     model = clone(model).set_params(calibration=calibration, cv=4).fit(X_big, y_big)

@@ -41,7 +41,7 @@ ISOTONIC = ["--method", "isotonic", "--output", "m.kdg"]
 
 
 def make_files(folder: Path):
-    """Write a forest that is too sure of itself, and rows that it has not seen."""
+    """Write an overconfident forest, and rows that it was not fitted to."""
     rng = np.random.default_rng(1)
     n = 700
     frame = pd.DataFrame(

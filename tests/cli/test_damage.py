@@ -1,5 +1,5 @@
-"""Bytes of a finished run that change on the disk: one line says so, the file is set aside, and the
-next run makes it again.
+"""Damaged files of a finished run: one line reports them, each is set aside, and the next run makes
+it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READING = (["plan", *SWEEP], ["table"], ["compare"], ["report"], ["gc", "--dry-r
 
 @pytest.fixture
 def run_dir(kdg, tmp_path) -> Path:
-    """A sweep of one run, whose index knows it."""
+    """A sweep of one run, which is in its index."""
     assert kdg("run", *SWEEP)[0] == 0
     (record,) = Path("outputs").glob("*/*/*/result.json")
     return record.parent

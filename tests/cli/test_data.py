@@ -279,7 +279,7 @@ def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_rep
 @pytest.mark.slow
 def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
     write_cached_dataset(openml_cache, 62, numeric_table())
-    end_processes()  # processes of an earlier test know another cache
+    end_processes()  # processes of an earlier test have another cache
     code, out, err = kdg(
         "run",
         "-m",

@@ -1,4 +1,4 @@
-"""``kdg doctor``: every part is found, and what cannot be written to is told with its remedy."""
+"""``kdg doctor``: every part is found, and unwritable places are reported with a remedy."""
 
 from __future__ import annotations
 

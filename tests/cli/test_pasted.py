@@ -23,7 +23,7 @@ WAY_OUT = re.compile(rf"{QUOTED}|(?<![\w'\"=])dataset\.\w+=[^\s;,']+")
 
 
 def pasted(message: str) -> list[str]:
-    """Return the first override of a message as a shell reads it. Files are named by theirs."""
+    """Return the first override of a message as a shell reads it. Files have its names."""
     message = message.replace("dataset.path=t.csv", "")
     words = WAY_OUT.findall(message)
     if not words:

@@ -1,5 +1,5 @@
-"""What goes with what: told in one line, exit code 2, before anything is drawn, read or fitted; and
-what only a stage can know.
+"""Which parts are compatible: one line, exit code 2, before anything is drawn, read or fitted; and
+what depends on data, in its stage.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
 
 
 class Known:
-    """A table that says what its target is."""
+    """A table that declares its task."""
 
     name = "known"
     task = "regression"
@@ -249,7 +249,7 @@ def test_a_part_may_require_a_method_without_a_description():
 
 
 class WithoutTags:
-    """A classifier that knows nothing of scikit-learn."""
+    """A classifier without the tags of scikit-learn."""
 
 
 @pytest.mark.parametrize(

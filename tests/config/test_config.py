@@ -90,7 +90,7 @@ def test_another_content_of_the_file_is_another_run(tmp_path, reads):
     file.unlink()
     assert (
         plan(overrides).jobs[0].config.run_id not in found
-    )  # composing needs no file; the run says that it is missing
+    )  # composing needs no file; the run reports that it is missing
 
 
 def test_the_run_id_is_of_the_science_alone(default):

@@ -109,7 +109,7 @@ def test_a_point_of_a_sweep_is_known_while_its_folder_is_as_it_was(tmp_path):
 
 
 class OwnSource:
-    """A source of a user's that says nothing of what it reads."""
+    """A user's source that does not declare what it reads."""
 
     name = "mine"
 

@@ -138,7 +138,7 @@ def test_invalid_sizes_are_refused(value, shown_value):
         (
             SplitSizes(n_train=600, max_learn=400, n_test=10, n_calibration=100),
             RoleSizes(600, 100, 10),
-        ),  # a number that is asked for is given
+        ),  # a requested number is kept
     ],
 )
 def test_sizes_by_n_learn_log_share_and_limits(requested_sizes, expected):

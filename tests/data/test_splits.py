@@ -271,7 +271,7 @@ def test_classes_keep_their_share_of_roles_in_stratified_splits_only():
         for split in ("random", "unstratified")
     }
     assert n_zeros["random"] == {30}
-    # A standard deviation of 3.2: no count of 20 lies seven of them away, and not all are alike.
+    # A standard deviation of 3.2: no count of 20 is seven of them away, and not all are alike.
     assert len(n_zeros["unstratified"]) > 3 and n_zeros["unstratified"] <= set(range(8, 53))
     splits = make_splits(table, split="unstratified", rng=rng())
     roles = [row_numbers(role) for role in (splits.train, splits.calibration, splits.test)]

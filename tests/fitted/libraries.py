@@ -1,4 +1,4 @@
-"""Libraries whose models kdgraph reads: how a user fits, saves and asks each of them."""
+"""Libraries whose models kdgraph reads: how a user fits, saves and calls each of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text_columns(frame: pd.DataFrame) -> list[str]:
 
 
 class Library(ABC):
-    """A library, as its documentation tells to use it.
+    """A library, used as in its documentation.
 
     ``kinds`` are those columns of ``tests.typed_frames`` that its models take, ``tolerance`` is the
     error of the precision in which it computes.
@@ -42,7 +42,7 @@ class Library(ABC):
         pytest.importorskip(self.name, reason=MISSING.format(self.name))
 
     def parameters(self) -> dict[str, Any]:
-        """Return what ``FittedParent`` needs to know of the last file."""
+        """Return the arguments of ``FittedParent`` for the last file."""
         return {"trust": True} if self.ending == ".joblib" else {}
 
     @abstractmethod
@@ -173,7 +173,7 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 class TextPipelines(Pipelines):
-    """A pipeline that sees how each cell is written."""
+    """A pipeline that depends on the text of each cell."""
 
     def pipeline(self, frame: pd.DataFrame) -> Any:
         from sklearn.linear_model import LogisticRegression

@@ -5,9 +5,10 @@ that are not refused, and prints the number of files by format and outcome, as J
 argument is the first seed; ``few`` takes two kinds of model of each library, and the name of a
 format, such as ``skops``, that format alone.
 
-A forked process for each file is watched by an audit hook of Python, which sees commands, sockets
-and files that are opened by Python. An outcome is "predicted", "refused" (in one line), or a fault:
-"traceback", "several lines", "broke out" (the hook saw something), "hung" or the name of a signal.
+A forked process for each file is watched by an audit hook of Python, which detects
+commands, sockets and files that are opened by Python. An outcome is "predicted", "refused" (in one
+line), or a fault: "traceback", "several lines", "broke out" (found by the hook), "hung" or the name
+of a signal.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def library(name: str):
 
 
 def classifier(name: str, n_rounds: int = 12, **options):
-    """Return an unfitted classifier of a library, small and silent."""
+    """Return a small unfitted classifier of a library that prints nothing."""
     if name == "gradient_boosting":
         return GradientBoostingClassifier(n_estimators=n_rounds, random_state=0, **options)
     if name == "hist_gradient_boosting":

@@ -166,7 +166,7 @@ def test_empty_queries_and_empty_exponents():
 def test_polytope_numbers_may_exceed_16_bits(monkeypatch, visit_fraction, p):
     monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     index = LeafIndex(np.arange(p)[:, None], np.ones((p, 1)), np.array([0, p + 1]))
-    queries = np.array([[0], [p - 3], [p - 2], [p - 1], [p]])  # nothing lies in leaf p
+    queries = np.array([[0], [p - 3], [p - 2], [p - 1], [p]])  # no row is in leaf p
     masses, nearest = index.query(queries, np.array([1.0]))
     assert nearest.tolist() == [0, p - 3, p - 2, p - 1, -1]
     assert masses.ravel().tolist() == [1, 1, 1, 1, 0]

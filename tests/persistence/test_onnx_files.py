@@ -128,7 +128,7 @@ def test_operators_of_other_libraries_need_trust():
 
 
 def test_parts_that_are_not_known_are_left_out():
-    """Another version of the library may know them."""
+    """Another version of the library may have them."""
     content = in_initializer(weights(external=False)).SerializeToString()
     unknown = b"\xfa\x7f\x03abc"  # field 2047, three bytes
     rewritten, _ = rewrite_onnx(content + unknown)

@@ -58,7 +58,7 @@ TARGETS = X @ [1.0, 2.0, 0.5, 1.0]
 
 
 def own_reading(content: bytes) -> Any:
-    """Return what skops reads, with all types that it does not know by itself."""
+    """Return what skops reads, with all types that it does not trust by default."""
     return skops_io.loads(content, trusted=skops_io.get_untrusted_types(data=content))
 
 

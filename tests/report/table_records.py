@@ -109,7 +109,7 @@ def record(
 
 
 def detection_run(seed=0, **more):
-    """A detector on a classifier: what it says of test rows is its parent's."""
+    """A detector on a classifier: its predictions of test rows are its parent's."""
     metrics = [*of_both("error", 0.1, 0.1)]
     for i, name in enumerate(("kmnist", "noise")):
         metrics += of_both("mmc", 0.9, 0.9, "ood", name) + of_both(

@@ -260,7 +260,7 @@ def test_the_page_may_run_its_own_scripts_and_load_nothing():
 
 @pytest.fixture
 def with_figures(tmp_path):
-    """Three runs of two settings; each says that it has two figures, of which one is there in two
+    """Three runs of two settings; each lists two figures, of which one is there in two
     formats.
     """
     records = [

@@ -1,4 +1,4 @@
-"""The report in a browser: what a reader sees, with the mouse, with the keyboard, and with a screen
+"""The report in a browser: what it shows, with the mouse, with the keyboard, and with a screen
 reader.
 """
 

@@ -1,4 +1,4 @@
-"""What a record says of its metrics, for records that tests write by hand."""
+"""Descriptions of the metrics of a record, for records that tests write by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as a runner would have written them, with the settings and numbers that a test asks
+"""Records as a runner would have written them, with the settings and numbers that a test gives
 for.
 """
 

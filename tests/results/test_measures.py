@@ -343,7 +343,7 @@ def test_by_default_it_is_what_is_read_most(measures_named) -> None:
         (
             ("my_score", "other@x"),
             ["my_score", "other@x"],
-        ),  # nobody knows which direction is better, and measures_named is nothing else
+        ),  # without a known direction, and measures_named is nothing else
     ],
 )
 def test_by_default_methods_are_compared_by_what_was_measured(

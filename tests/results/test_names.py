@@ -189,7 +189,7 @@ def test_differences_between_data_sets_alone_are_listed_for_one_method(record, f
         (
             [{"a": {"name": "x", "k": 1}}, {"a": {"name": "y", "m": 2}}],
             ["a"],
-        ),  # another class: its own keys say nothing
+        ),  # another class: its own keys are not compared
         (
             [{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}, {"a": {"name": "y"}}],
             ["a", "a.k"],

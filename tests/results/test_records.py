@@ -1,4 +1,4 @@
-"""Finding finished runs: which of them, in which order, and what is said of those that are left
+"""Finding finished runs: which of them, in which order, and the note about those that are left
 out.
 """
 

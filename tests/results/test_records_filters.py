@@ -1,4 +1,4 @@
-"""Words that choose runs, against what they say they mean."""
+"""Filters of runs, against their documented meaning."""
 
 from __future__ import annotations
 

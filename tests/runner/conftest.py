@@ -212,7 +212,7 @@ class StartedCommand:
     log : Path
         File for stderr.
     poll_seconds : float
-        Seconds between two looks at SLURM's queue.
+        Seconds between two queries of SLURM's queue.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Numbers on the rows that a calibrator was fitted on: only where they are asked for; and what a
+"""Numbers on the rows that a calibrator was fitted on: only where a metric needs them; and what a
 look at its curves warns of.
 """
 

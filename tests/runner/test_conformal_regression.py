@@ -24,7 +24,7 @@ METHOD = [
 
 
 def table(n: int) -> pd.DataFrame:
-    """Noise three times as large in the south, which no feature knows."""
+    """Noise three times as large in the south, which no feature determines."""
     rng = np.random.default_rng(0)
     region, x = rng.choice(["north", "south"], n, p=[0.75, 0.25]), rng.normal(size=n)
     frame = pd.DataFrame(

@@ -141,7 +141,7 @@ def test_calibrator_is_not_fitted_to_the_rows_of_the_sets(tmp_path, monkeypatch,
         assert len(of_sets.calibration.y) == round(len(splits.calibration.y) / 2)
         assert len(others.calibration.y) + len(rows) == len(splits.calibration.y)
     else:
-        assert of_sets is splits  # the calibrator learns from training rows
+        assert of_sets is splits  # the calibrator is fitted to training rows
     assert not rows & {tuple(row) for row in splits.train.X}
     alone = divide_calibration(
         {"conformal": config.conformal}, splits, config.calibration, config.seed

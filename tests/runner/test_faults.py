@@ -145,7 +145,7 @@ def test_a_record_that_was_cut_off_is_no_record(cut):
 
 
 def test_processes_at_once_do_each_stage_once():
-    """Two ask for one run, one for another on the same parent."""
+    """Two start one run, one starts another on the same parent."""
     calibrators = ["isotonic"] * 2 + ["none"]
 
     def call(calibrator: str) -> tuple[int, str]:

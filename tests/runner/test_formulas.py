@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would evaluate has a quote in front where a user asks for it."""
+"""Text that a spreadsheet would evaluate has a quote in front on request."""
 
 from __future__ import annotations
 

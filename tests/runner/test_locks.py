@@ -1,4 +1,4 @@
-"""Locks: exclusive, given back, taken over from the dead, and respected where nothing can be
+"""Locks: exclusive, released, taken over from ended processes, and respected where nothing can be
 known.
 """
 
@@ -158,7 +158,7 @@ def test_a_lock_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     "clock", [0, 4e9]
-)  # seconds since 1970 that the file system of the other machine believes in
+)  # seconds since 1970 by the clock of the other machine's file system
 def test_an_owner_elsewhere_without_beats_counts_as_ended_on_any_clock(
     tmp_path, monkeypatch, clock
 ):
@@ -241,7 +241,7 @@ def test_an_owner_in_another_process_table_without_beats_counts_as_ended(tmp_pat
 
 
 def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
-    """Nothing but its end takes the lock of a process that the kernel shows alive, however long it
+    """Nothing but its end takes the lock of a process that the kernel lists as running, however long it
     has not touched it.
     """
     path = tmp_path / "lock"

@@ -1,5 +1,5 @@
 """What its paper chooses by rows out of distribution is chosen by those of the run, where
-protocol=paper says so, and nowhere else.
+protocol=paper is set, and nowhere else.
 """
 
 from __future__ import annotations

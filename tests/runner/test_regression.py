@@ -93,7 +93,7 @@ def test_another_method_on_the_same_parent_fits_it_no_more(done):
 
 
 def test_out_of_distribution_rows_are_predicted_too(done):
-    """Nothing is measured of them, since no score is asked for."""
+    """Nothing is measured of them, since no metric needs a score."""
     config, _ = done
     more = ["ood=sphere", "ood.n=5", "ood.radii=[30]", "figures=none"]
     record = run(compose(["dataset=heteroscedastic", *SIZES, *more, f"out={config.out}"]))
@@ -146,7 +146,7 @@ def test_columns_that_need_encoding(tmp_path, kdg):
         for m in json.loads(out)["metrics"]
         if (m["metric"], m["of"]) == ("rmse", "parent")
     )
-    assert rmse < 1.5  # 2.9 without the town, 1.1 with all there is to know
+    assert rmse < 1.5  # 2.9 without the town, 1.1 with all features
     (folder,) = (tmp_path / "outputs" / "my" / "global_pit").iterdir()
     assert kdg("predict", "--run", str(folder), "--input", "my.csv", "--output", "new.csv")[0] == 0
 

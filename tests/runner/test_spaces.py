@@ -1,4 +1,4 @@
-"""Metrics in spaces of what the parent sees: as the metric called on the feature map by hand, the
+"""Metrics in spaces of the parent's input or features: as the metric called on the feature map by hand, the
 same for every method on one parent.
 """
 

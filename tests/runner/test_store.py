@@ -38,7 +38,7 @@ def store(tmp_path, notes) -> Store:
 
 
 class Maker:
-    """Makes a value and counts how often it was asked to."""
+    """Makes a value and counts its calls."""
 
     def __init__(self, value) -> None:
         self.value, self.calls = value, 0

@@ -84,7 +84,7 @@ def test_rows_far_away_and_cells_of_few_means_have_nearest_means(many_means, mon
     far = np.array([[1e200] * 6, [-1e30] * 6, [2.7e7] * 6])
     found = search.nearest(far, 40)
     assert ((found >= 0) & (found < len(means))).all()
-    # The cell of the means far away has fewer than 40, so that the exact search is asked.
+    # The cell of the means far away has fewer than 40, so that the exact search is used.
     np.testing.assert_array_equal(
         found[2], np.argsort(cdist(far[2:], means)[0], kind="stable")[:40]
     )

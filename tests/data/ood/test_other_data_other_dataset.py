@@ -287,7 +287,7 @@ def draw_cycled_set(train: Dataset, table: Dataset, n: int = 12, scaling: Scalin
 )
 def test_cycled_columns_fill_the_ranges_of_the_training_features(d, description):
     train, table = random_table("trained", d), random_table("other", 5, n=20)
-    table.X[:, 1] = 7.0  # says nothing, and has no range
+    table.X[:, 1] = 7.0  # constant, without a range
     ood_set = draw_cycled_set(train, table, n=20)
     assert ood_set.X.shape == (20, d) and ood_set.facts["repaired"] == [
         f"{description}, each in the range of a training feature"

@@ -73,7 +73,7 @@ def test_uniform_noise_draws_from_all_categories():
     )
     (ood_set,) = UniformNoise(n=400).sets(identical_splits(train), rng())
     assert chisquare(np.bincount(ood_set.X[:, 1].astype(int), minlength=4)).pvalue > 0.01
-    assert np.isnan(ood_set.X[:, 2]).all()  # a feature that nobody ever measured
+    assert np.isnan(ood_set.X[:, 2]).all()  # a feature without any value
 
 
 def test_n_must_be_positive():

@@ -86,7 +86,7 @@ def test_each_ensemble_member_has_a_separate_error():
     assert together(logits, y, weights).item() == pytest.approx(
         torch.stack(parts).mean().item(), rel=1e-12
     )
-    constant_logits = logits.detach()  # as all members together say them
+    constant_logits = logits.detach()  # of all members together
     assert (
         together(constant_logits, y, weights).item()
         == MmceLoss(2.0)(constant_logits, y, weights).item()

@@ -154,11 +154,11 @@ def test_best_are_those_without_a_significant_difference_to_the_best_mean() -> N
     assert set(one.best["d00"]) == {"a", "b"}
     assert (
         stats.wilcoxon(values[0, :, 1] - values[0, :, 2]).pvalue > 0.05
-    )  # and so the two are not told apart
+    )  # and so the two do not differ
     few = study_of(values[:, :3], ["a", "b", "c"])
     assert (
         compare_methods(few, few.measures[0]).best["d00"] == [] and first != second
-    )  # three seeds tell nothing
+    )  # three seeds are too few
 
 
 def test_a_method_with_fewer_than_half_of_the_seeds_is_never_best() -> None:

@@ -19,7 +19,7 @@ from kdgraph.results.model_check.numbers import (
 
 
 def make_check(n=1000, seed=0, *, gate_loss=0.0, sharpen=3.0):
-    """Return a check of a model that is too sure of itself, with a repair and a gate."""
+    """Return a check of an overconfident model, with a repair and a gate."""
     rng = np.random.default_rng(seed)
     second = rng.uniform(0.05, 0.95, n)
     y = (rng.random(n) < second).astype(int)
@@ -84,7 +84,7 @@ def test_groups_have_their_own_numbers_and_small_ones_none():
     assert odd.ece == pytest.approx(ece(check.y[rows], proba, bins=5))
     assert odd.confidence == pytest.approx(proba.max(axis=1).mean())
     gap = odd.confidence - (1 - odd.error)
-    assert gap > 5 * odd.gap_stderr  # too sure, which no sampling explains
+    assert gap > 5 * odd.gap_stderr  # overconfident beyond sampling noise
     check.groups[:-4] = 0
     assert [group.name for group in check.by_group(UNREPAIRED)] == ["even"]
     assert even.rows == 500

@@ -1,4 +1,4 @@
-"""Runs in other processes: what dies takes no other with it, what fails is told, and the first
+"""Runs in other processes: a killed process ends no other, failures are reported, and the first
 failure can end it all.
 """
 

@@ -147,7 +147,7 @@ class Slurm:
                 process.kill()
 
     def save_state(self) -> None:
-        """Wait until the controller has saved its jobs; it forgets those that it has not."""
+        """Wait until the controller has saved its jobs; it loses those that it has not."""
         before = time.time()
         for job in {job.partition("_")[0] for job in self.jobs()}:
             call("scontrol", "update", f"JobId={job}", "Comment=saved")
@@ -233,7 +233,7 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
     """Six jobs: cancelled, killed, requeued, two at their time limit, and one without trouble.
 
     One of the two handles the signal before its limit, and SLURM has to end the other. The limit of
-    five minutes is cut when the runs are in the middle. SLURM looks at its jobs every half minute:
+    five minutes is cut when the runs are in the middle. SLURM checks its jobs every half minute:
     it leaves one alone for that long after the signal, and ends the other, which ignores it.
     """
     sweeps.trouble("ignores-signals", 4)

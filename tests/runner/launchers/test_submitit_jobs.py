@@ -106,7 +106,7 @@ class FakeSlurm:
             (self.folder / f"{name}.pkl").touch()
 
     def lose(self, state: str, *names: str) -> None:
-        """End jobs without a result; a job of unknown state is one that SLURM has forgotten."""
+        """End jobs without a result; a job of unknown state is one that SLURM has purged."""
         for name in names:
             self.queue[name] = state, "None"
             if state == "UNKNOWN":
@@ -363,7 +363,7 @@ def test_the_state_of_a_purged_job_is_read_from_accounting(monkeypatch, tmp_path
 
 @pytest.mark.parametrize("minutes", [1, 2, 3, 5, 10, 60, 1440])
 def test_a_job_has_a_part_of_its_time_before_the_signal_to_end(minutes):
-    """SLURM may send it 30 seconds early, and looks at its jobs each 30 seconds."""
+    """SLURM may send it 30 seconds early, and checks its jobs each 30 seconds."""
     delay = submitit_jobs.signal_delay(minutes, 120)
     assert 1 <= delay <= 120 and 60 * minutes - delay - 30 >= 29
     assert submitit_jobs.signal_delay(minutes, 1) == 1

@@ -72,7 +72,7 @@ def test_killed_clients_and_workers_change_no_number_of_a_sweep(sweeps, engine):
     begun, lost = second.lines()[:2]
     where = f"2 workers of {engine.title()} on this machine, one core each"
     assert begun == f"kdg: 4 runs on {where}"
-    # The third is a run that was done, where its result is lost with the worker that dies next.
+    # The third is a run that was done, where its result is lost with the worker that is killed next.
     assert re.fullmatch(
         r"kdg: [23] runs lost a worker \(\w+: .+\); each is tried again, alone", lost
     )
