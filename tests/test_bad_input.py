@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.cli.main import main
+from tests.variations import others_slow
 
 TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
 DROP = "leave it out: 'dataset.drop=[{}]'"
@@ -485,7 +486,7 @@ BAD_IDS = {
 BAD = BAD_FILES | BAD_COLUMNS | BAD_ARRAYS | BAD_SPLITS | BAD_IDS
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("case", others_slow(BAD, *list(BAD)[::4]))
 def test_unusable_data_is_one_sentence_with_exit_code_2(kdg, case, tmp_path):
     write, arguments, sentence = BAD[case]
     write()

@@ -17,6 +17,7 @@ from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.detection import KthNeighbourDistance, LeafBox
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import GlobalPit, LocalPit
+from tests.variations import others_slow
 
 N = 120
 rng = np.random.default_rng(5)
@@ -81,7 +82,7 @@ def parent_name(model) -> str:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-@pytest.mark.parametrize("kind", TEXT)
+@pytest.mark.parametrize("kind", others_slow(TEXT))
 def test_text_is_refused_with_a_working_encoder(model, kind):
     X = NUMBERS.assign(place=TEXT[kind])
     message, parent = error_message(model, X), parent_name(model)

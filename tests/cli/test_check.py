@@ -91,6 +91,7 @@ def table_of(printed: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows if len(row) > 5}
 
 
+@pytest.mark.slow
 def test_the_numbers_of_the_model_are_those_of_all_rows(checked):
     folder, model, printed = checked
     new = pd.read_csv(folder / "new.csv")
@@ -110,6 +111,7 @@ def test_the_numbers_of_the_model_are_those_of_all_rows(checked):
     assert sum(shares) == pytest.approx(100, abs=len(shares) / 2)
 
 
+@pytest.mark.slow
 def test_gates_fall_back_far_away_and_the_page_has_everything(checked):
     folder, _, printed = checked
     table = table_of(printed)
@@ -127,6 +129,7 @@ def test_gates_fall_back_far_away_and_the_page_has_everything(checked):
     assert advice in page
 
 
+@pytest.mark.slow
 def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
     checked, capsys, monkeypatch
 ):
@@ -189,6 +192,7 @@ def test_the_command_that_it_names_writes_a_model_that_predicts(checked, capsys,
     pd.testing.assert_frame_equal(again, predicted.drop(columns="row"), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_program_of_the_page_repairs_as_the_command_does(checked, monkeypatch):
     """Rows of density and of calibration are drawn otherwise, so probabilities are near."""
     import html

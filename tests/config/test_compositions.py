@@ -98,7 +98,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("overrides", [*WORDS, *REFUSED], ids=" ".join)
+@pytest.mark.parametrize(
+    "overrides", others_slow([*WORDS, *REFUSED], *WORDS[3:7], *REFUSED[:2]), ids=" ".join
+)
 def test_words_are_composed_as_hydra_composes_them(hydra, overrides):
     assert assert_same(Composer(), hydra, overrides) == (overrides in WORDS)
 

@@ -427,7 +427,7 @@ def test_data_set_composes_and_lists_parameters_and_sizes(name):
     assert source.name == node["name"] or name in NAMED_BY_PARAMETERS
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if name.startswith("ood/")])
+@pytest.mark.parametrize("name", [_case(name, name) for name in IDS if name.startswith("ood/")])
 def test_ood_set_can_be_built(name):
     overrides = [*REQUIRED_OVERRIDES.get(name, []), f"ood={name.removeprefix('ood/')}"]
     sampler = build(compose(overrides).ood)

@@ -94,6 +94,7 @@ def test_two_outliers_among_98_normal_rows_are_not_detected():
     assert np.mean(aurocs) == pytest.approx(0.25, abs=0.1)  # the standard deviation of a set is 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "labels", "expected", "tolerance"),
     [

@@ -28,6 +28,7 @@ from kdgraph.config.yaml_files import is_option, read_text
 from tests.docs import printed_commands as printed
 from tests.docs.printed_commands import ROOT, PrintedCommand
 from tests.test_howto import PAGES, REGRESSION, SCRIPT_PAGES
+from tests.variations import others_slow
 
 COMMANDS = [command for page in printed.PAGES for command in printed.printed_commands(page)]
 KINDS = {command: printed.kind_of(command) for command in COMMANDS}
@@ -106,7 +107,7 @@ def test_command_of_no_kind_is_an_error(text):
         printed.kind_of(PrintedCommand("page.md", 3, text, "console"))
 
 
-@pytest.mark.parametrize("page", pages_of(printed.PLANNED))
+@pytest.mark.parametrize("page", others_slow(pages_of(printed.PLANNED)))
 def test_runs_of_the_page_compose(page, folder):
     """Sweeps have one seed here; sweeps that are files are planned by tests of conf/."""
     for command in of_kind(printed.PLANNED):

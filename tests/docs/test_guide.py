@@ -21,8 +21,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 INDEX = DOCS / "guide" / "index.md"
 PAGES = sorted(path for path in (DOCS / "guide").glob("*.md") if path != INDEX)
 PARTS = ["What it costs", "When it does not help", "Read on"]
+SLOW = {"far-1", "intervals-0", "own_model-0", "calibrated-0"}
+"""Snippets that take more than .8 s."""
 SNIPPETS = [
-    pytest.param(page, code, printed, id=f"{page.stem}-{k}")
+    pytest.param(
+        *(page, code, printed),
+        id=f"{page.stem}-{k}",
+        marks=[pytest.mark.slow] if f"{page.stem}-{k}" in SLOW else [],
+    )
     for page in [DOCS / "index.md", *PAGES]
     for k, (code, printed) in enumerate(
         re.findall(

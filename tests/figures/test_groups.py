@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 from kdgraph.base import Evaluation
 from kdgraph.figures import GroupTable, plot_group_tables
 from kdgraph.figures.run_figures import RunFigureData, registered_figures
+from tests.variations import others_slow
 
 GROUPS = ["bald", "receding hairline", "bangs", "straight", "wavy", "other"]
 METHODS = [
@@ -175,7 +176,11 @@ def test_numbers_have_contrast_on_every_colour() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("titles", "runs"), [(["MCE"], 0), (["MCE", "mean confidence − accuracy"], 60)]
+    ("titles", "runs"),
+    others_slow(
+        [(["MCE"], 0), (["MCE", "mean confidence − accuracy"], 60)],
+        (["MCE", "mean confidence − accuracy"], 60),
+    ),
 )
 def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     tables = [

@@ -10,6 +10,7 @@ import pytest
 
 from kdgraph.figures import LceCurves, plot_lce_against_bandwidth
 from kdgraph.figures.style import BLUE, GREY
+from tests.variations import others_slow
 
 LONG_NAME = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
 BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
@@ -147,7 +148,8 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("spaces", "runs", "log"), [(1, 0, False), (1, 2, True), (2, 2, False), (3, 2, True)]
+    ("spaces", "runs", "log"),
+    others_slow([(1, 0, False), (1, 2, True), (2, 2, False), (3, 2, True)], (3, 2, True)),
 )
 def test_curves_are_legible(
     names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible

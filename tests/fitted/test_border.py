@@ -183,7 +183,7 @@ def people(n: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", others_slow(LIBRARIES, "catboost"))
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", others_slow(ENDINGS))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_commands_predict_as_the_library_does(name, ending, kdg):
     """``check``, ``repair`` and ``predict``, and the repaired model in Python."""

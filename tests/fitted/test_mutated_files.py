@@ -86,6 +86,7 @@ ACTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_the_audit_hook_counts_commands_sockets_and_files(tmp_path):
     """Otherwise the tests of mutated files could not fail."""
     (tmp_path / "work").mkdir()

@@ -239,6 +239,7 @@ def test_no_published_number_is_missing():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("experiment", "parent"), [("cifar10", "lenet"), ("cifar10_vit", "encoder")]
 )

@@ -52,6 +52,7 @@ def write(folder: Path, frame: pd.DataFrame) -> str:
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "of", [of for of in PAPER.studies if of.measured], ids=lambda of: of.items[0]
 )

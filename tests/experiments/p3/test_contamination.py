@@ -82,6 +82,7 @@ def test_claims_on_whole_sets_can_hold_and_fail():
     assert not list(contamination.claims(pd.DataFrame(columns=alone.columns)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", contamination.DATASETS)
 def test_all_methods_of_the_experiment_score_the_same_sets(dataset):
     """Same parent, rows out of distribution and size; only what is fitted on them differs."""

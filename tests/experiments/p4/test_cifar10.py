@@ -94,6 +94,7 @@ def test_a_record_without_scores_is_refused(tmp_path) -> None:
         collected({"mine": tmp_path / "softmax.npz"}, SimpleNamespace(y=np.array([0])), {})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_experiment_has_the_methods_of_the_tables() -> None:
     jobs = plan(["experiment=paper/p4/cifar10", "seed=0"]).jobs
     methods = [job.swept["method"].split("/")[-1] for job in jobs]

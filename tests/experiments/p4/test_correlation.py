@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from experiments.p4.correlation import pearson_overall_and_within, plot_metric_against_metrics
+from kdgraph.figures import plot_metric_against_metrics
+from kdgraph.figures.correlation import pearson_overall_and_within
+from tests.variations import others_slow
 
 METHODS = [
     "none",
@@ -106,7 +108,7 @@ def test_methods_have_distinct_dots() -> None:
     ) == len(METHODS)
 
 
-@pytest.mark.parametrize("panels", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("panels", others_slow([1, 2, 3, 4, 6], 6))
 @pytest.mark.parametrize(
     "methods",
     [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],

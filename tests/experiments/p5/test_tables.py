@@ -238,6 +238,7 @@ def networks(excess: float) -> list[dict]:
     ]
 
 
+@pytest.mark.slow
 def test_table_2_has_a_part_for_each_share_of_dropout():
     held, failed = (
         table2.compare_with_published(networks(5.0)),

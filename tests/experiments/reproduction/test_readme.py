@@ -47,6 +47,7 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", readmes(), ids=name_of)
 def test_tables_are_those_of_the_records(path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -63,6 +64,7 @@ def test_numbers_of_prose_are_in_the_records_of_their_section(path) -> None:
     assert unsupported(path.read_text(encoding="utf-8"), path.parent) == []
 
 
+@pytest.mark.slow
 def test_most_changed_digits_of_prose_are_noticed() -> None:
     """A number with another last digit is by chance another number of its section's records now
     and then, more often the more records the section names. More than half of all such changes have
