@@ -16,6 +16,7 @@ import pytest
 
 from kdgraph import compilation
 from kdgraph.compilation import KernelFolder, kernel_folder
+from tests.variations import others_slow
 
 SOURCE = """
 from kdgraph.compilation import kernel
@@ -99,7 +100,7 @@ def test_numba_compiles_no_such_module_by_itself(kernels):
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
-@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5, 0.99])
+@pytest.mark.parametrize("fraction", others_slow([0.0, 0.02, 0.5, 0.99], 0.5))
 def test_files_that_were_cut_short_are_made_again(kernels, ending, fraction, caplog):
     kernels.hits()
     for path in kernels.folder.glob(f"*{ending}"):

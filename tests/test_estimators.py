@@ -342,15 +342,12 @@ def expected_failures(estimator) -> dict[str, str]:
 
 QUICK_CLASSES = {
     KernelDensityForest,
-    DensityGate,
     ScoreMap,
     TemperatureScaling,
     LocalRecalibration,
-    ConformalClassifier,
     ConformalPit,
     MultilayerPerceptron,
     GammaGlm,
-    RandomForestOutcomes,
     SelectAndLog,
     LeafBox,
     SetMean,

@@ -15,6 +15,7 @@ from kdgraph.runner.cleanup import find_garbage
 from kdgraph.runner.files import add_checksum
 from kdgraph.runner.locks import lock, process_identity
 from kdgraph.runner.run import run
+from tests.variations import others_slow
 
 TINY = [
     "dataset.n_train=60",
@@ -174,7 +175,8 @@ def test_entries_needed_since_the_prompt_stay(kdg, configs, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("answer", "stays"), [("n", True), ("", True), ("y", False), ("Yes", False)]
+    ("answer", "stays"),
+    others_slow([("n", True), ("y", False), ("", True), ("Yes", False)], ("n", True), ("y", False)),
 )
 def test_deletion_needs_a_confirmation(kdg, configs, tmp_path, monkeypatch, answer, stays):
     add(tmp_path / "outputs", f"fit/{KEY}.kdg")

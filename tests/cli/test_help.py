@@ -12,6 +12,7 @@ from kdgraph.cli import COMMANDS
 from kdgraph.cli.arguments import NOT_WRITTEN, WIDTH, all_parsers, name_options
 from kdgraph.cli.main import HELP
 from kdgraph.errors import CannotWrite
+from tests.variations import others_slow
 
 PARSERS = all_parsers()
 EXAMPLES = {
@@ -77,7 +78,7 @@ def test_the_examples_can_be_parsed(example):
     parser.parse(words)
 
 
-@pytest.mark.parametrize("example", RUNNABLE)
+@pytest.mark.parametrize("example", others_slow(RUNNABLE))
 def test_the_examples_work(kdg, tmp_path, example):
     if example.startswith("kdg gc"):
         (tmp_path / "outputs" / ".store").mkdir(parents=True)

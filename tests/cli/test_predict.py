@@ -22,6 +22,7 @@ from kdgraph.persistence import load, save
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
+from tests.variations import others_slow
 
 SMALL = ["parent.n_estimators=10", "ood=none", "figures=none", "n_jobs=1"]
 
@@ -146,7 +147,7 @@ def test_rows_of_a_file_are_predicted_as_their_group_is(kdg, table, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kdf", "gated", "isotonic", "discriminant"])
-@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+@pytest.mark.parametrize("ending", others_slow([".parquet", ".csv"]))
 def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, ending):
     config = runs[name]
     code, out, err = kdg("--run", config.run_dir, "--input", table, "--output", f"new{ending}")

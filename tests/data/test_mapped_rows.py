@@ -28,6 +28,7 @@ from kdgraph.data.scaling import Scaling
 from kdgraph.data.splits import make_splits
 from kdgraph.data.tables import TableFile
 from kdgraph.errors import CannotWrite, DataError
+from tests.variations import others_slow
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def load(path, **options):
     return data, [str(warning.message) for warning in warned]
 
 
-@pytest.mark.parametrize("group_rows", [5, 64, 1000])
+@pytest.mark.parametrize("group_rows", others_slow([5, 64, 1000]))
 @pytest.mark.parametrize(
     "options",
     [{}, {"drop": ["gaps", "city"]}, {"first_numeric": 3}, {"group": "flag"}],

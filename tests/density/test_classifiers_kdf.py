@@ -20,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.errors import ParameterError
+from tests.variations import others_slow
 
 FORESTS = {
     "kdgraph": KernelDensityForest,
@@ -53,7 +54,7 @@ def fitted_variants(spiral_rows):
     }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", others_slow(VARIANTS))
 @pytest.mark.parametrize(
     "names",
     [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)],
@@ -229,7 +230,7 @@ def test_constant_features_give_finite_probabilities(
         )  # 0.1 is not a binary fraction: its mean over rows differs in the last bit
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", others_slow(VARIANTS))
 def test_one_polytope_predicts_the_prior(spiral_rows, variant):
     X, y = np.zeros((100, 2)), spiral_rows[1][:100]
     kdf = FORESTS[variant](make_forest(max_depth=1), random_state=0).fit(X, y)

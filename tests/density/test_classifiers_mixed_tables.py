@@ -23,6 +23,7 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.parents import Preprocess
 from kdgraph.parents.networks import MultilayerPerceptron
+from tests.variations import others_slow
 
 FORESTS = {
     "kdgraph": KernelDensityForest,
@@ -214,7 +215,7 @@ ON_FRAMES = [
 
 @pytest.mark.parametrize(
     "model",
-    ON_FRAMES,
+    others_slow(ON_FRAMES),
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'method', '')}",
 )
 def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):

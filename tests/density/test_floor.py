@@ -16,6 +16,7 @@ from scipy.stats import norm
 from kdgraph.density import blend_with_prior, conformal_log_floor
 from kdgraph.density.gate import mean_shift_log_floor
 from kdgraph.density.published import figure1_log_floor, paper_log_floor
+from tests.variations import others_slow
 
 getcontext().prec = 60
 LOG = st.floats(-1e5, 1e5)
@@ -188,7 +189,7 @@ def test_mean_shift_floor_shifts_rows_by_max_mean_shift(seed, m, spread, max_mea
     assert mean_shift_log_floor(log_density, distance, max_mean_shift / 2) <= floor
 
 
-@pytest.mark.parametrize("m", [12, 30, 100, 1000])
+@pytest.mark.parametrize("m", others_slow([12, 30, 100, 1000]))
 @pytest.mark.parametrize("tail", ["normal", "exponential"])
 def test_mean_shift_is_close_to_the_bound_with_few_held_out_rows(m, tail):
     rng = np.random.default_rng(m)

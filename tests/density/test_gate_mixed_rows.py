@@ -21,6 +21,7 @@ from kdgraph import DensityGate, load, save
 from kdgraph.calibration import ScoreMap
 from kdgraph.detection import GraphDensity, LeafBox, ScoreGate
 from kdgraph.geometry import PipelinePartition
+from tests.variations import others_slow
 
 NUMBERS = ["size", "weight"]
 FOREST = RandomForestClassifier(15, random_state=0)
@@ -106,7 +107,7 @@ def check_gate(gate, columns) -> None:
 
 
 @pytest.mark.parametrize("gate", GATES)
-@pytest.mark.parametrize("way", ["held_out", "cross_fit"])
+@pytest.mark.parametrize("way", others_slow(["held_out", "cross_fit"]))
 @pytest.mark.parametrize("parent", PARENTS)
 def test_gates_keep_near_rows_and_give_the_prior_to_far_ones(parent, way, gate):
     columns = columns_for(parent)

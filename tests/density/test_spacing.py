@@ -14,6 +14,7 @@ from kdgraph.density.gaussians import (
     spacing_between,
     spacings_without,
 )
+from tests.variations import others_slow
 
 RNG = np.random.default_rng(0)
 LEVELS = np.array(np.meshgrid(*[np.arange(3)] * 4)).reshape(4, -1).T.astype(float)
@@ -83,7 +84,7 @@ def n_near(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("n_near")
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", others_slow(TABLES))
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_spacings_without_rows_are_those_of_the_remaining_means(name, is_gone):
     means = TABLES[name]

@@ -49,6 +49,7 @@ from kdgraph.detection import LeafBox
 from kdgraph.fitted import FittedParent
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import SaveError
+from tests.variations import others_slow
 
 pytest.importorskip("onnx", reason="onnx is not installed; the extra onnx has it")
 onnxruntime = pytest.importorskip(
@@ -149,7 +150,7 @@ def test_parents_predict_the_same(parent, n_classes, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*calibration rows")
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", others_slow([2, 3], 3))
 @pytest.mark.parametrize("parent", ["forest", "boosting", "logistic"])
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_probabilities_are_those_of_the_model(component, parent, n_classes, tmp_path):
@@ -165,7 +166,7 @@ def test_probabilities_are_those_of_the_model(component, parent, n_classes, tmp_
 
 
 @pytest.mark.filterwarnings("ignore:.*calibration rows", "ignore:the fit of .* reaches a bound")
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", others_slow([2, 3], 3))
 @pytest.mark.parametrize("component", CONFIDENCES)
 def test_confidences_are_those_of_the_model(component, n_classes, tmp_path):
     model, query = fit(CONFIDENCES[component], n_classes, "boosting")

@@ -23,6 +23,7 @@ from kdgraph.detection import (
 from kdgraph.detection.set_tests import _median_of_positive
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import holm
+from tests.variations import others_slow
 
 UNCHANGED = FeatureMap(source="rows", reduce="none", scale="none")
 """Features in their own units, so that a test can compute with the rows."""
@@ -62,7 +63,7 @@ def detectors() -> dict[str, SetStatisticDetector]:
 KINDS = ("mean", "mmd", "classifier", "ks", "box")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", others_slow(KINDS))
 def test_ranks_of_new_sets_from_the_distribution_are_roughly_uniform(detectors, kind):
     """Conformal p-values of new sets, which share no rows, against the uniform distribution.
 
@@ -87,7 +88,7 @@ def test_scores_of_held_out_sets_are_standardised(detectors, kind):
     assert {"null_mean", "null_std", "offset"} <= detectors[kind].describe().keys()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", others_slow(KINDS))
 def test_shifted_sets_are_detected_and_one_score_is_drawn_for_each(detectors, kind):
     rng = np.random.default_rng(0)
     detector = detectors[kind]

@@ -24,6 +24,7 @@ from kdgraph.distributions import (
 )
 from kdgraph.errors import ParameterError
 from kdgraph.persistence import from_bytes, to_bytes
+from tests.variations import others_slow
 
 PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(1, 63).map(lambda i: i / 64))
 WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w: w[0] > 0)
@@ -248,7 +249,7 @@ def integrated_crps(distribution, row: int, y: float, breaks) -> float:
 
 
 @pytest.mark.parametrize("base", TIED_BASES.values(), ids=TIED_BASES)
-@pytest.mark.parametrize("kind", ["shared", "by row", "linear"])
+@pytest.mark.parametrize("kind", others_slow(["shared", "by row", "linear"]))
 def test_crps_behind_tied_quantiles_matches_an_integral_over_outcomes(base, kind):
     """PIT values at the ends of ties, tied themselves, and one far below and above everything."""
     beyond = (-760.0, 770.0) if isinstance(base, QuantileGrid) else (-2.0, 3.0)

@@ -346,6 +346,7 @@ def test_configuration_page_of_a_group_has_every_option_and_key(hooks, group):
                 assert value.strip("\"'").replace("|", "\\|") in row
 
 
+@pytest.mark.slow
 def test_interpolations_of_configs_are_explained_or_refused(hooks):
     explained = hooks["configuration"].with_explanation
     assert explained("`${dataset:mnist}`", "${dataset:mnist}") == (

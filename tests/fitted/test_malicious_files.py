@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from kdgraph.errors import DataError
 from kdgraph.fitted import load_fitted
+from tests.variations import others_slow
 
 X = np.random.default_rng(3).normal(size=(80, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -77,7 +78,7 @@ def zip_of(**members: bytes) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, "npz"])
+@pytest.mark.parametrize("ending", others_slow([*ENDINGS, "npz"]))
 @pytest.mark.parametrize("wrap", [pickle.dumps, npz_of, torch_file_of])
 def test_no_ending_of_a_file_makes_a_pickle_run(tmp_path, ending, wrap):
     marker = tmp_path / "marker"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.geometry import LeafIndex, leaf_index, partition_of, polytopes_of
+from tests.variations import others_slow
 
 ROUNDING = 1e-12  # sums of at most 600 positive terms in float64, added in another order
 EXPONENTS = np.array([0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
@@ -162,7 +163,7 @@ def test_empty_queries_and_empty_exponents():
 
 
 @BOTH_COUNTERS
-@pytest.mark.parametrize("p", [2**16 - 2, 2**16 - 1, 2**16, 2**16 + 1])
+@pytest.mark.parametrize("p", others_slow([2**16 - 2, 2**16 - 1, 2**16, 2**16 + 1], 2**16))
 def test_polytope_numbers_may_exceed_16_bits(monkeypatch, visit_fraction, p):
     monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     index = LeafIndex(np.arange(p)[:, None], np.ones((p, 1)), np.array([0, p + 1]))

@@ -141,7 +141,7 @@ def test_other_estimators_are_refused():
     )
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 def test_kernel_density_forest_takes_missing_values_and_ends_at_the_prior(name):
     X, y = table()
     model = BoostedTreesClassifier(library_model(name, 40), categorical=[1], random_state=0)

@@ -226,6 +226,7 @@ SCALE = np.linspace(0.5, 2, 100)
 LOCATION = np.linspace(-1, 3, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distribution", "function", "arguments"),
     [

@@ -14,6 +14,7 @@ from kdgraph.runner.run import run
 from kdgraph.runner.run_dir import RunDir
 from kdgraph.runner.stages import cross_fit, split
 from kdgraph.runner.stored_stages import StoredStages
+from tests.variations import others_slow
 
 WAYS = ("held_out", "oob", "cross_fit")
 SMALL = [
@@ -50,7 +51,10 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "method", ["kdf", "gated_linear_pool", "best", "isotonic_top_label", "entropy", "graph_density"]
+    "method",
+    others_slow(
+        ["kdf", "gated_linear_pool", "best", "isotonic_top_label", "entropy", "graph_density"]
+    ),
 )
 def test_every_way_calibrates_and_predicts_a_table_with_categories(table, tmp_path, method, way):
     words = ["dataset=table", f"dataset.path={table}", "dataset.target=y", f"method={method}"]

@@ -21,6 +21,7 @@ from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.features import FeatureMap
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import load, save
+from tests.variations import others_slow
 
 FOREST = RandomForestClassifier(10, random_state=0)
 NETWORK = MultilayerPerceptron(
@@ -51,7 +52,7 @@ def predictions(model, X) -> np.ndarray:
     )(X, **kwargs)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_slow(MODELS))
 def test_copies_predict_the_same_bits(name, tmp_path):
     X, y = make_classification(150, 5, flip_y=0.2, random_state=0)
     model = clone(MODELS[name]).set_params(random_state=0)

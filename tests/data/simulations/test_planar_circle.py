@@ -6,6 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from kdgraph.data.simulations import Circle
+from tests.variations import others_slow
 
 
 def density_by_angle(x1: float, x2: float, w: float, s: float) -> float:
@@ -47,7 +48,7 @@ def density_on_axis(x2: float, w: float, s: float) -> float:
     return inverse * (norm.pdf(x2, w, s) + norm.pdf(-x2, w, s)) / (2 * np.pi)
 
 
-@pytest.mark.parametrize("s", [0.1, 0.25])
+@pytest.mark.parametrize("s", others_slow([0.1, 0.25]))
 @pytest.mark.parametrize(
     "point", [(0.5, 0.5), (0.9, -0.1), (-0.3, 0.7), (0.02, 0.99), (0.6, -0.005), (0.2, 0.1)]
 )

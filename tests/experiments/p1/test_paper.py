@@ -44,6 +44,7 @@ def of_spiral(*words: str) -> list:
     return [job.config for job in plan([f"experiment={SIMULATIONS}", *shared, *words]).jobs]
 
 
+@pytest.mark.slow
 def test_figure_1_has_floors_for_near_and_far_rows(
     tmp_path,
 ) -> None:

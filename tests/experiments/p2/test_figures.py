@@ -252,6 +252,7 @@ def test_verdicts_are_pass_or_fail_with_a_count() -> None:
     assert told == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [

@@ -214,6 +214,7 @@ def test_a_pool_grows_with_the_same_recipe(tmp_path, monkeypatch):
         list(train(tmp_path, "as_printed", 20))
 
 
+@pytest.mark.slow
 def test_a_network_of_one_batch_sees_no_other_row(monkeypatch):
     (X, y), _ = rows_of_digits()
     X, y = np.tile(X, (5, 1)), np.tile(y, 5)

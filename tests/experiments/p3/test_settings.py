@@ -54,6 +54,7 @@ def test_trees_on_half_of_the_digits(monkeypatch) -> None:
     assert set(table.sets) == {"left_out"}
 
 
+@pytest.mark.slow
 def test_latents_and_pixels_are_scored_on_the_same_sets() -> None:
     of = {
         "given": shapes("mnist/tood_given", "encoder.max_epochs"),

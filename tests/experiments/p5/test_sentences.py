@@ -247,6 +247,7 @@ def test_claims_on_the_cost_of_local_recalibration() -> None:
     assert all_are(cost.claims(seconds(0.5, 1.0, 1.1, -0.0001, 0.3, 2.0)), False) == sentences
 
 
+@pytest.mark.slow
 def test_seconds_are_measured_of_every_setting_by_turns(monkeypatch) -> None:
     monkeypatch.setattr(
         cost, "MultilayerPerceptronRegressor", partial(MultilayerPerceptronRegressor, max_epochs=1)

@@ -244,6 +244,7 @@ def test_invalid_reasons_are_refused(tmp_path, lines, message) -> None:
         reasons_of(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_declared_studies_and_items_exist(name) -> None:
     """Items and metrics as its file has them, reasons that can be read, at least one scale for each

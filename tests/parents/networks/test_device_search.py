@@ -15,6 +15,7 @@ from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.parents.networks import device_search as device_search_module
 from kdgraph.parents.networks.device_search import DeviceSearch
 from kdgraph.smoothing.neighbours import distances_of
+from tests.variations import others_slow
 
 DEVICES = [
     "cpu",
@@ -55,7 +56,7 @@ def queries_for(rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("k", others_slow([1, 5]))
 def test_distances_are_those_of_the_cpu(name, k, device):
     rows = ROWS[name]
     index, queries = NearestNeighbors().fit(rows), queries_for(rows)

@@ -26,6 +26,7 @@ from kdgraph.parents.networks import (
 )
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.persistence.model_file import from_bytes, to_bytes
+from tests.variations import others_slow
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
 X, Y = make_moons(80, noise=0.2, random_state=0)
@@ -188,7 +189,7 @@ def reference():
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", others_slow(ESTIMATORS))
 def test_results_do_not_depend_on_torchs_global_state(reference, name, state):
     fitted, expected = reference[name]
     with STATES[state]():

@@ -440,7 +440,7 @@ def test_parts_of_escaped_cells_are_not_joined_with_others(formulas, monkeypatch
     assert "'=cmd" not in Path("out.csv").read_text()
 
 
-@pytest.mark.parametrize("name", ["000001.json", "000002.json", "000009.json"])
+@pytest.mark.parametrize("name", others_slow(["000001.json", "000002.json", "000009.json"]))
 def test_counts_of_another_shape_or_of_no_part_are_not_used(kdg, monkeypatch, name):
     assert kdg("new.csv", "whole.csv")[0] == 0
     with monkeypatch.context() as patch:
