@@ -114,10 +114,10 @@ def test_another_baseline(kdg, name, baseline) -> None:
 
 
 def test_a_file_of_one_data_set_has_what_the_terminal_shows(kdg, tmp_path) -> None:
-    given = ("dataset=d0", "--metric", "error,mmc")
-    assert kdg(*given, "--output", "t.md")[0] == 0
+    arguments = ("dataset=d0", "--metric", "error,mmc")
+    assert kdg(*arguments, "--output", "t.md")[0] == 0
     text = (tmp_path / "t.md").read_text()
-    for line in kdg(*given)[1].splitlines()[1:]:
+    for line in kdg(*arguments)[1].splitlines()[1:]:
         for words in re.split(r"\s{2,}", line.strip()):
             assert words in text
     assert "| kdf | 2/0/0 |" in text and "| kdf | 0.4010 ± 0.0014 | 0.9000 ± 0.0000 |" in text

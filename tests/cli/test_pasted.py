@@ -46,12 +46,12 @@ def write(
             rows.writerow([*(cells.get((i, j), cell) for j, cell in enumerate(row)), "ab"[i % 2]])
 
 
-def until_done(kdg, *given: str) -> list[str]:
+def until_done(kdg, *arguments: str) -> list[str]:
     """Run, and run again with what is advised; returns the overrides that were pasted."""
     advice: list[str] = []
     seen: set[str] = set()
     while True:
-        code, _, err = kdg("run", *RUN, *given, *advice)
+        code, _, err = kdg("run", *RUN, *arguments, *advice)
         if code == 0:
             return advice
         assert code == 2 and len(err.splitlines()) == 1, err

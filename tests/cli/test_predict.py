@@ -335,10 +335,10 @@ def test_an_empty_cell_where_the_model_takes_none(kdg, tmp_path, monkeypatch):
 def test_unusable_input_is_reported_in_one_line(kdg, runs, arguments, message):
     Path("in.csv").write_text("a,b,c\n1,2,x\n")
     usual = {"--run": str(runs["kdf"].run_dir), "--input": "in.csv", "--output": "new.csv"}
-    given = (
+    merged = (
         {**usual, **dict(zip(arguments[::2], arguments[1::2], strict=True))} if arguments else {}
     )
-    code, out, err = kdg(*(word for pair in given.items() for word in pair))
+    code, out, err = kdg(*(word for pair in merged.items() for word in pair))
     assert (code, out, err) == (2, "", f"kdg: {message}\n")
 
 
@@ -381,8 +381,8 @@ def test_a_run_of_another_user_is_read_only_if_it_is_trusted(
     """Each way out that the line names is taken."""
     own = Path(os.environ["XDG_CONFIG_HOME"]) / "kdgraph" / "model.key"
     shutil.copytree(runs["kdf"].run_dir, "copied")
-    given = ["--run", "copied", "--input", table, "--output", "new.csv"]
-    code, _, err = kdg(*given)
+    arguments = ["--run", "copied", "--input", table, "--output", "new.csv"]
+    code, _, err = kdg(*arguments)
     assert (
         code == 2
         and err
@@ -392,11 +392,11 @@ def test_a_run_of_another_user_is_read_only_if_it_is_trusted(
         " with KDGRAPH_KEY_FILE=FILE\n"
     )
     assert not Path("new.csv").exists()
-    assert kdg(*given, "--trust")[0] == 0
+    assert kdg(*arguments, "--trust")[0] == 0
     expected = Path("new.csv").read_text()
     monkeypatch.setenv("KDGRAPH_KEY_FILE", str(own))
     Path("new.csv").unlink()
-    assert kdg(*given)[0] == 0 and Path("new.csv").read_text() == expected
+    assert kdg(*arguments)[0] == 0 and Path("new.csv").read_text() == expected
 
 
 def test_a_class_of_the_user_is_loaded_in_its_run_and_else_by_name(kdg, tmp_path, monkeypatch):
@@ -410,10 +410,10 @@ def test_a_class_of_the_user_is_loaded_in_its_run_and_else_by_name(kdg, tmp_path
     )
     run(config)
     np.savez("new.npz", X=split(config.dataset, 0).test.X)
-    given = ["--run", config.run_dir, "--input", "new.npz", "--output", "new.csv"]
-    assert kdg(*given)[0] == 0
+    arguments = ["--run", config.run_dir, "--input", "new.npz", "--output", "new.csv"]
+    assert kdg(*arguments)[0] == 0
     monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "other.key"))
-    code, _, err = kdg(*given, "--trust")
+    code, _, err = kdg(*arguments, "--trust")
     assert (
         code == 2
         and err
@@ -421,9 +421,9 @@ def test_a_class_of_the_user_is_loaded_in_its_run_and_else_by_name(kdg, tmp_path
         " own_forest.Mine; if you know what these are, and trust the origin of the run: --trust"
         " own_forest.Mine\n"
     )
-    assert kdg(*given, "--trust", "another_package")[0] == 2
-    assert kdg(*given, "--trust", "another_package", "--trust", "own_forest.Mine")[0] == 0
-    assert kdg(*given, "--trust", "own_forest")[0] == 0
+    assert kdg(*arguments, "--trust", "another_package")[0] == 2
+    assert kdg(*arguments, "--trust", "another_package", "--trust", "own_forest.Mine")[0] == 0
+    assert kdg(*arguments, "--trust", "own_forest")[0] == 0
 
 
 FORCE = "do the run again with force=true"
@@ -524,12 +524,12 @@ def test_force_makes_a_damaged_model_again(kdg, tmp_path, capsys):
     assert main(["run", *words]) == 0
     (model,) = Path("outputs").rglob("model/calibrated.kdg")
     np.savez("new.npz", X=split(compose(words).dataset, 0).test.X)
-    given = ["--run", model.parents[1], "--input", "new.npz", "--output", "new.csv"]
+    arguments = ["--run", model.parents[1], "--input", "new.npz", "--output", "new.csv"]
     model.write_bytes(model.read_bytes()[:100])
     capsys.readouterr()
-    code, _, err = kdg(*given)
+    code, _, err = kdg(*arguments)
     assert code == 2 and err.endswith(f"; {FORCE}\n")
-    assert main(["run", *words, "force=true"]) == 0 and kdg(*given)[0] == 0
+    assert main(["run", *words, "force=true"]) == 0 and kdg(*arguments)[0] == 0
 
 
 def test_the_help_states_what_is_promised(kdg):

@@ -54,8 +54,10 @@ def test_gate_keeps_argmax_with_equal_priors(rows, isotonic, gate):
     assert decided.mean() > 0.9
     assert np.array_equal(gate.predict(test)[decided], isotonic.predict(test)[decided])
     far_rows = test[decided] + 3  # only the minimum weight, 1e-9, remains here
-    sure = np.abs(isotonic.predict_proba(far_rows)[:, 0] - 0.5) > 1e-6
-    assert np.array_equal(gate.predict(far_rows)[sure], isotonic.predict(far_rows)[sure])
+    is_confident = np.abs(isotonic.predict_proba(far_rows)[:, 0] - 0.5) > 1e-6
+    assert np.array_equal(
+        gate.predict(far_rows)[is_confident], isotonic.predict(far_rows)[is_confident]
+    )
 
 
 def test_rows_above_the_floor_keep_their_probabilities(rows, isotonic, gate):

@@ -73,7 +73,7 @@ def test_a_predictor_is_pickled_as_the_name_of_its_file(path, expected, table):
 def test_a_model_is_loaded_once_in_a_process(path, table, monkeypatch):
     loads, real = [], kdgraph.persistence.load
     monkeypatch.setattr(
-        kdgraph.persistence, "load", lambda *given: loads.append(given) or real(*given)
+        kdgraph.persistence, "load", lambda *arguments: loads.append(arguments) or real(*arguments)
     )
     copy = path.with_name("copy.kdg")
     copy.write_bytes(path.read_bytes())

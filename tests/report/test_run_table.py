@@ -90,14 +90,14 @@ def test_several_sets_out_of_distribution_have_a_line_each():
 
 def test_every_metric_is_shown_on_every_set_that_is():
     """Without a detector the AUROC alone would be on one set of each name."""
-    given = several_sets()
+    record = several_sets()
     more = [
         of_both(metric, 0.9, 0.8, "ood", "near", k=k)
         for metric in ("mmc", "auroc")
         for k in (1.0, 2.0)
     ]
-    given["metrics"] += [each for pair in more for each in pair]
-    lines = run_table(given, "x").splitlines()[6:-1]
+    record["metrics"] += [each for pair in more for each in pair]
+    lines = run_table(record, "x").splitlines()[6:-1]
     assert [line.split()[0:3] for line in lines][-2:] == [["near,", "k", "1"], ["near,", "k", "2"]]
     assert all(
         len([cell for cell in line.replace("◂", "").split() if "." in cell]) == 4 for line in lines
@@ -105,14 +105,14 @@ def test_every_metric_is_shown_on_every_set_that_is():
 
 
 def test_scores_of_sets_are_not_compared_with_scores_of_rows():
-    given = several_sets("tood", method="none")
-    for each in given["metrics"]:
+    record = several_sets("tood", method="none")
+    for each in record["metrics"]:
         each |= (
             {"n_of": "sets of 20 rows"}
             if each["of"] == "calibrated" and each["metric"] in ("auroc", "fpr95")
             else {}
         )
-    assert run_table(given, "x").splitlines()[-5:-1] == [
+    assert run_table(record, "x").splitlines()[-5:-1] == [
         "  near                   10    0.700    0.650      0.500    0.250",
         "  shifted                10    0.700    0.700      0.500    0.250",
         "  sphere                 10    0.700    0.750      0.500    0.250",

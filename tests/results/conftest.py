@@ -28,14 +28,14 @@ def entry(key: str, of: str, value: float | None, rows: int) -> Record:
     name, _, params = place.partition(":")
     on = (place or "test") if place in ("", "grid", "calibration") else "ood"
     words = dict(word.split("=") for word in params.split(",") if word)
-    given = {key: float(number) for key, number in words.items()}
+    values = {key: float(number) for key, number in words.items()}
     stderr = None if metric == "ece" or value is None else 0.01
     return {
         "metric": metric,
         "of": of,
         "on": on,
         "ood": name if on == "ood" else None,
-        "params": given,
+        "params": values,
         "value": value,
         "stderr": stderr,
         "n": rows,

@@ -94,13 +94,13 @@ def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
 
 
 def test_labels_contain_options_that_are_numbers(record) -> None:
-    given = {
+    about = {
         "coverage": {"level": 0.9},
         "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"},
     }
     one = record(
-        values=dict.fromkeys(given, 0.5),
-        config={f"metrics.test.{name}": options for name, options in given.items()},
+        values=dict.fromkeys(about, 0.5),
+        config={f"metrics.test.{name}": options for name, options in about.items()},
     )
     assert [measure.label for measure, _ in read_measures(one)][:2] == [
         "coverage, level 0.9",
@@ -135,15 +135,15 @@ def test_metrics_that_no_textbook_has_are_explained(record) -> None:
 
 
 def test_labels_contain_the_feature_space(record) -> None:
-    given = {
+    about = {
         "one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4},
         "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2},
     }
     one = record(
-        values=dict.fromkeys(given, 0.5),
-        config={f"metrics.test.{name}": options for name, options in given.items()},
+        values=dict.fromkeys(about, 0.5),
+        config={f"metrics.test.{name}": options for name, options in about.items()},
     )
-    for name in given:
+    for name in about:
         one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
     assert list(unique_labels(measures_of(one)).values()) == [
         "MLCE in pca, bandwidth 0.4",

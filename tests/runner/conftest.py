@@ -335,13 +335,17 @@ class Sweeps:
         and of the stage that it was in.
         """
         local = local_results()
-        here = results(self.out)
-        found = [f"{run} differs" for run, values in here.items() if values != local.get(run)]
+        own_results = results(self.out)
+        found = [
+            f"{run} differs" for run, values in own_results.items() if values != local.get(run)
+        ]
         left = self.leftovers()
         names = [path.name if path.name == "running.json" else path.suffix for path in left]
         if sorted(names) != sorted(["running.json", ".lock"] * died):
             found += [f"{path} was left" for path in left]
-        return found + ([] if len(here) == n_seeds else [f"{len(here)} runs are done"])
+        return found + (
+            [] if len(own_results) == n_seeds else [f"{len(own_results)} runs are done"]
+        )
 
     def end(self) -> None:
         for sweep in self.started:

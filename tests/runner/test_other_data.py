@@ -110,7 +110,7 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
     config = compose(["dataset=wine"])
     splits, model = split(config.dataset, 0), RecordingModel()
     ood = {"name": "trunk", "_target_": "kdgraph.data.ood.OtherDataset", "n": 40}
-    given = {
+    inputs = {
         "dataset": config.dataset,
         "ood": {**ood, "source": source},
         "splits": splits,
@@ -120,7 +120,7 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
         FittedModel(RecordingModel()),
         FittedModel(None, {"calibrator": model}),
         {"test": {"error": {}}},
-        **given,
+        **inputs,
     )
     (measured,) = OtherDataset(build(source), n=40).sets(
         replace(splits, scaling=Scaling()), stage_rng(0, "ood")

@@ -62,5 +62,5 @@ def test_methods_without_a_set_have_no_mean_and_data_sets_have_one(record, found
 
 
 def test_a_single_set_stays_what_it_is(record, found) -> None:
-    given = build_study(found([of(record, "kdf", {"far": 0.9})]))
-    assert pool_ood_sets(given).measures == given.measures
+    study = build_study(found([of(record, "kdf", {"far": 0.9})]))
+    assert pool_ood_sets(study).measures == study.measures

@@ -137,9 +137,9 @@ def runs(record, n_datasets: int, n_seeds: int, shift: float = 0.1):
         for s in range(n_seeds):
             base = 0.5 + 0.02 * d + 0.002 * s
             for method, change in (("kdf", -shift), ("isotonic", 0.0), ("sigmoid", shift)):
-                given = {"error": base + change, "mmc": 0.9}
+                values = {"error": base + change, "mmc": 0.9}
                 yield record(
-                    f"d{d}", method, seed=s, values=given, of_parent={"error": base, "mmc": 0.8}
+                    f"d{d}", method, seed=s, values=values, of_parent={"error": base, "mmc": 0.8}
                 )
 
 
