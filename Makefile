@@ -26,7 +26,7 @@ run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=â
 test: lint  ## install, check style and types, run the quick tests
 	@$(TWICE) -m '$(MARKED)'
 
-slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
+slow: $(VENV)/.dev  ## run the slow tests: variations, killed processes, clusters, browsers
 	@$(TWICE) -m slow tests
 
 installs:  ## try the library alone, the wheel, and the lowest and newest requirements
