@@ -351,7 +351,7 @@ def test_outputs_of_a_calibrator_that_held_rows_out_are_refused():
 
 
 @pytest.mark.parametrize("inner", [ScoreMap(forest()), KernelDensityForest(forest())], ids=str)
-@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+@pytest.mark.parametrize("calibration", others_slow(["oob", "cross_fit"]))
 def test_calibrators_in_a_chain_read_the_transformed_rows(inner, calibration):
     options = {"calibration": calibration, "cv": 3, "random_state": 0}
     inner = clone(inner).set_params(**options)

@@ -115,7 +115,7 @@ def outside() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "count", [40, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+    "count", [15, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
 )
 def test_no_command_fails_or_leaves_its_folder_because_of_edited_records(kdg, run_dir, count):
     record = check_and_load((run_dir / "result.json").read_bytes())

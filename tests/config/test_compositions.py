@@ -282,19 +282,21 @@ def test_the_words_that_a_config_was_composed_from_compose_it_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("below", "above"),
-    [
-        ("{a: 1, b: {c: 2}}", "{b: {d: 3}, e: 4}"),
-        ("{a: 1}", "null"),
-        ("null", "{a: 1}"),
-        ("{a: 1}", "text"),
-        ("[1, 2]", "[3]"),
-        ("1", "???"),
-        ("???", "{a: 1}"),
-        ("${gate}", "{a: 1}"),
-        ("{a: 1}", "${gate}"),
-        ("{a: 1}", "[1]"),
-        ("[1]", "{a: 1}"),
-    ],
+    others_slow(
+        [
+            ("{a: 1, b: {c: 2}}", "{b: {d: 3}, e: 4}"),
+            ("{a: 1}", "null"),
+            ("null", "{a: 1}"),
+            ("{a: 1}", "text"),
+            ("[1, 2]", "[3]"),
+            ("1", "???"),
+            ("???", "{a: 1}"),
+            ("${gate}", "{a: 1}"),
+            ("{a: 1}", "${gate}"),
+            ("{a: 1}", "[1]"),
+            ("[1]", "{a: 1}"),
+        ]
+    ),
 )
 def test_files_are_merged_as_hydra_merges_them(tmp_path, below, above):
     (tmp_path / "dataset").mkdir()

@@ -11,6 +11,7 @@ from kdgraph.config import RunConfig, compose, conf_dir, plan, run_id
 from kdgraph.config.components import build, check_component, resolve_option
 from kdgraph.errors import ConfigError, KdgError, ParameterError
 from kdgraph.runner.stages import split
+from tests.variations import others_slow
 
 
 @pytest.fixture(scope="module")
@@ -106,23 +107,25 @@ def test_the_run_id_is_of_the_science_alone(default):
 
 @pytest.mark.parametrize(
     ("overrides", "method"),
-    [
-        (["method=isotonic"], "isotonic"),
-        (["method=isotonic", "seed=3", "dataset=wine"], "isotonic"),
-        (["calibrator=isotonic"], "random_forest-isotonic"),
-        (["parent.n_estimators=7"], "kdf"),
-        (["method=gated_isotonic", "parent=extra_trees"], "extra_trees-isotonic-density"),
-        (["method=kdn"], "kdn"),
-        (["method=kdn", "network=cnn"], "kdn"),
-        (["method=kdn", "parent=mlp"], "kdn"),
-        (["method=kdn", "parent=cnn"], "cnn-kdn"),
-        (["method=kdn", "parent.hidden=[50]"], "kdn"),
-        (["dataset=shapes"], "kdn"),
-        (["dataset=shapes", "network=mlp"], "kdn"),
-        (["dataset=shapes", "parent=mlp"], "mlp-kdn"),
-        (["dataset=shapes", "method=network_gated_temperature"], "network_gated_temperature"),
-        (["dataset=shapes", "calibrator=temperature"], "cnn-temperature"),
-    ],
+    others_slow(
+        [
+            (["method=isotonic"], "isotonic"),
+            (["method=isotonic", "seed=3", "dataset=wine"], "isotonic"),
+            (["calibrator=isotonic"], "random_forest-isotonic"),
+            (["parent.n_estimators=7"], "kdf"),
+            (["method=gated_isotonic", "parent=extra_trees"], "extra_trees-isotonic-density"),
+            (["method=kdn"], "kdn"),
+            (["method=kdn", "network=cnn"], "kdn"),
+            (["method=kdn", "parent=mlp"], "kdn"),
+            (["method=kdn", "parent=cnn"], "cnn-kdn"),
+            (["method=kdn", "parent.hidden=[50]"], "kdn"),
+            (["dataset=shapes"], "kdn"),
+            (["dataset=shapes", "network=mlp"], "kdn"),
+            (["dataset=shapes", "parent=mlp"], "mlp-kdn"),
+            (["dataset=shapes", "method=network_gated_temperature"], "network_gated_temperature"),
+            (["dataset=shapes", "calibrator=temperature"], "cnn-temperature"),
+        ]
+    ),
 )
 def test_a_method_is_called_by_its_preset_only_while_untouched(overrides, method):
     assert plan(overrides).jobs[0].config.method == method

@@ -113,6 +113,7 @@ def test_lines_do_not_cross(figure) -> None:
     assert len(left) == 3 and len(right) == 2
 
 
+@pytest.mark.slow
 def test_many_long_names_are_legible(figure, assert_legible) -> None:
     assert_legible(figure)
     names = [

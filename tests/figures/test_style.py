@@ -105,6 +105,7 @@ def test_matplotlib_settings_are_ignored_and_kept(draw_functions, tmp_path: Path
     assert matplotlib.rcParams["svg.fonttype"] == "path"
 
 
+@pytest.mark.slow
 def test_threads_draw_the_same_figures(draw_functions, tmp_path: Path) -> None:
     sequential = {
         name: save_figure(draw_figure(), tmp_path / f"sequential_{name}")[0].read_bytes()

@@ -43,6 +43,7 @@ def svg_text(path) -> str:
     )
 
 
+@pytest.mark.slow
 def test_run_figures_contain_special_characters_unchanged(kdg, tmp_path):
     rng = np.random.default_rng(0)
     with open("my $x_1$.csv", "w", newline="") as file:

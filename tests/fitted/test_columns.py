@@ -21,6 +21,7 @@ from kdgraph.fitted import FittedParent, load_fitted
 from kdgraph.fitted.columns import CategoryColumn, ModelColumns, check_known, convert
 from kdgraph.fitted.estimators import estimator_columns
 from kdgraph.fitted.labels import match_labels
+from tests.variations import others_slow
 
 MISSING = "{} is not installed; the extra peers has it"
 N = 200
@@ -321,7 +322,9 @@ def test_catboost_predicts_mean_and_variance_as_a_distribution(tmp_path):
     np.testing.assert_allclose(distribution.var(), variance)
 
 
-@pytest.mark.parametrize("loss", ["Focal:focal_alpha=0.5;focal_gamma=2.0", "CrossEntropy"])
+@pytest.mark.parametrize(
+    "loss", others_slow(["Focal:focal_alpha=0.5;focal_gamma=2.0", "CrossEntropy"])
+)
 def test_catboost_classifiers_of_any_loss_predict_probabilities(tmp_path, loss):
     catboost = pytest.importorskip("catboost", reason=MISSING.format("catboost"))
     X = rng().normal(size=(N, 2))

@@ -8,6 +8,7 @@ import pytest
 from experiments.p1.figures.improvement import plot_improvement_summary
 from experiments.p1.figures.panels import RepeatedCurves
 from kdgraph.figures.style import BLUE, GREY
+from tests.variations import others_slow
 
 FOREST = ["random forest", "KDF", "isotonic", "sigmoid", "gated isotonic", "refit on all rows"]
 NETWORK = ["network", "KDN", "isotonic", "sigmoid", "gated isotonic"]
@@ -116,7 +117,7 @@ def test_quantities_share_scales_and_colours_depend_on_position() -> None:
     assert colors["KDF"] == colors["KDN"] == BLUE
 
 
-@pytest.mark.parametrize("names", [FOREST[:2], FOREST])
+@pytest.mark.parametrize("names", others_slow([FOREST[:2], FOREST]))
 @pytest.mark.parametrize(
     "factories",
     [

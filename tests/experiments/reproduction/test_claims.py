@@ -75,6 +75,7 @@ COMPUTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", sorted(COMPUTED))
 def test_computed_claims_are_on_sentences_that_name_their_test(where, tmp_path) -> None:
     told = list(load_test(where)(tmp_path))
