@@ -19,15 +19,21 @@ ROOT = Path(__file__).parents[1]
 OPTIONAL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
+@pytest.fixture(scope="module")
+def distributions() -> dict[str, list[str]]:
+    """Return module → distributions; reading the metadata of all takes half a second."""
+    return dict(packages_distributions())
+
+
 @pytest.mark.parametrize("library", sorted(extras._INSTALLED_BY))
-def test_extra_that_an_error_names_installs_the_library(library):
+def test_extra_that_an_error_names_installs_the_library(library, distributions):
     package = Requirement(extras._INSTALLED_BY[library])
     if package.name != "kdgraph":
         assert not package.extras
         return
     (extra,) = package.extras
     installed = {canonicalize_name(Requirement(line).name) for line in OPTIONAL[extra]}
-    names = {canonicalize_name(name) for name in packages_distributions().get(library, [])}
+    names = {canonicalize_name(name) for name in distributions.get(library, [])}
     if not names:
         pytest.skip(f"{library} is not installed, so its distribution is unknown")
     same = {checkup.SUBSTITUTES.get(name, name) for name in installed}

@@ -77,13 +77,17 @@ def assert_same(model, expected_model) -> None:
 
 
 @pytest.mark.parametrize("factor", others_slow([2.0, 1e-6, 1e12], 1e12))
-@pytest.mark.parametrize("estimator", WEIGHTED, ids=estimator_ids(WEIGHTED))
+@pytest.mark.parametrize(
+    "estimator", others_slow(WEIGHTED, *WEIGHTED[::4]), ids=estimator_ids(WEIGHTED)
+)
 def test_common_factor_of_weights_is_irrelevant(estimator, factor):
     weight, y = np.random.default_rng(0).integers(1, 4, len(X)).astype(float), targets(estimator)
     assert_same(clone(estimator).fit(X, y, weight * factor), clone(estimator).fit(X, y, weight))
 
 
-@pytest.mark.parametrize("estimator", WEIGHTED, ids=estimator_ids(WEIGHTED))
+@pytest.mark.parametrize(
+    "estimator", others_slow(WEIGHTED, *WEIGHTED[::4]), ids=estimator_ids(WEIGHTED)
+)
 def test_rows_of_weight_0_are_left_out(estimator):
     weight, y = np.random.default_rng(0).integers(0, 3, len(X)).astype(float), targets(estimator)
     if isinstance(estimator, GroupWiseByPosition):
@@ -114,7 +118,9 @@ def fit_to_calibration_rows(estimator, rows: np.ndarray, weight: np.ndarray):
 
 
 @pytest.mark.parametrize("factor", others_slow([2.0, 1e-6], 1e-6))
-@pytest.mark.parametrize("estimator", POST_HOC, ids=estimator_ids(POST_HOC))
+@pytest.mark.parametrize(
+    "estimator", others_slow(POST_HOC, *POST_HOC[::4]), ids=estimator_ids(POST_HOC)
+)
 def test_common_factor_of_calibration_weights_is_irrelevant(estimator, factor):
     frozen, everything = freeze_parent(estimator), np.arange(len(X_CALIBRATION))
     weight = np.random.default_rng(0).integers(1, 4, len(X_CALIBRATION)).astype(float)
@@ -124,7 +130,9 @@ def test_common_factor_of_calibration_weights_is_irrelevant(estimator, factor):
     )
 
 
-@pytest.mark.parametrize("estimator", POST_HOC, ids=estimator_ids(POST_HOC))
+@pytest.mark.parametrize(
+    "estimator", others_slow(POST_HOC, *POST_HOC[::4]), ids=estimator_ids(POST_HOC)
+)
 def test_calibration_rows_of_weight_0_are_left_out(estimator):
     frozen, everything = freeze_parent(estimator), np.arange(len(X_CALIBRATION))
     weight = np.random.default_rng(0).integers(0, 3, len(X_CALIBRATION)).astype(float)

@@ -107,7 +107,7 @@ def check_rows_sum_to_one(proba):
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", others_slow(METHODS))
 def test_methods_support_pipelines_of_mixed_tables(parent, method):
     model = METHODS[method](parent).fit(X, Y, **HELD)
     assert model.score(TEST_X, TEST_Y) > 0.75  # 0.67 for a constant prediction of class 0

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
+from tests.variations import others_slow
 
 FORESTS = {
     "kdgraph": KernelDensityForest,
@@ -54,7 +55,7 @@ def max_distance_to_prior(model, directions, radii):
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
 @pytest.mark.parametrize(
-    ("variant", "remaining_weight"), [("kdgraph", 1e-9), ("paper", 0), ("figure1", 0)]
+    ("variant", "remaining_weight"), others_slow([("kdgraph", 1e-9), ("paper", 0), ("figure1", 0)])
 )
 def test_variants_with_an_effective_floor_tend_to_the_prior(
     rows_and_directions, variant, remaining_weight, distance

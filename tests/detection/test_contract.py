@@ -93,7 +93,7 @@ def fitted(rows):
     return {cls: make_detector(cls).fit(X, y) for cls in DETECTORS}
 
 
-@pytest.mark.parametrize("cls", ROW_DETECTORS)
+@pytest.mark.parametrize("cls", others_slow(ROW_DETECTORS))
 def test_no_row_changes_the_score_of_another(fitted, rows, cls):
     X = np.concatenate([rows[2][:12], rows[2][:4] + 50.0, rows[2][:4] * 1e12])
     joint_scores = fitted[cls].score_samples(X)

@@ -8,6 +8,7 @@ from matplotlib.colors import to_hex
 
 from kdgraph.figures import ClassPanel, plot_confidence_curves
 from kdgraph.metrics import reliability_bins
+from tests.variations import others_slow
 
 RNG = np.random.default_rng(0)
 GRID = np.linspace(0.1, 1, 50)
@@ -30,7 +31,8 @@ def line_points(axes, gid: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]
+    ("n", "width", "columns"),
+    others_slow([(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]),
 )
 def test_class_panels_are_legible(n, width, columns, assert_legible, texts_of):
     panels = {f"class {k}, {k:,} rows": make_panel() for k in range(n)}

@@ -7,6 +7,7 @@ import pytest
 
 from kdgraph.figures import plot_confidence_against_shift
 from kdgraph.figures.style import BLACK, BLUE, GREY
+from tests.variations import others_slow
 
 VALUES = {
     "intensity": np.array([0.0, 100, 127, 255]),
@@ -72,7 +73,7 @@ def test_bands_are_drawn_and_named(texts_of) -> None:
     assert "bands: 25 to 75 % of 10 seeds" in texts_of(figure)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("n", others_slow([1, 2, 3, 4, 7]))
 def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
     names = [
         "convolutional",

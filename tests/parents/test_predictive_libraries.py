@@ -265,6 +265,7 @@ def test_crps_of_families_matches_scoringrules(distribution, function, arguments
     np.testing.assert_allclose(distribution.crps(y), expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_crps_of_samples_matches_scoringrules():
     scoringrules = pytest.importorskip("scoringrules", reason=MISSING.format("scoringrules"))
     x, y = rng.normal(size=(60, 9)).round(1), rng.normal(size=60).round(1)

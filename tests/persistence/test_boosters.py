@@ -16,9 +16,10 @@ from kdgraph.persistence import LoadError, boosters, load, save
 from kdgraph.recalibration import IsotonicPit
 from tests.parents.test_boosted_regressors import library_regressor
 from tests.parents.test_boosting import LIBRARIES, library_model, table
+from tests.variations import others_slow
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
 @pytest.mark.parametrize("wrapped", [True, False], ids=["early stopping", "alone"])
 def test_a_repaired_model_is_the_same_to_the_bit(name, wrapped, tmp_path):
     X, y = table(400)

@@ -28,6 +28,7 @@ from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron
 from kdgraph.parents.predictive import ProbabilisticRegressor
 from kdgraph.persistence import LoadError, from_bytes, to_bytes
 from kdgraph.persistence.archive import UNSIGNED_END, pack, sign, unpack
+from tests.variations import others_slow
 
 from .forging import signed_by_another_user
 
@@ -333,7 +334,9 @@ def mutate(content: bytes, rng: np.random.Generator) -> bytes:
     )
 
 
-@pytest.mark.parametrize("name", ["forest", "network", "boosted", "pipeline", "unfitted"])
+@pytest.mark.parametrize(
+    "name", others_slow(["forest", "network", "boosted", "pipeline", "unfitted"])
+)
 @pytest.mark.filterwarnings("ignore")  # overflows of mutated numbers, and versions
 def test_mutated_file_is_loaded_or_refused_in_one_line(name, audit_hook):
     outcomes, messages = {"loaded": 0, "refused": 0}, []

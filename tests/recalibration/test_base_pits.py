@@ -12,6 +12,7 @@ from kdgraph.metrics import coverage
 from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor
 from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
 from kdgraph.recalibration.base import compute_pits
+from tests.variations import others_slow
 
 RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent, k=400, **more)]
 
@@ -169,7 +170,7 @@ class TiedQuantiles(RegressorMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("n_tied", [1, 60])
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("unit", others_slow([1e-6, 1.0, 1e6], 1.0))
 @pytest.mark.parametrize(
     "recalibrator",
     [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)],

@@ -78,6 +78,7 @@ def test_a_forest_on_flat_images_beside_another_set(sets, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_network_on_images_and_noise_from_the_command_line(sets, tmp_path, capsys):
     small = [
         "parent.max_epochs=1",

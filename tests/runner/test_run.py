@@ -22,6 +22,7 @@ from kdgraph.runner.run_dir import RunDir
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 from kdgraph.runner.store import Store
 from kdgraph.runner.stored_stages import stage_keys
+from tests.variations import others_slow
 
 from .conftest import TINY
 
@@ -136,7 +137,7 @@ def test_the_figures_are_there(small):
     assert all((config.run_dir / name).stat().st_size > 1000 for name in record["files"]["figures"])
 
 
-@pytest.mark.parametrize("calibrator", ["kdf", "isotonic", "none", "matrix_scaling"])
+@pytest.mark.parametrize("calibrator", others_slow(["kdf", "isotonic", "none", "matrix_scaling"]))
 @pytest.mark.parametrize("gate", ["none", "density"])
 def test_numbers_from_the_store_and_on_any_cores_are_equal_bits(tmp_path, calibrator, gate):
     overrides = [

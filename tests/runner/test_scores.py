@@ -11,6 +11,7 @@ import pytest
 from kdgraph.config import compose
 from kdgraph.errors import ConfigError, DataError
 from kdgraph.runner.run import run
+from tests.variations import others_slow
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def values(record, of: str) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("method", ["histogram", "temperature", "isotonic"])
+@pytest.mark.parametrize("method", others_slow(["histogram", "temperature", "isotonic"]))
 def test_methods_on_scores(records, method):
     config, record = records(f"method={method}")
     before, after = values(record, "parent"), values(record, "calibrated")

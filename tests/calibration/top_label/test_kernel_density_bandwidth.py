@@ -21,6 +21,7 @@ from kdgraph.calibration.top_label.kernel_density import (
 )
 from kdgraph.calibration.top_label.kernel_density import LogOddsCurve as Curve
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
+from tests.variations import others_slow
 
 FIRST, STEP = 0.005, 0.001
 
@@ -87,7 +88,7 @@ def scan_bandwidths(right, wrong, grid, changes: int) -> float:
     return FIRST + STEP * steps
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", others_slow(range(12)))
 @pytest.mark.parametrize("make_grid", [data_grid, unit_grid])
 @pytest.mark.parametrize("draw", [sparse_scores, saturated_scores])
 def test_bandwidth_is_the_first_of_an_exact_scan(draw: Draw, make_grid: MakeGrid, seed: int):

@@ -136,7 +136,7 @@ def test_balanced_labels_are_in_random_order():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in PLANE_SIMULATIONS if not name.startswith("spiral")]
+    "name", others_slow([name for name in PLANE_SIMULATIONS if not name.startswith("spiral")])
 )
 def test_density_agrees_with_monte_carlo(name):
     """Compare counts of 200,000 rows in 30 × 30 cells with the integrated density.

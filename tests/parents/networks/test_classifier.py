@@ -22,6 +22,7 @@ from kdgraph.parents.networks import (
     NetworkClassifier,
     TorchClassifier,
 )
+from tests.variations import others_slow
 
 OPTIONS = {
     "max_epochs": 6,
@@ -354,13 +355,15 @@ def test_report_is_not_part_of_the_fingerprint(data, interrupted_checkpoint):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"random_state": 1},
-        {"learning_rate": 0.01},
-        {"hidden": (9, 8)},
-        {"dropout": 0.2},
-        {"threads": 2},
-    ],
+    others_slow(
+        [
+            {"random_state": 1},
+            {"learning_rate": 0.01},
+            {"hidden": (9, 8)},
+            {"dropout": 0.2},
+            {"threads": 2},
+        ]
+    ),
     ids=str,
 )
 def test_a_checkpoint_of_other_parameters_is_ignored(data, interrupted_checkpoint, options):
