@@ -147,7 +147,6 @@ class Dataset:
             )
 
     def _set_source_rows(self) -> None:
-        """Set ``source_rows`` to the default or to integers of the required shape."""
         n, numbers = len(self.y), self.source_rows
         rows = np.arange(n) if numbers is None else np.asarray(numbers, dtype=np.int64)
         if rows.shape != (n,):
@@ -193,7 +192,6 @@ class Dataset:
         return bool(self.X.size and np.isnan(extremes(self.X)[0]))
 
     def _invalid_cell_message(self) -> str:
-        """Return the error message for infinite values, or for missing pixels."""
         bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
         location = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
@@ -228,11 +226,6 @@ class Dataset:
             Names of the features; None for x1, x2, ….
         **attributes
             Other attributes of :class:`Dataset`.
-
-        Returns
-        -------
-        Dataset
-            The data set, with labels encoded as positions.
 
         Raises
         ------
@@ -567,27 +560,10 @@ ClassHalf = Literal["first", "second"] | None
 
 
 def is_in_class_half(table: Dataset, class_half: ClassHalf) -> np.ndarray:
-    """Return the rows whose class is in one half of the sorted classes.
+    """Return which rows, Bool[n], have a class in one half of the sorted classes.
 
     With the two halves, a network can learn from some classes of a data set, and can then be tested
     on the others.
-
-    Parameters
-    ----------
-    table : Dataset
-        Rows with classes.
-    class_half : {"first", "second"} or None
-        The half; None for all classes.
-
-    Returns
-    -------
-    Bool[n]
-        True for each row whose class is in the half.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two classes.
 
     Examples
     --------

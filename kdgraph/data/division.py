@@ -26,16 +26,9 @@ With one order, a class that consists of a few large groups is sometimes missing
 
 @dataclass(frozen=True)
 class Fold:
-    """One of several folds whose test rows are disjoint and together all rows of a table.
+    """One of ``n`` folds whose test rows are disjoint and together all rows of a table.
 
-    Attributes
-    ----------
-    n : int
-        Number of folds.
-    index : int
-        Number of this fold, from 0 to n - 1.
-    seed : int
-        Seed of the division, the same for all of the folds.
+    The folds of one division have the same ``seed``; ``index`` counts from 0.
 
     Examples
     --------
@@ -50,21 +43,9 @@ class Fold:
     seed: int
 
     def test_rows(self, name: str, strata: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-        """Return the numbers of the test rows, by class in the proportions of all rows.
+        """Return the numbers of the test rows, with each class (``strata``, Int[n]) in proportion.
 
-        Parameters
-        ----------
-        name : str
-            Name of the table, for messages.
-        strata : Int[n]
-            Class of each row.
-        groups : Int[n] or None
-            Group of each row, whose rows stay together; None if there are none.
-
-        Raises
-        ------
-        DataError
-            If there are fewer rows or groups than folds.
+        Rows of one of the ``groups`` (Int[n]) stay together.
         """
         units = len(strata) if groups is None else len(np.unique(groups))
         if units < self.n:
@@ -93,22 +74,10 @@ class Fold:
 def stratified_split(
     y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Divide rows at random, within each class, into disjoint parts.
+    """Divide rows of classes y: Int[n] at random, within each class, into disjoint parts.
 
-    Parameters
-    ----------
-    y : Int[n]
-        Class of each row.
-    sizes : sequence of int
-        Number of rows of each part, with sum at most n.
-    rng : Generator
-        Source of all random numbers.
-
-    Returns
-    -------
-    list of Int[size]
-        Row numbers in random order. A part depends on its own size and on the sizes before it, but
-        not on the sizes after it.
+    A part contains row numbers, Int[size], in random order. It depends on its own size and on the
+    sizes before it, but not on the sizes after it.
     """
     # One random rank per row orders both the rows of each class and the rows of each part. A part
     # takes the first remaining rows of each class, so later sizes cannot change it.
@@ -126,21 +95,9 @@ def stratified_split(
 
 
 def class_quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Divide a number of rows among classes in proportion, by the method of largest remainders.
+    """Divide a number of rows among classes in proportion to Int[K] available rows.
 
-    Parameters
-    ----------
-    available : Int[K]
-        Number of available rows of each class.
-    size : int
-        Number of rows to divide.
-    rng : Generator
-        Source of the random numbers that break ties.
-
-    Returns
-    -------
-    Int[K]
-        Number of rows of each class.
+    The method is that of largest remainders, with random ties.
     """
     exact = available * size / max(available.sum(), 1)
     quota = np.floor(exact).astype(int)
@@ -163,28 +120,7 @@ def grouped_split(
     proportions closest to those of all rows is used. A part with too many rows loses rows at
     random, in proportion to the classes.
 
-    Parameters
-    ----------
-    name : str
-        Name of the table, for messages.
-    y : Int[n]
-        Class of each row.
-    groups : Int[n]
-        Group of each row.
-    sizes : sequence of int
-        Largest number of rows of each part.
-    rng : Generator
-        Source of all random numbers.
-
-    Returns
-    -------
-    list of Int[≤ size]
-        Row numbers in random order.
-
-    Raises
-    ------
-    DataError
-        If there are fewer groups than parts.
+    Classes and groups are Int[n], the parts Int[≤ size] in random order.
     """
     values, group = np.unique(np.asarray(groups), return_inverse=True)
     if len(values) < len(sizes):
@@ -213,14 +149,8 @@ def grouped_split(
 def _part_ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
     """Return the end of each part but the last, as positions in the order of the groups.
 
-    No part is empty, and each part has its size if enough rows are available.
-
-    Parameters
-    ----------
-    n_rows : Float[g]
-        Number of rows of each group, in order.
-    sizes : sequence of int
-        Number of rows of each part.
+    No part is empty, and each part has its size if enough rows are available; ``n_rows`` are those
+    of each group.
     """
     cumulative_rows, ends, start = np.cumsum(n_rows), [], 0
     # At least one group stays available for each of the n_later parts.
@@ -233,11 +163,7 @@ def _part_ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
 
 
 def _class_imbalance(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
-    """Return the largest relative error of a class proportion over all parts and classes.
-
-    The error is the distance of the proportion in a part from the proportion in all rows, divided
-    by the latter.
-    """
+    """Return the largest relative error of a class proportion over all parts and classes."""
     overall = rows_of_class.sum(axis=0) / rows_of_class.sum()
     by_part = np.array(
         [rows_of_class[part].sum(axis=0) / rows_of_class[part].sum() for part in parts]

@@ -26,26 +26,9 @@ MAPPED_BLOCK_BYTES = 16_000_000
 
 
 def empty_rows(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an array for rows, in memory if it is small, else mapped to a file.
+    """Return an array [n, …] for rows, in memory if it is small, else mapped to a file.
 
     The file is in ``TMPDIR``, else in ``/var/tmp``: ``/tmp`` is itself in memory on some systems.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Number of rows, and shape of a row.
-    dtype : dtype, default=float64
-        Type of the values.
-
-    Raises
-    ------
-    CannotWrite
-        If the disk has too little space.
-
-    Examples
-    --------
-    >>> empty_rows((3, 2)).shape
-    (3, 2)
     """
     dtype = np.dtype(dtype)
     n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -74,14 +57,9 @@ def is_mapped(X: np.ndarray) -> bool:
 
 
 def mapped_blocks(*arrays: np.ndarray) -> Iterator[slice]:
-    """Yield slices of the rows of arrays of one length: all of them, or blocks if one is mapped.
+    """Yield slices of the rows of arrays [n, …]: all of them, or blocks if one is mapped.
 
     After each block, the memory that it took is returned; what was written to it stays.
-
-    Examples
-    --------
-    >>> list(mapped_blocks(np.zeros((5, 2))))
-    [slice(0, 5, None)]
     """
     n = len(arrays[0])
     mappings = [mapping for X in arrays if (mapping := _mapping_of(X)) is not None]
@@ -114,14 +92,9 @@ def select_mapped_rows(X: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def map_rows(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
-    """Return ``function(X)``, mapped to a file if X is.
+    """Return ``function(X)``, Float[n, d], mapped to a file if X is.
 
-    Parameters
-    ----------
-    function : callable
-        Returns Float[m, d] for m rows of X, each of which depends on its own row only.
-    X : Float[n, d]
-        Rows.
+    Each row of the result must depend on its own row of X only.
     """
     if not is_mapped(X):
         return function(X)
@@ -145,14 +118,9 @@ def extremes(X: np.ndarray) -> tuple[float, float]:
 
 
 def column_extremes(X: np.ndarray, *, ignore_nan: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest value of each column, Float[d].
+    """Return the smallest and the largest value of each column of Float[n, d].
 
-    Parameters
-    ----------
-    X : Float[n, d]
-        Rows.
-    ignore_nan : bool
-        False: the extremes of a column with a missing value are NaN.
+    Unless ``ignore_nan``, those of a column with a missing value are NaN.
     """
     lower, upper = (np.fmin, np.fmax) if ignore_nan else (np.minimum, np.maximum)
     low = high = None
@@ -165,7 +133,6 @@ def column_extremes(X: np.ndarray, *, ignore_nan: bool) -> tuple[np.ndarray, np.
 
 
 def _mapping_of(X: np.ndarray) -> mmap.mmap | None:
-    """Return the mapping that an array lies in, or None."""
     base: Any = X
     while base is not None and not isinstance(base, mmap.mmap):
         base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)

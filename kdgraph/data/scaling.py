@@ -64,11 +64,6 @@ class Scaling:
         categorical : Bool[d], default=None
             Features that are neither shifted nor divided; None for no feature.
 
-        Returns
-        -------
-        Scaling
-            The fitted scaling.
-
         Raises
         ------
         ParameterError
@@ -112,10 +107,8 @@ class Scaling:
 
     @property
     def _is_identity(self) -> bool:
-        """Truth value that is True if neither method changes a row."""
         return np.ndim(self.shift) == np.ndim(self.size) == 0 and self.shift == 0 and self.size == 1
 
 
 def _nonzero(size: np.ndarray) -> np.ndarray:
-    """Return ``size`` with each 0 replaced by 1, so that it can be a divisor."""
     return np.where(size == 0, 1.0, size)

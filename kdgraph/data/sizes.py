@@ -52,13 +52,7 @@ _EMPTY_ROLE_REASONS = {
 
 @dataclass(frozen=True)
 class RoleSizes:
-    """Numbers of rows by role.
-
-    Attributes
-    ----------
-    train, calibration, test : int
-        Number of rows of each role.
-    """
+    """Numbers of rows by role."""
 
     train: int
     calibration: int
@@ -133,18 +127,7 @@ class SplitSizes:
             )
 
     def of_simulation(self, name: str) -> RoleSizes:
-        """Return the sizes for a simulation, which has no rows to take a fraction of.
-
-        Parameters
-        ----------
-        name : str
-            Name of the simulation, for messages.
-
-        Raises
-        ------
-        DataError
-            If a size is a fraction, or a role would be empty.
-        """
+        """Return the sizes for a simulation, which has no rows to take a fraction of."""
         for role in ("n_train", "n_calibration", "n_test", "n_learn"):
             size = getattr(self, role)
             if size == REST:
@@ -174,24 +157,10 @@ class SplitSizes:
         )
 
     def of_table(self, name: str, n: int, *, tests: bool = True) -> RoleSizes:
-        """Return the sizes for a table.
+        """Return the sizes for a table of ``n`` rows.
 
         A fraction of test rows is rounded up, as in scikit-learn's ``train_test_split``, and a
-        fraction of calibration rows is rounded down.
-
-        Parameters
-        ----------
-        name : str
-            Name of the table, for messages.
-        n : int
-            Number of its rows.
-        tests : bool, default=True
-            False: no row tests, and all of them fit and calibrate.
-
-        Raises
-        ------
-        DataError
-            If the table has too few rows, or a role would be empty.
+        fraction of calibration rows is rounded down. Without ``tests`` all rows fit and calibrate.
         """
         if self.n_test == REST and tests:
             return self._with_the_rest(name, n)
@@ -214,24 +183,8 @@ class SplitSizes:
         """Return the sizes for a score file: rows that do not test calibrate, and no row trains.
 
         ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
-        calibrates. This is allowed, because a model that is only measured needs no calibration
-        rows. A method that is fitted on test rows, as in its paper, needs none either.
-
-        Parameters
-        ----------
-        name : str
-            Name of the score file, for messages.
-        n : int
-            Number of its rows.
-        prescribed : RoleSizes, default=None
-            Sizes of the roles that the file prescribes; None if it prescribes no roles.
-        tests : bool, default=True
-            False: no row tests, and all of them calibrate.
-
-        Raises
-        ------
-        DataError
-            If training rows are requested, there are too few rows, or a role would be empty.
+        calibrates: a model that is only measured needs no calibration rows, and neither does a
+        method that is fitted on test rows, as in its paper.
         """
         if self.n_train or self.log_share is not None:
             raise DataError(
@@ -270,18 +223,6 @@ class SplitSizes:
 
         If no calibration rows are prescribed, they are taken from the training rows, as in any
         table.
-
-        Parameters
-        ----------
-        name : str
-            Name of the table, for messages.
-        prescribed : RoleSizes
-            Sizes of the prescribed roles.
-
-        Raises
-        ------
-        DataError
-            If more rows are requested than prescribed, or a role would be empty.
         """
         test = self._n_test_rows(prescribed.test, default=1.0)
         # Prescribed calibration rows are a separate pool. Without them, calibration rows are taken
@@ -316,7 +257,6 @@ class SplitSizes:
         return _check_not_empty(name, counts)
 
     def _with_the_rest(self, name: str, n: int, *, of_scores: bool = False) -> RoleSizes:
-        """Return the sizes if all rows test that neither fit nor calibrate."""
         if of_scores:
             size = _first_specified(self.n_calibration, self.n_learn)
             limit = n if self.max_learn is None else self.max_learn
@@ -334,14 +274,12 @@ class SplitSizes:
         return _check_not_empty(name, RoleSizes(train, calibration, test), required)
 
     def _n_test_rows(self, n: int, *, default: float) -> int:
-        """Return the number of test rows out of ``n``; the rest of prescribed rows are all."""
         size = None if self.n_test == REST else self.n_test
         return _limit_rows(
             _resolve_row_count(default if size is None else size, n, 1.0, math.ceil), self.max_test
         )
 
     def _train_calibration_sizes(self, n_rows: int) -> tuple[int, int]:
-        """Return the numbers of training and calibration rows among ``n_rows`` that do not test."""
         if self.n_train is not None:
             train = _resolve_row_count(self.n_train, n_rows, 1.0, round)
             if self.n_calibration is None:
@@ -369,7 +307,6 @@ class SplitSizes:
         return max(learn - calibration, 0), calibration
 
     def _requested_sizes(self, counts: RoleSizes) -> str:
-        """Return the sizes above 0 as text for a message."""
         counts_by_key = {
             "n_train": counts.train,
             "n_calibration": counts.calibration,
@@ -379,19 +316,16 @@ class SplitSizes:
 
 
 def _first_specified(*sizes: RowCount) -> RowCount:
-    """Return the first size that is not None, or None."""
     return next((size for size in sizes if size is not None), None)
 
 
 def _limit_rows(n: int, limit: int | None) -> int:
-    """Return ``n``, but not more than ``limit`` if there is a limit."""
     return n if limit is None else min(n, limit)
 
 
 def _resolve_row_count(
     size: RowCount, n_rows: int, default: float, rounding: Callable[[float], int]
 ) -> int:
-    """Return a number of rows unchanged, or a fraction of ``n_rows`` as a rounded number."""
     if isinstance(size, Integral):
         return int(size)
     # The product is rounded to 6 decimals first, because 0.1 * 30 is above 3 in floating point.
@@ -401,7 +335,6 @@ def _resolve_row_count(
 def _check_not_empty(
     name: str, counts: RoleSizes, required: Collection[str] = tuple(_EMPTY_ROLE_REASONS)
 ) -> RoleSizes:
-    """Return ``counts``, or raise a DataError if a required role has no rows."""
     for role, reason in _EMPTY_ROLE_REASONS.items():
         if role in required and getattr(counts, role.removeprefix("n_")) == 0:
             raise DataError(f"{name}: {role} is 0, and without such rows {reason}")

@@ -97,38 +97,19 @@ class SourceColumn:
         return self.cells is not None and all(type(cell) is bool for cell in self.cells)
 
     def restore(self, values: np.ndarray) -> pd.Series:
-        """Return the column of some rows.
+        """Return the column of some rows, whose values in a data set are Float[n].
 
-        Parameters
-        ----------
-        values : Float[n]
-            Values of the feature in a data set. Values that no cell has, such as those of rows out
-            of distribution, become the nearest cell where cells are listed, and a fraction among
-            whole numbers makes a column of fractions.
-
-        Returns
-        -------
-        Series
-            The column of these rows. A column of whole numbers or truth values that has no type for
-            a missing cell gets the type that pandas gives it where one is missing.
-
-        Raises
-        ------
-        DataError
-            If the cells cannot be restored.
+        Values that no cell has, such as those of rows out of distribution, become the nearest cell
+        where cells are listed, and a fraction among whole numbers makes a column of fractions. A
+        column of whole numbers or truth values that has no type for a missing cell gets the type
+        that pandas gives it where one is missing.
         """
         import pandas as pd
 
         return pd.Series(self.restore_array(values), name=self.name)
 
     def restore_array(self, values: np.ndarray) -> Any:
-        """Return the array of :meth:`restore`, of NumPy or pandas, which takes less time to make.
-
-        Parameters
-        ----------
-        values : Float[n]
-            Values of the feature in a data set.
-        """
+        """Return :meth:`restore` of Float[n] as an array, which takes less time to make."""
         if self.problem is not None:
             raise DataError(f"column {self.name!r} {self.problem}")
         values = np.asarray(values, dtype=np.float64)
@@ -167,7 +148,6 @@ class SourceColumn:
         return _as_type(column, self.dtype)
 
     def _objects(self, column: np.ndarray, is_missing: np.ndarray) -> Any:
-        """Return text or objects of an array of them, with the missing cell of the type."""
         column[is_missing] = None if self.missing == "none" else np.nan
         return column if self.dtype == "object" else _as_type(column, self.dtype)
 
@@ -222,12 +202,7 @@ def source_columns(
 ) -> tuple[SourceColumn, ...]:
     """Return columns of numbers and of text, of a source that has no types.
 
-    Parameters
-    ----------
-    names : sequence of d str
-        Names of the columns.
-    categories : sequence of d (tuple of str or None), or empty
-        Sorted texts of each categorical column; None for numbers.
+    ``categories`` has the sorted texts of each column, None for numbers, or nothing at all.
     """
     return tuple(
         SourceColumn(name) if texts is None else SourceColumn(name, "object", tuple(texts))
@@ -244,31 +219,19 @@ def _typed(value: Any) -> tuple[type, Any]:
 def category_type(
     categories: tuple[Any, ...], dtype: str | None = None, ordered: bool = False
 ) -> pd.CategoricalDtype:
-    """Return a category type of pandas, which takes longer to make than a row to predict.
-
-    Parameters
-    ----------
-    categories : tuple
-        The categories, in order.
-    dtype : str or None, default=None
-        Name of their type; None infers it.
-    ordered : bool, default=False
-        True if they are ordered.
-    """
+    """Return a category type of pandas, which takes longer to make than a row to predict."""
     import pandas as pd
 
     return pd.CategoricalDtype(pd.Index(list(categories), dtype=dtype), ordered)
 
 
 def _as_type(column: np.ndarray, dtype: str) -> Any:
-    """Return an array of objects as one of a type of pandas."""
     import pandas as pd
 
     return pd.Series(column, dtype=dtype).array
 
 
 def _numbers(values: np.ndarray, dtype: str) -> Any:
-    """Return numbers or truth values, Float[n], as an array of a type of pandas."""
     if dtype == "float64":
         return values
     if dtype in ("int64", "bool"):  # most columns of most tables

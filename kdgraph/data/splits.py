@@ -56,37 +56,12 @@ def split_indices(
     tests: bool = True,
     fold: Fold | None = None,
 ) -> list[np.ndarray]:
-    """Return the row numbers of the training, calibration and test rows.
+    """Return the row numbers of the training, calibration and test rows, each Int[n_role].
 
-    Parameters
-    ----------
-    table : Dataset
-        Rows to divide.
-    sizes : SplitSizes
-        Requested sizes.
-    split : {"auto", "random", "unstratified", "group"}
-        Way to divide the rows.
-    rng : Generator
-        Source of all random numbers.
-    trains : bool, default=True
-        False: rows that do not test calibrate, as those of class scores, unless training rows are
-        requested or prescribed.
-    tests : bool, default=True
-        False: no row tests. Rows that a table prescribes for testing are left out.
-    fold : Fold or None, default=None
-        Fold whose rows test, instead of rows that are drawn.
-
-    Returns
-    -------
-    list of three Int[n_role]
-        Disjoint row numbers, stratified by class if the table has classes, unless ``split`` is
-        "unstratified".
-
-    Raises
-    ------
-    DataError
-        If ``split`` is "group" and the table has no groups, there are too few rows or groups, or a
-        fold is to test where the test rows are prescribed or their number is.
+    They are disjoint, and stratified by class unless ``split`` is "unstratified". Without
+    ``trains``, rows that do not test calibrate, as those of class scores, unless training rows are
+    requested or prescribed. Without ``tests``, rows that a table prescribes for testing are left
+    out. The rows of ``fold`` test instead of rows that are drawn.
     """
     by_class = table.task == "classification" and split != "unstratified"
     strata = table.y if by_class else np.zeros(len(table.y), dtype=int)
@@ -146,7 +121,6 @@ def _draw_parts(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Return the row numbers of disjoint parts, drawn by class, and by group if there are any."""
     if groups is None:
         return stratified_split(strata, sizes, rng)
     return grouped_split(name, strata, groups, sizes, rng)
@@ -202,30 +176,9 @@ def split_off_classes(
 ) -> tuple[Dataset, Dataset | None]:
     """Return the table without the classes that are left out, and the rows of these classes.
 
-    Rows that a source does not use (role UNUSED) are in neither of the two, if the roles apply.
-
-    Parameters
-    ----------
-    table : Dataset
-        Rows with classes.
-    left_out : int, sequence of labels or None
-        Labels of the classes, or the number of classes to draw.
-    split : {"auto", "random", "unstratified", "group"}
-        Way to divide the table; the roles of the source apply for "auto" only.
-    rng : Generator
-        Source of random numbers. Classes are drawn from a separate child generator, so the other
-        rows are divided as if the same classes had been given by label.
-
-    Returns
-    -------
-    tuple of (Dataset, Dataset or None)
-        The remaining rows, and the rows of the classes that are left out.
-
-    Raises
-    ------
-    DataError
-        If the table is a regression or contains class scores, if a label does not exist, or if
-        fewer than two classes would remain.
+    Rows that a source does not use (role UNUSED) are in neither of the two, if the roles apply
+    (``split`` "auto"). Classes are drawn from a child generator of ``rng``, so the other rows are
+    divided as if the same classes had been given by label.
     """
     if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
         return table, None
@@ -263,10 +216,7 @@ def split_off_classes(
 def _left_out_class_indices(
     table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the sorted positions Int[g] of the classes that are left out.
-
-    A label may also be text, as on a command line.
-    """
+    """Return the sorted positions Int[g]; a label may also be text, as on a command line."""
     k = len(table.classes)
     if isinstance(left_out, int):
         # A child generator leaves the state of rng unchanged for the division of the other rows.
@@ -406,13 +356,7 @@ def make_splits(
 
 
 def split_options() -> dict[str, Any]:
-    """Return the configuration keys of a split, without the parameters of its source.
-
-    Returns
-    -------
-    dict of str to annotation
-        Type of each key.
-    """
+    """Return the configuration keys of a split with their annotations, without its source's."""
     annotations = {
         name: kind
         for name, kind in annotations_of(make_splits).items()
@@ -430,15 +374,6 @@ class ScaledPosterior:
     """P(y|x) for a sample of ``n`` rows of ``source``, as a function of scaled features.
 
     Unlike a closure, an instance can be pickled.
-
-    Attributes
-    ----------
-    source : PosteriorSimulation
-        Simulation with a computable posterior.
-    n : int
-        Size of the sample.
-    scaling : Scaling
-        Scaling of the features.
     """
 
     source: PosteriorSimulation
@@ -452,15 +387,7 @@ class ScaledPosterior:
 
 @dataclass(frozen=True)
 class ScaledDistribution:
-    """True distribution of a regression as a function of scaled features.
-
-    Attributes
-    ----------
-    source : RegressionSimulation
-        Simulation with a computable distribution.
-    scaling : Scaling
-        Scaling of the features.
-    """
+    """True distribution of a regression as a function of scaled features."""
 
     source: RegressionSimulation
     scaling: Scaling
@@ -505,7 +432,6 @@ def _split_source(
 
 
 def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
-    """Draw the three roles as independent samples, each with a separate generator."""
     # Each role has a child generator, so the size of one role does not change the rows of another.
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip(
@@ -544,7 +470,6 @@ def join_rows(first: Dataset, second: Dataset) -> Dataset:
 
 
 def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
-    """Return the roles without classes that have too few training or calibration rows."""
     # The counts are those after the split: what matters is the rows that fit and calibrate. A class
     # is removed from all roles, because a model without it would be tested on it.
     train, calibration, _ = roles
@@ -573,7 +498,6 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
 
 
 def _check_rows_per_class(train: Dataset, calibration: Dataset, test: Dataset) -> None:
-    """Raise a DataError if a class of any role has too few training or calibration rows."""
     for position, label in enumerate(train.classes.tolist()):
         if len(train.y) and not (train.y == position).any():
             n_test = int((test.y == position).sum())
@@ -594,7 +518,6 @@ def _check_rows_per_class(train: Dataset, calibration: Dataset, test: Dataset) -
 
 
 def _scale_dataset(role: Dataset, scaling: Scaling) -> Dataset:
-    """Return scaled rows, with the true posterior or distribution in terms of these rows."""
     true_functions = {name: getattr(role, name) for name in ("posterior", "distribution")}
     rescaled = {
         name: replace(function, scaling=scaling)

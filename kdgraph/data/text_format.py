@@ -91,18 +91,7 @@ def exact_floats() -> dict[str, Any]:
 
 
 def resolve_separator(name: str) -> str:
-    r"""Return the separator that a user names.
-
-    Parameters
-    ----------
-    name : str
-        One character, ``tab`` or ``\t``, or ``\s+`` for white space.
-
-    Raises
-    ------
-    DataError
-        If it is none of these, or a character that cannot separate cells.
-    """
+    r"""Return the separator that a user names: a character, ``tab``, ``\t`` or ``\s+``."""
     separator = _TAB_NAMES.get(name, name)
     is_character = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'
     if not is_character and separator != WHITESPACE_SEPARATOR:

@@ -27,10 +27,7 @@ _WHOLE_NUMBERS = ("Int64", "UInt64")
 
 
 def declare_numbers_as_text(lines: IO[str]) -> Iterator[str]:
-    """Yield the lines of an ARFF file with its numeric attributes declared as text.
-
-    The reason is that liac-arff reads numbers as floats.
-    """
+    """Yield an ARFF file with its numeric attributes as text, since liac-arff reads floats."""
     for line in lines:
         match = _NUMERIC_ATTRIBUTE_PATTERN.match(line.rstrip("\r\n"))
         yield f"{match[1]}STRING{match[3]}\n" if match else line
@@ -40,24 +37,10 @@ def declare_numbers_as_text(lines: IO[str]) -> Iterator[str]:
 
 
 def frame_from_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table of an ARFF file and the names of its nominal attributes.
+    """Return the table of an open ARFF file and the names of its nominal attributes.
 
-    Parameters
-    ----------
-    text : text file
-        The open file.
-
-    Returns
-    -------
-    frame : DataFrame, [n, columns]
-        All columns, a nominal attribute as text and a numeric one as numbers.
-    nominal : list of str
-        Names of the nominal attributes.
-
-    Raises
-    ------
-    arff.ArffException, ValueError
-        If the text is not ARFF.
+    A nominal attribute is a column of text and a numeric one of numbers. Text that is not ARFF
+    raises ``arff.ArffException`` or ValueError.
     """
     import arff
 

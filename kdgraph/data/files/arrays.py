@@ -32,23 +32,8 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     """Open a .npz file whose arrays, of any shape [n, …], are read by name.
 
     Only the arrays that the caller accesses are read, so a file of a thousand arrays costs as
-    little as a file with the one that is needed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Yields
-    ------
-    NpzFile
-        The open file.
-
-    Raises
-    ------
-    DataError
-        Here or where an array is read, if the file is not a .npz file or contains Python objects.
-        Reading these could run code.
+    little as a file with the one that is needed. DataError is raised here or where an array is
+    read; Python objects are refused, because reading these could run code.
     """
     checked_suffix(path, (".npz",))
     try:
@@ -95,27 +80,7 @@ def _declared_beyond_content(path: Path) -> str | None:
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, order and type of the array whose .npy file begins here.
-
-    Parameters
-    ----------
-    file : binary file
-        File at the position where the .npy file begins.
-
-    Returns
-    -------
-    shape : tuple of int
-        Lengths of the axes.
-    fortran_order : bool
-        Whether the first axis varies fastest.
-    dtype : numpy.dtype
-        Type of the numbers.
-
-    Raises
-    ------
-    ValueError
-        If no .npy file begins here.
-    """
+    """Return shape, Fortran order and type of the array [n, …] whose .npy file begins here."""
     version = npy.read_magic(file)  # type: ignore[arg-type]
     return npy.read_array_header_1_0(file) if version == (1, 0) else npy.read_array_header_2_0(file)
 
@@ -135,22 +100,7 @@ _IDX_DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Return the array of an idx file, which may be compressed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    ndarray
-        UInt8[n, h, w] for images; for other files, the shape and type that the header declares.
-
-    Raises
-    ------
-    DataError
-        If the file is not an idx file or is truncated.
+    """Return the array of an idx file, which may be compressed: UInt8[n, h, w] for images.
 
     References
     ----------

@@ -34,32 +34,11 @@ FEATHER = ".feather"
 class ParquetNumbers:
     """Columns of numbers of a parquet file, and its other columns as a data frame.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    others : collection of str
-        Columns that are not streamed, whatever they contain.
-    may_be_index : callable
-        Name → whether a column of this name may number the rows. Whether it does is seen in all of
-        its cells, so it is not streamed.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    names : list of str
-        Columns that are streamed, in the order of the file.
-    types : dict of str to str
-        Type that pandas gives each of these columns where no cell is missing.
-    column_order : list of str
-        All columns, named levels of an index first, as in a data frame; set by
-        :meth:`read_others`.
-
-    Raises
-    ------
-    DataError
-        If the file is not a parquet file.
+    Columns of ``others`` are not streamed, and neither are those of a name that ``may_be_index``:
+    whether they number the rows is seen in all of their cells. ``names`` are the streamed columns
+    in the order of the file, ``types`` the types that pandas gives them where no cell is missing,
+    and ``column_order`` all columns as in a data frame, named levels of an index first;
+    :meth:`read_others` sets it.
     """
 
     def __init__(
@@ -193,15 +172,7 @@ def is_partitioned(path: Path) -> bool:
 def read_parquet(path: Path) -> ParsedTable:
     """Return the table of a parquet or feather file, or of a folder of parquet files.
 
-    Parameters
-    ----------
-    path : Path
-        The file. A folder ``year=2024`` in a folder makes a category column ``year``, as in pandas.
-
-    Raises
-    ------
-    DataError
-        If it is no such file.
+    A folder ``year=2024`` in a folder makes a category column ``year``, as in pandas.
     """
     from pyarrow import feather, parquet
 
@@ -228,12 +199,7 @@ def read_parquet(path: Path) -> ParsedTable:
 def errors_of_arrow(path: Path, source: str | None = None) -> Iterator[None]:
     """Raise DataError in one line for a file that Arrow does not read, or pandas from it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    source : str or None, default=None
-        How messages name it; None for the key of a data set.
+    Messages name it by ``source``, or by the key of a data set.
     """
     from pyarrow import ArrowException
 
@@ -253,18 +219,6 @@ def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
 
     pandas writes a named index, such as one made by ``set_index``, into the file like any other
     column. An index without a name only numbers or names the rows and does not become a column.
-
-    Parameters
-    ----------
-    source : str
-        How messages name the file.
-    frame : DataFrame, [n, columns]
-        The table.
-
-    Raises
-    ------
-    DataError
-        If a level and a column have the same name.
     """
     levels = [name for name in frame.index.names if name is not None]
     if duplicates := [str(name) for name in levels if name in frame.columns]:

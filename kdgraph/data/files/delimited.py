@@ -75,15 +75,8 @@ class DelimitedLayout:
     def refuse_other_separator(self, source: str, *, is_input: bool = False) -> None:
         """Raise DataError if the file has one column and its name contains another separator.
 
-        Such a file was divided at the wrong separator.
-
-        Parameters
-        ----------
-        source : str
-            How the message names the file.
-        is_input : bool, default=False
-            Whether the file contains new rows for a prediction. No key of a data set can be given
-            for it.
+        Such a file was divided at the wrong separator. No key of a data set can be given for
+        ``is_input``, new rows for a prediction.
         """
         if len(self.names) != 1:
             return
@@ -102,25 +95,9 @@ class DelimitedLayout:
 def read_layout(
     file: IO[bytes], codec: str, text_format: TextFormat, default: str, source: str
 ) -> DelimitedLayout:
-    """Return the layout of a file, which its first lines determine.
+    """Return the layout of a file, which its first lines determine; reading advances the file.
 
-    Parameters
-    ----------
-    file : binary file
-        File at its beginning. Reading advances it.
-    codec : str
-        Python's name of the encoding.
-    text_format : TextFormat
-        How cells are written.
-    default : str
-        Separator if neither the user nor the file names one.
-    source : str
-        How messages name the file.
-
-    Raises
-    ------
-    DataError
-        If all lines are empty.
+    ``default`` is the separator if neither the user nor the file names one.
     """
     text, separator = io.TextIOWrapper(file, codec, newline=""), text_format.separator
     try:
@@ -145,10 +122,7 @@ def read_layout(
 
 
 def _fill_missing_names(names: list[str]) -> list[str]:
-    """Return the names, with "Unnamed: j" for a missing name at position j.
-
-    If this name is taken, it is "Unnamed: j.1", and so on, as in pandas.
-    """
+    """Return the names, with those of pandas for missing ones: "Unnamed: j", "Unnamed: j.1", …."""
     filled = []
     for j, name in enumerate(names):
         candidates = chain([f"Unnamed: {j}"], (f"Unnamed: {j}.{k}" for k in count(1)))
@@ -159,7 +133,7 @@ def _fill_missing_names(names: list[str]) -> list[str]:
 def _read_header(lines: Iterable[str], separator: str) -> list[str] | None:
     """Return the stripped cells of the first line that is not empty.
 
-    The result is [] if the line cannot be read, and None if all lines are empty.
+    [] if the line cannot be read, and None if all lines are empty.
     """
     if separator == WHITESPACE_SEPARATOR:
         return next((line.split() for line in lines if line.strip()), None)
@@ -179,27 +153,7 @@ def default_separator(suffix: str) -> str:
 
 
 def read_delimited(path: Path, text_format: TextFormat, default: str) -> ParsedTable:
-    """Return the table of a csv or tsv file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    text_format : TextFormat
-        How cells are written.
-    default : str
-        Separator if neither the user nor the file names one.
-
-    Raises
-    ------
-    DataError
-        If the file is not text, or its rows do not all fit the header.
-
-    Warns
-    -----
-    UserWarning
-        If the cells of a column begin with a space.
-    """
+    """Return the table of a csv or tsv file; cells that all begin with a space cause a warning."""
     codec = check_text(path, text_format.encoding)
     with open_bytes(path) as file:
         layout = read_layout(file, codec, text_format, default, path_argument(path))
@@ -230,7 +184,6 @@ def read_delimited(path: Path, text_format: TextFormat, default: str) -> ParsedT
 
 
 def _warn_of_spaces(path: Path, columns: pd.DataFrame) -> None:
-    """Warn about columns of text in which every cell begins with a space."""
     indented = [
         repr(name)
         for name, column in columns.head(_LOOKED_AT_ROWS).items()
@@ -245,25 +198,9 @@ def _warn_of_spaces(path: Path, columns: pd.DataFrame) -> None:
 
 
 def read_text_column(path: Path, text_format: TextFormat, default: str, name: str) -> pd.Series:
-    """Return the cells of one column of a csv or tsv file as text.
+    """Return the cells of one column of a csv or tsv file as text, without white space around them.
 
-    No cell is converted to a number, a truth value or a missing value. White space around a cell is
-    removed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    text_format : TextFormat
-        How cells are written.
-    default : str
-        Separator if neither the user nor the file names one.
-    name : str
-        A column of the file.
-
-    Returns
-    -------
-    Series of str, shape (n,)
+    No cell is converted to a number, a truth value or a missing value.
     """
     codec = check_text(path, text_format.encoding)
     with open_bytes(path) as file:
@@ -279,7 +216,6 @@ def read_text_column(path: Path, text_format: TextFormat, default: str, name: st
 def _table_format_error(
     path: Path, error: BaseException, separator: str, n_names: int
 ) -> DataError:
-    """Return the error for a file whose rows do not all fit the header."""
     if field_counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
         expected, line, observed = field_counts.groups()
         cells = f"line {line} has {observed} cells, and those before it {expected}"

@@ -23,18 +23,6 @@ def read_json_lines(path: Path, encoding: str) -> ParsedTable:
 
     Cells have their types in JSON: text stays text, also where it looks like a number or a date. A
     key that a line lacks is a missing cell.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    encoding : str
-        Its encoding.
-
-    Raises
-    ------
-    DataError
-        If a line is no object of numbers, truth values, text and null.
     """
     codec = check_text(path, encoding)
     with open_bytes(path) as file:
@@ -43,17 +31,7 @@ def read_json_lines(path: Path, encoding: str) -> ParsedTable:
 
 
 def objects_of_lines(file: IO[bytes], codec: str, source: str) -> Iterator[dict[str, Any]]:
-    """Yield the object of each line of a file that is not empty.
-
-    Parameters
-    ----------
-    file : binary file
-        The open file.
-    codec : str
-        Its encoding.
-    source : str
-        How messages name the file.
-    """
+    """Yield the object of each line of an open file that is not empty."""
     text = io.TextIOWrapper(file, codec)
     try:
         yield from _objects(text, source)

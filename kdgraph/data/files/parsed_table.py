@@ -12,17 +12,7 @@ from kdgraph.data.source_columns import SourceTypes
 
 @dataclass(frozen=True)
 class ParsedTable:
-    """Table as it was read, and what its file declares about columns.
-
-    Attributes
-    ----------
-    frame : DataFrame, [n, columns]
-        The table.
-    kinds : dict of str to ColumnKind, default={}
-        Kinds that the file declares for columns.
-    types : SourceTypes
-        Types that pandas gives columns where they are not those of ``frame``.
-    """
+    """Table as it was read, with the kinds that its file declares and the types of pandas."""
 
     frame: pd.DataFrame
     kinds: dict[str, ColumnKind] = field(default_factory=dict)

@@ -34,17 +34,7 @@ _BYTE_ORDER_MARKS = (
 
 
 def codec_name(encoding: str) -> str:
-    """Return the name under which Python has an encoding of text.
-
-    Parameters
-    ----------
-    encoding : str
-        Any of the names of the encoding, in any case, with ``-`` or ``_``.
-
-    Raises
-    ------
-    DataError
-        If Python has no encoding of text with this name.
+    """Return the name under which Python has an encoding of text, given any of its names.
 
     Examples
     --------
@@ -68,21 +58,9 @@ def encoding_from_bom(start: bytes) -> str | None:
 
 
 def codec_without_bom(source: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file and drops its byte-order mark.
+    """Return the codec that decodes a file and drops its byte-order mark, one of ``start``.
 
-    Parameters
-    ----------
-    source : str
-        How the message names the file.
-    start : bytes
-        The first 4 bytes of the file, or more.
-    codec : str
-        Codec as :func:`codec_name` returns it.
-
-    Raises
-    ------
-    DataError
-        If the mark is that of another encoding.
+    A mark of another encoding raises DataError.
     """
     bom_encoding = encoding_from_bom(start)
     if bom_encoding is None:
@@ -101,20 +79,7 @@ def uses_null_bytes(codec: str) -> bool:
 
 
 def open_zip(archive: Any, mode: str = "rb") -> IO[bytes]:
-    """Open the only file of a zip archive for reading.
-
-    Parameters
-    ----------
-    archive : path or binary file
-        The archive.
-    mode : {"rb"}, default="rb"
-        As of other openers.
-
-    Raises
-    ------
-    zipfile.BadZipFile
-        If it is no archive, or holds several files.
-    """
+    """Open the only file of a zip archive; of several, raise ``zipfile.BadZipFile``."""
     return (opened := zipfile.ZipFile(archive)).open(_only_member(opened))
 
 
@@ -142,19 +107,7 @@ _BINARY_SIGNATURES = {
 
 
 def file_stem(path: str | None, otherwise: str = "table") -> str:
-    """Return the name of a file without folder and ending.
-
-    Parameters
-    ----------
-    path : str or None
-        Path of the file.
-    otherwise : str, default="table"
-        Name if ``path`` is None or has no name.
-
-    Returns
-    -------
-    str
-        Name that consists of letters, digits, ``_``, ``-`` and ``.``.
+    """Return the name of a file without folder and ending, free of unusual characters.
 
     Examples
     --------
@@ -170,19 +123,8 @@ def file_stem(path: str | None, otherwise: str = "table") -> str:
 def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     """Return the path of an existing file or folder, relative to the working directory.
 
-    Parameters
-    ----------
-    path : str
-        The path that the user gave.
-    key : str, default="path"
-        The parameter that named it.
-    made_by : str or None, default=None
-        The command that makes the file, which the message then suggests.
-
-    Raises
-    ------
-    DataNotAvailable
-        If the file does not exist. The message suggests ``made_by`` or a similar name.
+    If it does not exist, DataNotAvailable suggests ``made_by``, the command that makes it, or a
+    similar name. ``key`` is the parameter that named it.
     """
     resolved = Path(path).expanduser()
     # For a name that is too long, Path.exists raises an error, and os.path.exists returns False.
@@ -219,22 +161,7 @@ def path_argument(path: object, key: str = "path") -> str:
 
 
 def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str:
-    """Return the ending of a file that determines its kind, without that of a compression.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    allowed : sequence of str
-        Endings that are allowed.
-    key : str, default="path"
-        The parameter that named the file, for messages.
-
-    Raises
-    ------
-    DataError
-        If ``path`` is a folder, or its ending is not in ``allowed``.
-    """
+    """Return the ending of a file that determines its kind, without that of a compression."""
     if os.path.isdir(path):
         raise DataError(f"{path_argument(path, key)} is a folder; give one file")
     endings = uncompressed_endings(path)
@@ -271,13 +198,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def check_text(path: Path, encoding: str) -> str:
-    """Return the codec that decodes a file, without its byte-order mark.
-
-    Raises
-    ------
-    DataError
-        If the file is empty, cannot be read, or is not text in this encoding.
-    """
+    """Return the codec that decodes a file, without its byte-order mark, after decoding it once."""
     codec = codec_name(encoding)
     try:
         with open_bytes(path) as file:
@@ -290,26 +211,9 @@ def check_text(path: Path, encoding: str) -> str:
 
 
 def check_text_start(source: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file which begins with ``start``.
+    """Return the codec that decodes a file which begins with ``start``, without its mark.
 
-    Parameters
-    ----------
-    source : str
-        How messages name the file.
-    start : bytes
-        The first bytes of the file.
-    codec : str
-        Codec as :func:`codec_name` returns it.
-
-    Returns
-    -------
-    str
-        ``codec``, or the codec that drops a byte-order mark.
-
-    Raises
-    ------
-    DataError
-        If the file is empty, has the mark of another encoding, or is not text.
+    DataError is raised if the file is empty, has the mark of another encoding, or is not text.
     """
     if not start.strip():
         raise DataError(f"{source} is empty")

@@ -23,27 +23,7 @@ SPREADSHEET = ".xlsx"
 
 
 def read_spreadsheet(path: Path, text_format: TextFormat) -> ParsedTable:
-    """Return the table of the first sheet of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    text_format : TextFormat
-        Cells that are values although pandas takes them for missing, and columns of names.
-
-    Raises
-    ------
-    DataError
-        If it is no spreadsheet, or damaged.
-    DataNotAvailable
-        If openpyxl is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If there are further sheets.
-    """
+    """Return the table of the first sheet of a file; further sheets cause a warning."""
     try:
         import openpyxl  # noqa: F401
     except ImportError as error:

@@ -24,18 +24,8 @@ TABLE_SUFFIXES = (
 def read_table(path: Path, text_format: TextFormat) -> ParsedTable:
     """Read a table by the ending of its file.
 
-    Parameters
-    ----------
-    path : Path
-        The file. The ending of a text file may be followed by .gz, .bz2, .xz or .zip. A folder of
-        parquet files is one table.
-    text_format : TextFormat
-        How cells of a text file are written.
-
-    Raises
-    ------
-    DataError
-        If the file has another ending, or is not what its ending declares.
+    The ending of a text file may be followed by .gz, .bz2, .xz or .zip. A folder of parquet files
+    is one table.
     """
     if is_partitioned(path):
         return read_parquet(path)
@@ -54,19 +44,7 @@ def read_table(path: Path, text_format: TextFormat) -> ParsedTable:
 def read_labels(path: Path, text_format: TextFormat, name: str) -> pd.Series | None:
     """Return the cells of one column of a text file as text, none of them converted.
 
-    Parameters
-    ----------
-    path : Path
-        A file that :func:`read_table` reads.
-    text_format : TextFormat
-        How cells of a text file are written.
-    name : str
-        A column of the file.
-
-    Returns
-    -------
-    Series of str, shape (n,), or None
-        None for other files, whose columns have types.
+    None for other files, whose columns have types.
     """
     if is_partitioned(path):
         return None

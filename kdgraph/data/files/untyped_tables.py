@@ -30,17 +30,9 @@ def untyped_table(
 ) -> ParsedTable:
     """Return a table whose types pandas inferred, without what this loses.
 
-    Parameters
-    ----------
-    frame : DataFrame, [n, columns]
-        The table as pandas reads it.
-    reread : callable
-        Function that returns the columns at the given positions as text, ordered by position; with
-        ``na_filter=False``, without a missing cell.
-    text_format : TextFormat
-        How cells are written.
-    leaving_out : Bool[columns]
-        Columns to leave out.
+    ``reread`` returns the columns at the given positions as text, ordered by position; with
+    ``na_filter=False``, without a missing cell. Columns of ``leaving_out`` (Bool[columns]) are left
+    out.
     """
     with_gaps = [
         j
@@ -81,21 +73,9 @@ def restore_integers(
 ) -> pd.DataFrame:
     """Return the table with the columns that pandas rounded read again as integers.
 
-    Parameters
-    ----------
-    frame : DataFrame, [n, columns]
-        The table as pandas read it.
-    reread : callable
-        Function that returns the columns at the given positions as text, ordered by position.
-    missing : iterable of str
-        Cells that pandas reads as missing.
-    identifiers : iterable of str, default=()
-        Columns of names that may look like numbers. A column with leading zeros stays text.
-
-    Returns
-    -------
-    DataFrame
-        [n, columns]. Columns with missing cells have the nullable types Int64 and UInt64.
+    ``reread`` returns the columns at the given positions as text, ordered by position. Columns with
+    missing cells have the nullable types Int64 and UInt64. A column of ``identifiers`` with leading
+    zeros stays text.
     """
     # Only the columns in question are read a second time. Most tables have none, and reading all
     # cells as text would cost them time and memory.
@@ -126,7 +106,6 @@ def restore_integers(
 
 
 def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
-    """Return whether pandas may have rounded the integers of a column."""
     # pandas reads integers as floats if a cell is missing or has a decimal point. It reads
     # unsigned integers of 64 bits with a missing cell as text, in which this cell is not missing.
     if column.dtype.kind == "f":

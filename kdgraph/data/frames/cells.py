@@ -45,15 +45,7 @@ number.
 
 @dataclass(frozen=True)
 class MissingCells:
-    """Cells to read as missing, as text and, where they are numbers, as numbers.
-
-    Attributes
-    ----------
-    words : frozenset of str
-        The cells as text.
-    numbers : ndarray, Float64[m]
-        Those of the cells that are numbers, sorted.
-    """
+    """Cells to read as missing, as text and, if they are numbers, sorted Float64[m]."""
 
     words: frozenset[str]
     numbers: np.ndarray
@@ -90,15 +82,8 @@ def is_real_dtype(dtype: Any) -> bool:
 def to_exact_numbers(values: Any) -> np.ndarray:
     """Return numbers without loss of precision.
 
-    Parameters
-    ----------
-    values : Series, Index or array, shape (n,)
-        Numbers. A column of integers must not have missing cells.
-
-    Returns
-    -------
-    ndarray
-        Int64[n] or UInt64[n] for an integer type, else Float64[n] with NaN for missing cells.
+    Int64[n] or UInt64[n] for an integer type, which must not have missing cells; else Float64[n]
+    with NaN for missing cells.
     """
     if is_unsigned_integer_dtype(values.dtype):
         unsigned = values.to_numpy(dtype=np.uint64)
@@ -142,17 +127,7 @@ def infer_numeric_type(column: pd.Series) -> pd.Series:
 
 
 def check_distinct_as_float(source: str, values: np.ndarray, way_out: str) -> None:
-    """Raise DataError if different integers become the same float.
-
-    Parameters
-    ----------
-    source : str
-        Description of the values, for the message.
-    values : ndarray, shape [n]
-        Numbers without missing ones. Floats always pass.
-    way_out : str
-        Advice at the end of the message.
-    """
+    """Raise DataError if different integers of values [n], none missing, become the same float."""
     if values.dtype.kind not in "iu" or not len(values):
         return
     large = values[(values >= FLOAT_INTEGER_LIMIT) | (values <= -FLOAT_INTEGER_LIMIT)]
@@ -238,15 +213,7 @@ _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
 class ClassifiedText(NamedTuple):
-    """Form of a text, and the unit of a number with a unit.
-
-    Attributes
-    ----------
-    kind : TextForm or None
-        Form of the text; None if it has none of the forms.
-    unit : str, default=""
-        Unit of a number.
-    """
+    """Form of a text, None if it has none of the forms, and the unit of a number with a unit."""
 
     kind: TextForm | None
     unit: str = ""
@@ -254,11 +221,6 @@ class ClassifiedText(NamedTuple):
 
 def classify_text(cell: str) -> ClassifiedText:
     """Return the form of a text that pandas does not read as a number.
-
-    Parameters
-    ----------
-    cell : str
-        The text.
 
     Examples
     --------
@@ -319,26 +281,16 @@ def _strip_sign(text: str) -> tuple[str, bool]:
 
 
 def _has_thousands_groups(number: str) -> bool:
-    """Return whether digits form groups of three that thousands separators divide.
-
-    So 1_0, 1.2.3 and 192.168.0.1 are not numbers.
-    """
     return _THOUSANDS_PATTERN.fullmatch(number) is not None
 
 
 class DominantForm(NamedTuple):
     """Form that most cells of a text column have.
 
-    Attributes
-    ----------
-    kind : TextForm or None
-        Form of the texts in more than half of the rows: "number" if most are plain numbers, "date"
-        if most are dates, and another form if most are numbers and some of these are written in
-        that form. None if there is no majority.
-    unit : str
-        Unit of the numbers, if the form is "unit".
-    first : int
-        Position of the first text of this form among the texts.
+    ``kind`` is the form of the texts in more than half of the rows: "number" if most are plain
+    numbers, "date" if most are dates, and another form if most are numbers and some of these are
+    written in that form. None if there is no majority. ``unit`` is that of numbers with a unit, and
+    ``first`` the position of the first text of this form.
     """
 
     kind: TextForm | None
@@ -347,15 +299,7 @@ class DominantForm(NamedTuple):
 
 
 def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
-    """Return the form that most cells of a column have.
-
-    Parameters
-    ----------
-    texts : ndarray of str, shape (m,)
-        The distinct texts.
-    row_counts : ndarray, Int[m]
-        Number of rows with each text.
-    """
+    """Return the form of most cells, given distinct texts [m] and their numbers of rows Int[m]."""
     numbers = ~np.isnan(exact_numbers(texts))
     classifications = [
         ClassifiedText("number") if is_number else classify_text(text)

@@ -333,7 +333,6 @@ def from_frame(
 def _check_missing_labels(
     table: str, frame: pd.DataFrame, types: SourceTypes, targets: Sequence[str]
 ) -> None:
-    """Raise DataError if words that are read as missing are labels."""
     for column in targets:
         if words := types.missing_words.get(column):
             n_missing = int(frame[column].isna().sum())
@@ -345,7 +344,6 @@ def _check_missing_labels(
 
 
 def _warn_of_missing_words(table: str, types: SourceTypes, features: Sequence[str]) -> None:
-    """Warn about words in columns of text that are read as missing."""
     found = {name: types.missing_words[name] for name in features if name in types.missing_words}
     if found:
         words = sorted({word for of_column in found.values() for word in of_column})
@@ -358,7 +356,6 @@ def _warn_of_missing_words(table: str, types: SourceTypes, features: Sequence[st
 
 
 def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
-    """Return the positions Int[n] of the first numeric features."""
     numeric = np.flatnonzero([values is None for values in categories])
     if len(numeric) < n:
         raise DataError(
@@ -389,11 +386,6 @@ def stringify_names(columns: ColumnName | Sequence[ColumnName]) -> str | list[st
 def stringify_names(columns: Any) -> Any:
     """Return names of columns with numbers converted to text.
 
-    Parameters
-    ----------
-    columns : name, sequence of names or None
-        Values of other types are returned unchanged; later checks refuse them.
-
     Examples
     --------
     >>> from kdgraph.data.frames import stringify_names
@@ -406,7 +398,6 @@ def stringify_names(columns: Any) -> Any:
 
 
 def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
-    """Return the roles Int8[n] of ``split_column``, or None without this column."""
     from kdgraph.data.frames.roles import roles_from_names, roles_from_numbers
 
     if options.split_column is None:
@@ -420,7 +411,6 @@ def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) ->
 
 
 def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with text as column names; raise DataError if names repeat."""
     columns = [str(column) for column in frame.columns]
     if duplicates := sorted(
         {column for column in columns if columns.count(column) > 1}
@@ -439,10 +429,7 @@ def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 def _check_column_names(
     name: str, known: Sequence[str], target: str | Sequence[str], options: ColumnOptions
 ) -> None:
-    """Raise DataError unless each named column exists and the target has no second use.
-
-    Only the group may contain columns of the target, for metrics by class.
-    """
+    """Raise DataError unless columns exist and the target has no second use but a group."""
     targets = column_names(target)
     if not targets:
         raise DataError(
@@ -485,7 +472,6 @@ def _check_column_names(
 def _require_numeric(
     name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]
 ) -> None:
-    """Raise DataNotAvailable if a feature is categorical or a cell is missing."""
     problems = []
     if categorical := [
         column for column, values in zip(columns, categories, strict=True) if values is not None

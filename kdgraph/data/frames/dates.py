@@ -68,21 +68,10 @@ def is_date_type(column: pd.Series) -> bool:
 
 
 def to_days(column: pd.Series, date_format: str) -> np.ndarray:
-    """Return dates as days since 1970-01-01 in UTC.
+    """Return dates as days since 1970-01-01 in UTC, Float64[n]; NaN where a cell is none.
 
-    Times of day become fractions of a day, and durations become days.
-
-    Parameters
-    ----------
-    column : Series, shape (n,)
-        Dates, or text in the format ``date_format``.
-    date_format : str
-        :data:`ISO_FORMAT`, :data:`DURATION_FORMAT`, or a format of ``datetime.strptime``.
-
-    Returns
-    -------
-    ndarray, Float64[n]
-        NaN where a cell is missing, or is not a date in this format.
+    Times of day become fractions of a day, and durations become days. The format is
+    :data:`ISO_FORMAT`, :data:`DURATION_FORMAT`, or one of ``datetime.strptime``.
 
     Examples
     --------
@@ -118,7 +107,6 @@ def to_days(column: pd.Series, date_format: str) -> np.ndarray:
 
 
 def _nanoseconds_to_days(times: np.ndarray) -> np.ndarray:
-    """Return Int64 nanoseconds as days; whole days are exact."""
     nanoseconds = times.astype(np.int64)
     days = (
         nanoseconds // _NANOSECONDS_PER_DAY
@@ -168,22 +156,8 @@ def convert_dates(
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a table with its columns of dates as numbers, and the format of each of them.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    frame : DataFrame, [n, columns]
-        The table.
-    settings : ColumnSettings
-        Lists of the user: the columns of dates or times, and the cells to read as missing.
-    date_format : str or None
-        Format of the columns for ``datetime.strptime``. None infers the format in which all cells
-        are dates.
-
-    Raises
-    ------
-    DataError
-        If a cell is not a date, or the order of day and month is ambiguous.
+    Without ``date_format`` it is the one in which all cells of a column are dates; DataError is
+    raised if day and month are ambiguous.
     """
     # All cells of a column must have one format. Guessing it cell by cell would read 03/04 and
     # 13/04 in one column with different orders of day and month.
@@ -211,7 +185,6 @@ def convert_dates(
 
 
 def _unambiguous_format(table: str, column: pd.Series, settings: ColumnSettings) -> str:
-    """Return the only format of a column; raise DataError if none or several match."""
     formats = matching_formats(column)
     if len(formats) == 1:
         return formats[0]
@@ -229,7 +202,6 @@ def _unambiguous_format(table: str, column: pd.Series, settings: ColumnSettings)
 
 
 def _first_unparsable_row(column: pd.Series) -> int:
-    """Return the first row whose cell does not have the format that most cells have."""
     first_cells = column.dropna().iloc[:200]
     best_format = min(
         (ISO_FORMAT, *_ALL_FORMATS),
@@ -243,7 +215,6 @@ def _first_unparsable_row(column: pd.Series) -> int:
 def _invalid_date_error(
     table: str, column: pd.Series, row: int, date_format: str | None, settings: ColumnSettings
 ) -> DataError:
-    """Return the error for a cell that is not a date."""
     cell = str(column.iloc[row])
     comparison = (
         " like the others"
@@ -260,7 +231,6 @@ def _invalid_date_error(
 
 @cache
 def _example_date(date_format: str) -> str:
-    """Return an example of a date in this format."""
     return pd.Timestamp("2020-01-31 13:45").strftime(
         "%Y-%m-%d" if date_format == ISO_FORMAT else date_format
     )
@@ -283,21 +253,7 @@ def date_overrides(
 ) -> str | None:
     """Return the overrides that turn a column of dates into numbers.
 
-    Parameters
-    ----------
-    reference : ColumnReference
-        The column in messages.
-    column : Series, shape (n,)
-        Dates, or texts that are dates, with a few ``other_texts`` among them.
-    missing : MissingCells
-        Cells that are missing already.
-    other_texts : sequence of str, default=()
-        Texts that are not dates.
-
-    Returns
-    -------
-    str or None
-        None if no known format matches, or there are more than 5 other texts.
+    None if no known format matches, or there are more than 5 ``other_texts``, which are not dates.
     """
     if not is_date_type(column):
         column = column.where(~column.map(format_cell).isin([*missing.words, *other_texts]), None)

@@ -55,30 +55,9 @@ def encode_features(
     kinds: Mapping[str, ColumnKind],
     settings: ColumnSettings = NO_COLUMN_SETTINGS,
 ) -> tuple[np.ndarray, tuple[CategoryNames, ...]]:
-    """Return all columns of ``features`` as floats, with the names of their codes.
+    """Return all columns as Float64[n, d], with the names of their codes, None where numeric.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    features : DataFrame, [n, d]
-        The features.
-    kinds : mapping from str to ColumnKind
-        Kinds of columns that are not inferred.
-    settings : ColumnSettings, default=NO_COLUMN_SETTINGS
-        Lists of the user. ``settings.missing`` are the cells to read as missing.
-
-    Returns
-    -------
-    X : ndarray, Float64[n, d]
-        The encoded features.
-    categories : tuple
-        For each feature the names of its codes, or None if it is numeric.
-
-    Raises
-    ------
-    DataError
-        If a column contains dates, text among numbers or free text.
+    ``kinds`` are those of columns that are not inferred.
     """
     empty = MissingCells.from_cells(settings.missing)
     X = np.empty(features.shape)
@@ -115,23 +94,9 @@ def join_numbers(
 ) -> np.ndarray:
     """Return rows of encoded features and of columns of numbers that are read in blocks.
 
-    Parameters
-    ----------
-    X : ndarray, Float64[n, m]
-        The encoded features.
-    positions : sequence of int
-        Columns of the result for the encoded features. The numbers take the others.
-    numbers : iterable of Float64[b, d - m]
-        All rows of the other columns, block by block.
-    d : int
-        Number of columns of the result.
-    missing : sequence of str or float
-        Cells to read as missing.
-
-    Returns
-    -------
-    ndarray, Float64[n, d]
-        The rows, mapped to a file if they are large (:mod:`kdgraph.data.mapped_rows`).
+    X: Float64[n, m] takes the columns ``positions`` of the d columns of the result, and the blocks,
+    Float64[b, d - m], the others. The result is mapped to a file if it is large
+    (:mod:`kdgraph.data.mapped_rows`).
     """
     joined, empty = empty_rows((len(X), d)), MissingCells.from_cells(missing).numbers
     others, start = np.setdiff1d(np.arange(d), positions), 0
@@ -146,7 +111,6 @@ def join_numbers(
 
 
 def _is_numpy_number(dtype: Any) -> bool:
-    """Return whether numpy reads a column of this type as numbers without a conversion."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
@@ -157,7 +121,6 @@ def _encode_column(
     missing: MissingCells,
     settings: ColumnSettings,
 ) -> tuple[np.ndarray, CategoryNames]:
-    """Return one column as floats, and the names of its codes."""
     # The order of the rules matters: a declared kind overrides the type, and dates are refused
     # before a column that is not numeric counts as text.
     reference = ColumnReference(table, str(column.name), settings)
@@ -249,28 +212,16 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
 
 
 def _category_codes(column: pd.Series, missing: MissingCells) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the codes of the sorted distinct values, and their names."""
     return sorted_codes(column, missing.words, missing.numbers)
 
 
 def sorted_codes(
     column: pd.Series, words: Iterable[str] = (), numbers: np.ndarray | None = None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return codes of the distinct values of any column.
+    """Return codes, Float64[n], of the distinct values of any column, and the names of the codes.
 
-    Parameters
-    ----------
-    column : Series, shape (n,)
-        Values. Numbers are sorted as numbers, all others as text.
-    words, numbers : iterable of str, and ndarray or None
-        Values to read as missing, as text and as numbers.
-
-    Returns
-    -------
-    codes : ndarray, Float64[n]
-        NaN where a cell is missing.
-    names : tuple of str
-        Names of the codes, in their order.
+    Numbers are sorted as numbers, all others as text. ``words`` and ``numbers`` are values to read
+    as missing; missing cells have the code NaN.
     """
     column = infer_numeric_type(column)
     codes, values = pd.factorize(column)
@@ -327,7 +278,6 @@ def _date_error(
     missing: MissingCells,
     other_texts: Sequence[str] = (),
 ) -> DataError:
-    """Return the error for a column of dates and ``other_texts``, which are not dates."""
     exception = f", and {other_texts[0]!r}, which is not a date" if other_texts else ""
     as_days = date_overrides(reference, column, missing, other_texts)
     remedy = (
@@ -348,13 +298,11 @@ def _text_date_error(
     form: DominantForm,
     missing: MissingCells,
 ) -> DataError:
-    """Return the error for a column of text that contains dates."""
     other_texts = [text for text in texts if classify_text(text).kind != "date"]
     return _date_error(reference, column, texts[form.first], missing, other_texts)
 
 
 def _categorical_or_drop_advice(reference: ColumnReference) -> str:
-    """Return the advice to read a column as names or to leave it out."""
     return (
         f"if they are names, {reference.as_categorical()} takes them as such, and"
         f" {reference.dropped()} leaves them out"
@@ -394,7 +342,6 @@ def _check_formatted_numbers(
 def _text_among_numbers_error(
     reference: ColumnReference, codes: np.ndarray, distinct_texts: np.ndarray, is_text: np.ndarray
 ) -> DataError:
-    """Return the error for the first cell that is not a number, with the ways out."""
     row = int(np.flatnonzero(np.append(is_text, False)[codes])[0])
     texts = distinct_texts[is_text].tolist()
     cells = "it" if len(texts) == 1 else "such cells"
@@ -409,7 +356,6 @@ def _text_among_numbers_error(
 
 
 def _check_free_text(reference: ColumnReference, texts: np.ndarray, n_rows: int) -> None:
-    """Raise DataError if text differs in most rows; warn if it does in a small table."""
     way_out = reference.dropped()
     if len(texts) > _MAX_TEXT_CATEGORIES and len(texts) > n_rows / 2:
         raise DataError(
@@ -427,18 +373,9 @@ def _check_free_text(reference: ColumnReference, texts: np.ndarray, n_rows: int)
 def check_numeric_features(
     table: str, X: np.ndarray, columns: Sequence[str], settings: ColumnSettings | None = None
 ) -> None:
-    """Raise DataError if a feature is empty, or has infinity or a number from 1e18 on.
+    """Raise DataError if a feature of X: Float64[n, d] is empty, or has infinity or 1e18 or more.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    X : ndarray, Float64[n, d]
-        The features.
-    columns : sequence of str
-        Names of the d features.
-    settings : ColumnSettings or None, default=None
-        Lists of the user, to which advice adds. None if the source has no options for columns.
+    ``settings`` is None if the source has no options for columns.
     """
     # Extremes find all problems without arrays of flags as large as X.
     low, high = column_extremes(X, ignore_nan=True)
@@ -470,7 +407,6 @@ _MAX_MISSING_CODES = 3
 def _too_large_error(
     reference: ColumnReference, row: int, column: np.ndarray, *, can_be_read: bool
 ) -> DataError:
-    """Return the error for infinity or a number from 1e18 on, the first of a column, Float[n]."""
     value = float(column[row])
     problem = f"{reference} has {value!r} in row {row}"
     # Infinity is suggested as text, which is read as the number too. Records and schemas are JSON,
@@ -539,15 +475,7 @@ def is_row_index(name: str, column: pd.Series) -> bool:
 
 
 def counts_rows(column: pd.Series | np.ndarray, *, in_order: bool = True) -> bool:
-    """Return whether a column [n] contains 0 to n - 1, or 1 to n.
-
-    Parameters
-    ----------
-    column : Series or ndarray, shape (n,)
-        Values of any type.
-    in_order : bool, default=True
-        Whether the numbers must be in ascending order.
-    """
+    """Return whether a column [n] of any type contains 0 to n - 1, or 1 to n."""
     n = len(column)
     if not is_real_dtype(column.dtype) or not n:
         return False
@@ -565,7 +493,6 @@ def counts_rows(column: pd.Series | np.ndarray, *, in_order: bool = True) -> boo
 
 
 def _all_integers(values: np.ndarray) -> bool:
-    """Return whether all values are integers."""
     return values.dtype.kind in "iu" or bool((values == np.round(values)).all())
 
 
@@ -575,20 +502,10 @@ def drop_row_index(
     settings: ColumnSettings = NO_COLUMN_SETTINGS,
     n_others: int = 0,
 ) -> pd.DataFrame:
-    """Return the features without the index of the table, with a warning.
+    """Return the features [n, d] without the index of the table, with a warning.
 
-    Other features that count the rows cause a warning only.
-
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    features : DataFrame, [n, d]
-        The features.
-    settings : ColumnSettings, default=NO_COLUMN_SETTINGS
-        Lists of the user, to which advice adds. A column that they name for another use stays.
-    n_others : int, default=0
-        Number of features besides, none of which counts the rows.
+    Other features that count the rows cause a warning only, if there are others besides
+    (``n_others``). A column that the user names for another use stays.
     """
     # A column that the user lists as dates or categories is meant to be a feature.
     intended = {*settings.parse_dates, *settings.categorical}

@@ -22,13 +22,6 @@ class ColumnSettings:
     An override replaces the whole list under its key. Therefore each suggested override repeats the
     entries of the list. Otherwise the second suggestion would undo the first and lead back to the
     first message.
-
-    Attributes
-    ----------
-    drop, categorical, parse_dates : sequence of str
-        Names of columns.
-    missing : sequence of str or float
-        Cells.
     """
 
     drop: Sequence[str] = ()
@@ -63,13 +56,6 @@ NO_COLUMN_SETTINGS = ColumnSettings()
 @dataclass(frozen=True)
 class ColumnReference:
     """Column in a message, with the overrides that are ways out.
-
-    Attributes
-    ----------
-    table, name : str
-        Name of the table and of its column.
-    settings : ColumnSettings
-        Lists that the user gave already.
 
     Examples
     --------
@@ -136,20 +122,9 @@ def warn_copies_of_target(
     columns: Sequence[str],
     settings: ColumnSettings = NO_COLUMN_SETTINGS,
 ) -> None:
-    """Warn about features that equal the target, under other names of the values or not.
+    """Warn about features of X: Float64[n, d] that equal the target, if by other names of values.
 
-    Parameters
-    ----------
-    name : str
-        Name of the table.
-    X : Float64[n, d]
-        The features.
-    y : Int[n] or Float[n]
-        The target. Whole numbers are classes.
-    columns : sequence of d str
-        Names of the features.
-    settings : ColumnSettings, default=NO_COLUMN_SETTINGS
-        Lists of the user, to which advice adds.
+    Whole numbers of y [n] are classes.
     """
     is_class = y.dtype.kind in "iu"
 

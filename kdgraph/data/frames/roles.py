@@ -30,26 +30,10 @@ ROLE_NAMES = {
 
 
 def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> np.ndarray:
-    """Return the roles of a column of words, or of truth values where True means test.
+    """Return the roles, Int8[n], of a column of words, or of truth values where True means test.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    column : Series, shape (n,)
-        The split column.
-    trains : bool, default=True
-        Whether there is a model to train. If not, rows for training calibrate.
-
-    Returns
-    -------
-    ndarray, Int8[n]
-
-    Raises
-    ------
-    DataError
-        If a cell is empty or contains another word, or no row trains or tests. Numbers raise an
-        error too, because fold 0 may be for testing or for training.
+    Without ``trains``, rows for training calibrate. Numbers raise an error, because fold 0 may be
+    for testing or for training.
     """
     from kdgraph.data.frames.features import sorted_codes
 
@@ -75,26 +59,9 @@ def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> n
 
 
 def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
-    """Return the roles of rows from row numbers.
+    """Return the roles, Int8[n], of row numbers from 0 for train, test and optionally calibration.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    n : int
-        Number of rows.
-    indices : mapping from str to array-like of int
-        Row numbers from 0 for ``train``, ``test`` and optionally ``calibration``. Rows in none of
-        them are unused.
-
-    Returns
-    -------
-    ndarray, Int8[n]
-
-    Raises
-    ------
-    DataError
-        If a number is not that of a row, or a row has two roles.
+    Rows in none of them are unused.
     """
     # Every row begins as unused, so a row that already has a role was listed twice.
     roles = np.full(n, UNUSED, dtype=np.int8)
@@ -121,29 +88,10 @@ def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.nda
 
 
 def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np.ndarray:
-    """Return the roles of a column of numbers that increase from part to part.
+    """Return the roles, Int8[n], of a column of numbers that increase from part to part.
 
-    Published splits of numbered rows have this form.
-
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    column : Series, shape (n,)
-        Numbers.
-    ends : sequence of one or two floats
-        The last number that trains, and the last that calibrates; rows with larger numbers test.
-        With one end, no row calibrates.
-
-    Returns
-    -------
-    ndarray, Int8[n]
-
-    Raises
-    ------
-    DataError
-        If a cell is not a number, there are more than two ends or they decrease, or no row trains
-        or tests.
+    Published splits of numbered rows have this form. ``ends`` are the last number that trains and
+    the last that calibrates; rows with larger numbers test. With one end, no row calibrates.
     """
     import pandas as pd
 
@@ -175,7 +123,6 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
 
 
 def _check_row_numbers(source: str, role: str, rows: Any, n: int) -> np.ndarray:
-    """Return row numbers Int[m]; raise DataError unless each is in 0 to n - 1 and occurs once."""
     # An empty list has the type float64 in numpy, so the type is checked only if there are numbers.
     try:
         numbers = np.asarray(rows)
@@ -201,7 +148,6 @@ def _check_row_numbers(source: str, role: str, rows: Any, n: int) -> np.ndarray:
 
 
 def _check_required_roles(source: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
-    """Return the roles; raise DataError if a required role has no rows."""
     verb, role = ("train", TRAIN) if trains else ("calibrate", CALIBRATION)
     roles = roles if trains else np.where(roles == TRAIN, CALIBRATION, roles)
     for word, required in {"train" if trains else "calibration": role, "test": TEST}.items():
@@ -216,10 +162,7 @@ def _check_required_roles(source: str, roles: np.ndarray, trains: bool = True) -
 def _unknown_role_error(
     source: str, name: str, names: Sequence[str], column: pd.Series | None
 ) -> DataError:
-    """Return the error for a split column that contains ``name``.
-
-    ``column`` is None if ``split_at`` cannot divide its numbers.
-    """
+    """Return the error for ``name``; ``column`` is None if ``split_at`` does not apply."""
     from kdgraph.data.frames.cells import (
         format_cell,
         infer_numeric_type,

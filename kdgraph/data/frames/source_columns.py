@@ -42,26 +42,11 @@ def describe_columns(
     dates: Mapping[str, str],
     reference: Callable[[str], ColumnReference],
 ) -> tuple[SourceColumn, ...]:
-    """Return the description of each feature of a data set.
+    """Return the description of each feature of X: Float64[n, d].
 
-    Parameters
-    ----------
-    frame : DataFrame, [n, columns]
-        The table as it was read.
-    X : Float64[n, d]
-        The features.
-    names : sequence of d str
-        Their names.
-    categories : sequence of d (tuple of str or None)
-        Sorted values of each categorical feature as text.
-    types : SourceTypes
-        Types of the source.
-    streamed : mapping of str to str
-        Column that ``frame`` lacks → its type in pandas.
-    dates : mapping of str to str
-        Column of dates → its format.
-    reference : callable
-        Name → the column in messages, with the lists that the user gave.
+    ``frame`` is the table as it was read, and ``streamed`` maps the columns that it lacks to their
+    types. ``dates`` has the formats of columns of dates, and ``reference`` returns a column in
+    messages.
     """
     has_gaps = np.zeros(X.shape[1], dtype=bool)
     for rows in mapped_blocks(X):
@@ -96,7 +81,6 @@ def _with_gaps(column: SourceColumn) -> SourceColumn:
 def _describe_categories(
     column: pd.Series, positions: np.ndarray, n_categories: int, types: SourceTypes
 ) -> SourceColumn:
-    """Return the description of a column of names, whose ``positions`` are Float[n]."""
     name, dtype = str(column.name), str(column.dtype)
     if (problem := _problem_of_objects(column)) is not None:
         return SourceColumn(name, problem=problem)
@@ -123,7 +107,6 @@ def _describe_categories(
 def _describe_numbers(
     column: pd.Series, values: np.ndarray, types: SourceTypes, reference: ColumnReference
 ) -> SourceColumn:
-    """Return the description of a column that is read as the numbers ``values``, Float[n]."""
     name, dtype = str(column.name), str(column.dtype)
     missing = _missing_cell(column)
     if name in types.read_again:
@@ -165,7 +148,6 @@ def _describe_numbers(
 def _describe_dates(
     column: pd.Series, days: np.ndarray, date_format: str, reference: ColumnReference
 ) -> SourceColumn:
-    """Return the description of a column of dates, whose ``days`` are Float[n]."""
     name, dtype, missing = str(column.name), str(column.dtype), _missing_cell(column)
     kinds = {type(cell) for cell in column.dropna().head(1)}
     if is_date_type(column):
@@ -205,7 +187,6 @@ def _problem_of_objects(column: pd.Series) -> str | None:
 
 
 def _missing_cell(column: pd.Series) -> MissingCell:
-    """Return the kind of the missing cells of a column."""
     if column.dtype != object:
         return "nan"
     is_missing = column.isna()
@@ -213,5 +194,4 @@ def _missing_cell(column: pd.Series) -> MissingCell:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell as an object of Python, not of NumPy."""
     return value.item() if isinstance(value, np.generic) else value

@@ -36,28 +36,10 @@ OTHER_GROUP = "other"
 def encode_groups(
     table: str, key: str, frame: pd.DataFrame, columns: str | Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the group of each row.
+    """Return the group of each row, Int[n], and the names of the groups.
 
-    Parameters
-    ----------
-    table, key : str
-        Name of the table, and key in ``dataset.<key>``, for messages.
-    frame : DataFrame, [n, columns]
-        The table with these columns.
-    columns : str or sequence of str
-        One column, whose values are the groups; or several, see :func:`largest_column_index`.
-
-    Returns
-    -------
-    groups : ndarray, Int[n]
-        Positions in the names.
-    names : tuple of str
-        For one column its sorted values, for several their names.
-
-    Raises
-    ------
-    DataError
-        If a cell is empty, or one of several columns does not contain numbers.
+    The values of one column are the groups; of several see :func:`largest_column_index`. ``key`` is
+    that of the columns in ``dataset.<key>``.
     """
     if isinstance(columns, str):
         return encode_group_column(table, f"dataset.{key}='{columns}'", frame[columns])
@@ -67,13 +49,7 @@ def encode_groups(
 def encode_group_column(
     table: str, source: str, values: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the group of each row by sorted value, Int[n], and the values as text.
-
-    Raises
-    ------
-    DataError
-        If a cell of ``source`` is empty.
-    """
+    """Return the group of each row by sorted value, Int[n], and the values as text."""
     codes, names = sorted_codes(values)
     if np.isnan(codes).any():
         row = int(np.flatnonzero(np.isnan(codes))[0])
@@ -84,29 +60,11 @@ def encode_group_column(
 def largest_column_index(
     table: str, key: str, frame: pd.DataFrame
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return for each row the column with the largest value, the first one of equal values.
+    """Return for each row the column with the largest value, Int[n], the first one of equal values.
 
     For example, fractions of several races give the largest race, and attributes of which at most
-    one is true give that one. A row in which no column is above 0 belongs to "other".
-
-    Parameters
-    ----------
-    table, key : str
-        Name of the table, and key in ``dataset.<key>``, for messages.
-    frame : DataFrame, [n, c]
-        Numbers or truth values.
-
-    Returns
-    -------
-    largest : ndarray, Int[n]
-        Positions in the names.
-    names : tuple of str
-        Names of the c columns, and "other" after them if a row belongs to it.
-
-    Raises
-    ------
-    DataError
-        If a column contains other values, or a cell is empty.
+    one is true give that one. A row in which no column is above 0 belongs to "other". The names of
+    the columns are returned too, with "other" after them if a row belongs to it.
 
     Examples
     --------
@@ -161,34 +119,11 @@ def target_column(
     threshold: Threshold = None,
     task: TaskSetting = "auto",
 ) -> tuple[pd.Series, dict[str, Any]]:
-    """Return one column of labels for the target that the user names.
+    """Return one column of labels for the target that the user names, and entries for the record.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    frame : DataFrame, [n, columns]
-        The table with these columns.
-    target : str or sequence of str
-        One column; or several of numbers or truth values, whose names are the classes, see
-        :func:`~kdgraph.data.frames.targets.largest_column_index`.
-    threshold : float, "median" or None, default=None
-        Value that divides a numeric column into two classes, such as ``<= 0.15`` and ``> 0.15``.
-    task : TaskSetting, default="auto"
-        Type of the target that the user declares.
-
-    Returns
-    -------
-    labels : Series, shape (n,)
-        The labels.
-    facts : dict
-        Entries for the record: ``threshold``, the number, if there is one.
-
-    Raises
-    ------
-    DataError
-        If a cell is empty or not a number, or ``threshold`` is given with several columns or for a
-        regression.
+    The names of several columns are the classes (:func:`largest_column_index`). A threshold divides
+    a numeric column into two classes, such as ``<= 0.15`` and ``> 0.15``; the entry ``threshold``
+    is the number.
     """
     if not isinstance(target, str):
         if threshold is not None:
@@ -225,36 +160,12 @@ def encode_target(
     kind: ColumnKind | None = None,
     settings: ColumnSettings | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
-    """Return the values of the target.
+    """Return the values of the target, its sorted classes and the resolved task.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table, for messages.
-    target : Series, shape (n,)
-        The target without missing cells.
-    task : TaskSetting, default="auto"
-        Type of the target. For ``auto`` see :func:`infer_task`.
-    kind : ColumnKind or None, default=None
-        Kind that the source declares.
-    settings : ColumnSettings or None, default=None
-        Lists of the user, to which advice adds. None if the source has no options for columns.
-
-    Returns
-    -------
-    y : ndarray, Int[n] or Float64[n]
-        Positions in the classes, or the numbers of a regression.
-    classes : ndarray, shape (K,)
-        Sorted classes. Numbers stay numbers, all others are text. Empty for regression.
-    task : {"classification", "regression"}
-        The resolved task.
-
-    Raises
-    ------
-    DataError
-        If labels are missing or all equal, or the numbers of a regression are not finite and below
-        1e18. Also if the task is not declared and the target contains dates, or numbers whose
-        format is read as text.
+    The values are positions in the classes, Int[n], or the numbers of a regression, Float64[n].
+    Classes [K] that are numbers stay numbers, all others are text; a regression has none.
+    ``settings`` is None if the source has no options for columns. Dates, and numbers whose format
+    is read as text, are refused unless the task is declared.
     """
     # Formats are checked before the task is inferred: a column of "1,200" would otherwise pass as
     # text and silently become a classification with one class for each number.
@@ -323,7 +234,6 @@ def _is_fractional_text(target: pd.Series) -> bool:
 def _check_target_format(
     table: str, target: pd.Series, task: TaskSetting, settings: ColumnSettings | None
 ) -> None:
-    """Raise DataError for dates, or for numbers whose format is read as text."""
     source, class_advice = (
         f"{table}: the target '{target.name}'",
         "'dataset.task=classification' takes its values as classes",
@@ -373,7 +283,6 @@ def _target_date_error(
     settings: ColumnSettings | None,
     class_advice: str,
 ) -> DataError:
-    """Return the error for a target that contains dates or times."""
     way_out = "write numbers such as days for a regression"
     if settings is not None and len(matching_formats(target)) == 1:
         way_out = (
@@ -383,7 +292,6 @@ def _target_date_error(
 
 
 def _check_no_missing_labels(table: str, target: pd.Series) -> None:
-    """Raise DataError if labels are missing."""
     missing = target.isna().to_numpy()
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
@@ -395,10 +303,7 @@ def _check_no_missing_labels(table: str, target: pd.Series) -> None:
 
 
 def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions and sorted classes.
-
-    Integers stay integers, other numbers floats and truth values truth values; all others are text.
-    """
+    """Return positions and sorted classes; only text and categories become text."""
     if kind != "categorical" and (is_real_dtype(target.dtype) or is_bool_dtype(target.dtype)):
         values = (
             target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else to_exact_numbers(target)

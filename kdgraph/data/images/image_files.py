@@ -55,33 +55,12 @@ _PICTURE_ERRORS = (
 def read_pictures(
     path: Path, unreadable: list[str] | None = None
 ) -> Iterator[tuple[np.ndarray, str, int]]:
-    """Yield the pixels, the folder and the number of each picture, in the order of their names.
+    """Yield pixels UInt8[c, h, w], folder and number of each picture, in the order of their names.
 
     The number is the position of the picture, from 0, among the names of all pictures, including
-    those that cannot be read. Transparency is ignored. Names that begin with a dot or two
+    those that cannot be read: these are left out if their names can be appended to ``unreadable``,
+    and raise DataError otherwise. Transparency is ignored. Names that begin with a dot or two
     underscores, and files without the suffix of a picture, are left out.
-
-    Parameters
-    ----------
-    path : Path
-        Folder or zip file.
-    unreadable : list of str or None, default=None
-        If it is a list, pictures that cannot be read are left out, and their names are appended to
-        it.
-
-    Yields
-    ------
-    pixels : UInt8[c, h, w]
-        Pixels, with 1 channel for grey and 3 for colours.
-    folder : str
-        Folder of the picture.
-    number : int
-        Position of the picture.
-
-    Raises
-    ------
-    DataError
-        If there are no pictures, or one cannot be read and ``unreadable`` is None.
     """
     names = list_pictures(path)
     if not names:
@@ -99,7 +78,6 @@ def _iterate_pictures(
     opened: Callable[[PurePosixPath], IO[bytes]],
     unreadable: list[str] | None,
 ) -> Iterator[tuple[np.ndarray, str, int]]:
-    """Yield the same as ``read_pictures`` for the names, which ``opened`` opens."""
     from PIL import Image, UnidentifiedImageError
 
     # The number counts unreadable pictures too, so that it does not depend on ``unreadable``.
@@ -180,19 +158,10 @@ _SUPPORTED_FILES = (
 
 @dataclass(frozen=True)
 class ImagePart:
-    """Images of one shape and one role.
+    """Images, Float32[n, c, h, w] in [0, 1], of one shape and one role, with their labels [n].
 
-    Attributes
-    ----------
-    images : Float32[n, c, h, w]
-        Images in [0, 1].
-    labels : ndarray of shape [n] or None
-        Labels.
-    role : int or None
-        Role of all images (:mod:`kdgraph.data.dataset`); None if the file does not define it.
-    source_rows : Int[n] or None
-        Position of each picture among the names of all pictures. None: images are numbered part by
-        part.
+    ``role`` is None if the file does not define it. ``source_rows`` are the positions of pictures
+    among the names of all pictures; with None, images are numbered part by part.
     """
 
     images: np.ndarray
@@ -202,15 +171,7 @@ class ImagePart:
 
 
 def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[ImagePart]:
-    """Return all images of an existing file or folder.
-
-    Pictures are read by :func:`~kdgraph.data.images.image_files.read_pictures`.
-
-    Raises
-    ------
-    DataError
-        If the kind of the file is not supported, or the file cannot be read.
-    """
+    """Return all images of an existing file or folder; see :func:`read_pictures`."""
     if path.suffix.lower() == ".npz":
         return list(_read_npz_parts(path))
     if path.is_dir():
@@ -228,11 +189,7 @@ def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[Im
 
 
 def list_image_files(path: Path) -> list[Path]:
-    """Return the files that ``read_image_parts`` reads.
-
-    They are the file itself, or the folder's pictures or idx files, and the label file of each idx
-    file of images.
-    """
+    """Return the files that ``read_image_parts`` reads."""
     idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
         return [
@@ -242,7 +199,6 @@ def list_image_files(path: Path) -> list[Path]:
 
 
 def _list_idx_files(folder: Path) -> list[Path]:
-    """Return the idx files of images, without compressed copies of other files."""
     # In reverse order the uncompressed file comes last and replaces its compressed copies.
     idx = sorted((file for file in folder.iterdir() if _is_idx_file(file)), reverse=True)
     return sorted(
@@ -254,18 +210,15 @@ def _list_idx_files(folder: Path) -> list[Path]:
 
 
 def _is_idx_file(path: Path) -> bool:
-    """Return whether the name is that of an idx file of images."""
     return path.is_file() and "idx3" in path.name and "images" in path.name
 
 
 def _role_from_name(path: Path) -> int | None:
-    """Return the role that the file name has in MNIST, or None."""
     prefix = path.name.rpartition("images")[0]
     return TRAIN if "train" in prefix else TEST if "t10k" in prefix or "test" in prefix else None
 
 
 def _read_idx_part(path: Path, role: int | None) -> ImagePart:
-    """Read an idx file of images, and the label file with the matching name."""
     images, label_file = read_idx(path), label_file_of(path)
     if images.ndim != 3:
         raise DataError(
@@ -283,7 +236,6 @@ def _read_idx_part(path: Path, role: int | None) -> ImagePart:
 
 
 def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
-    """Yield a part for each array of images in a .npz file."""
     with open_npz(path) as arrays:
         present = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
         if not present:
@@ -306,7 +258,6 @@ def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
 
 
 def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImagePart]:
-    """Return a part for each shape of the pictures."""
     by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
     for picture in read_pictures(path, unreadable):
         by_shape.setdefault(picture[0].shape, []).append(picture)
@@ -323,10 +274,7 @@ def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImageP
 
 
 def _check_image_labels(labels: np.ndarray | None, n: int, source: str) -> np.ndarray | None:
-    """Return [n] labels, or None if there are none or several for each image.
-
-    Any other shape raises DataError.
-    """
+    """Return [n] labels, or None if there are none or several for each image."""
     if labels is None:
         return None
     if _are_multi_label(labels, n):
@@ -372,7 +320,6 @@ def _to_channel_first(images: np.ndarray, source: str) -> np.ndarray:
 
 
 def _scale_pixels(images: np.ndarray, source: str) -> np.ndarray:
-    """Return Float32 pixels in [0, 1]; integers are divided by 255."""
     if images.dtype.kind not in "biuf" or not images.size:
         raise DataError(f"{source} must hold numbers, got {images.dtype} of shape {images.shape}")
     brightest = 255 if images.dtype.kind in "iu" else 1
@@ -498,7 +445,6 @@ class ImageFiles:
         )
 
     def _with_common_shape(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, list[str]]:
-        """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
         from kdgraph.data.images.pixels import match_image_shape
 
         # Without ``size`` and ``channels`` no common shape is guessed, because each choice would
@@ -551,16 +497,12 @@ class ImageFiles:
 
 
 def _concatenate_source_rows(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    """Return the source rows of all parts, Int[n], or None if a part has none.
-
-    Pictures of several shapes are read shape by shape.
-    """
+    """Return the source rows of all parts, which are read shape by shape, or None."""
     rows = [part.source_rows for part in parts if part.source_rows is not None]
     return np.concatenate(rows) if len(rows) == len(parts) else None
 
 
 def _concatenate_roles(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    """Return the roles of all rows, Int8[n], or None if a part has no role."""
     roles = [part.role for part in parts if part.role is not None]
     return (
         np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts])

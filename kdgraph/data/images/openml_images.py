@@ -81,27 +81,13 @@ class OpenmlImages:
             )
 
     def prefetch(self, progress: FetchProgress | None = None) -> None:
-        """Fetch the images if they are not on this machine.
-
-        Raises
-        ------
-        DataNotAvailable
-            If they cannot be fetched.
-        """
+        """Fetch the images if they are not on this machine."""
         from kdgraph.data.openml.client import fetch_dataset
 
         fetch_dataset(self.id, progress)
 
     def load(self) -> Dataset:
-        """Return all rows, and fetch them first if they are not on this machine.
-
-        Raises
-        ------
-        DataNotAvailable
-            If they cannot be fetched.
-        DataError
-            If they are not images of this shape with intensities from 0 to 255.
-        """
+        """Return all rows, and fetch them first if they are not on this machine."""
         from kdgraph.data.images.pixels import infer_pixel_layout, read_pixel_table, reshape_pixels
         from kdgraph.data.openml.client import fetch_dataset
 
@@ -122,7 +108,6 @@ class OpenmlImages:
         )
 
     def _shape_of(self, pixels: np.ndarray, source: str) -> tuple[int, int, int]:
-        """Return channels, height and width, or raise DataError if they do not fit the columns."""
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
             rule = f"needs {c * h * w} columns of pixels"
@@ -133,7 +118,6 @@ class OpenmlImages:
         return c, h, w
 
     def _roles(self, n: int) -> np.ndarray | None:
-        """Return the official roles, Int8[n], or None for a subset."""
         train, test = self.official
         return (
             np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
@@ -142,7 +126,6 @@ class OpenmlImages:
         )
 
     def _facts(self, data: OpenmlData, n: int, layout: PixelLayout) -> dict[str, Any]:
-        """Return the facts of the data set."""
         facts: dict[str, Any] = {
             **data.facts,
             "image_shape": list(map(int, self.shape)),

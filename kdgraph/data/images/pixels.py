@@ -36,30 +36,7 @@ _MAX_LAYOUT_IMAGES = 200
 
 
 def read_pixel_table(data: OpenmlData, target: str, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels and labels of a cached data set.
-
-    Parameters
-    ----------
-    data : OpenmlData
-        Cached data set.
-    target : str
-        Name of the column of labels.
-    source : str
-        Name of the data set in messages.
-
-    Returns
-    -------
-    X : UInt8[n, d]
-        Pixels.
-    labels : ndarray of shape [n]
-        Labels.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read or has no column ``target``, if a pixel is not an integer from 0
-        to 255, or if a label is missing.
-    """
+    """Return pixels, UInt8[n, d], and labels [n] of a cached data set."""
     try:
         names, n, columns, labels = (
             _read_parquet_pixels(data, target)
@@ -120,7 +97,6 @@ def _read_arff_pixels(
 
 
 def _check_pixels(values: np.ndarray, name: str, source: str) -> np.ndarray:
-    """Return the values, or raise DataError if one is not an integer from 0 to 255."""
     if values.dtype != np.uint8:
         # NaN fails all comparisons, so it is invalid too.
         invalid = ~((values >= 0) & (values <= 255) & (values == np.round(values)))
@@ -134,18 +110,7 @@ def _check_pixels(values: np.ndarray, name: str, source: str) -> np.ndarray:
 
 
 def parse_image_labels(values: Iterable[Any], source: str) -> np.ndarray:
-    """Return labels as integers if all of them are integers, or digits as text; else as text.
-
-    Returns
-    -------
-    ndarray of shape [n]
-        Labels.
-
-    Raises
-    ------
-    DataError
-        If a label is missing.
-    """
+    """Return labels [n] as integers if all of them are integers or digits, else as text."""
     labels = np.asarray(list(values), dtype=object)
     missing = sum(label is None or label != label for label in labels)
     if missing:
@@ -190,26 +155,9 @@ _LUMA_WEIGHTS = (0.299, 0.587, 0.114)
 
 
 def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return images in another shape, and a description of the changes.
+    """Return Float32[n, c, h, w] in another shape, in [0, 1], and a description of the changes.
 
-    Parameters
-    ----------
-    shape : sequence of 3 ints
-        Channels, height and width of the result.
-    X : Float32[n, c, h, w]
-        Images.
-
-    Returns
-    -------
-    X : Float32[n, channels, height, width]
-        Images in [0, 1].
-    changes : list of str
-        Description of the changes.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of channels are neither equal nor 1 and 3.
+    ValueError is raised if the numbers of channels are neither equal nor 1 and 3.
     """
     # Colours become grey before the images are resized, which then costs a third. Grey is repeated
     # at the end, as a view.
@@ -247,10 +195,7 @@ def resize_images(X: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _triangle_weights(n: int, n_new: int) -> np.ndarray:
-    """Return the weight of each of ``n`` old pixels of a line in each new one: Float64[n_new, n].
-
-    Each row sums to 1.
-    """
+    """Return the weight of each of ``n`` old pixels in each new one, Float64[n_new, n]."""
     step = n / n_new
     centres = (np.arange(n_new) + 0.5) * step - 0.5
     weights = np.maximum(0, 1 - np.abs(np.arange(n) - centres[:, None]) / max(step, 1.0))

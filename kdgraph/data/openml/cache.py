@@ -38,26 +38,8 @@ FETCHES: list[Path] = []
 class OpenmlData:
     """Data set in the cache, of which no row is read yet.
 
-    Attributes
-    ----------
-    id : int
-        Number of the data set at openml.org.
-    name : str
-        Name at openml.org.
-    version : int
-        Version at openml.org.
-    target : str or None
-        Default target.
-    left_out : tuple of str
-        Columns that contain row ids or that OpenML marks as ignored.
-    description : str
-        Description by its uploader.
-    md5 : str or None
-        Digest of the ARFF file as published by OpenML.
-    folder : Path
-        Folder of the data set in the cache.
-    file : Path
-        File of the rows, Parquet (.pq) or ARFF.
+    ``left_out`` are columns that contain row ids or that OpenML marks as ignored, ``md5`` is the
+    digest of the ARFF file as published, and ``file`` the file of the rows, Parquet (.pq) or ARFF.
     """
 
     id: int
@@ -130,13 +112,7 @@ def openml_folders() -> tuple[Path, Path]:
 
 
 def import_openml() -> Any:
-    """Import and return the package openml, which creates folders during the import.
-
-    Raises
-    ------
-    DataNotAvailable
-        If the folders cannot be created.
-    """
+    """Import and return the package openml, which creates folders during the import."""
     try:
         with warnings.catch_warnings():
             # The packages that openml imports cause deprecation warnings.
@@ -156,13 +132,7 @@ def import_openml() -> Any:
 
 
 def find_cached(id: int) -> OpenmlData | None:
-    """Return the data set with number ``id`` if it is in the cache, and None otherwise.
-
-    Raises
-    ------
-    DataError
-        If it is in the cache and damaged.
-    """
+    """Return the data set with number ``id`` if it is in the cache, and None otherwise."""
     # An interrupted download may lack the rows or the description; it does not count as cached.
     folder = dataset_folder(id)
     file = _find_data_file(folder, id)
@@ -197,10 +167,7 @@ def is_cached(id: int) -> bool:
 
 
 def announced_row_count(id: int) -> int | None:
-    """Return the number of rows in the list of qualities of a data set.
-
-    The file of the rows is not read. Returns None if the list is not in the cache.
-    """
+    """Return the number of rows in the cached list of qualities of a data set, or None."""
     path = dataset_folder(id) / "qualities.xml"
     if not path.is_file():
         return None
@@ -231,20 +198,7 @@ def cached_size(id: int) -> int:
 def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
     """Read all columns of a data set, including the target.
 
-    Parameters
-    ----------
-    data : OpenmlData
-        Data set in the cache.
-
-    Returns
-    -------
-    DataFrame
-        A nominal column contains text categories. A missing value is NaN or None.
-
-    Raises
-    ------
-    DataError
-        If the file is damaged.
+    A nominal column contains text categories. A missing value is NaN or None.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -276,7 +230,6 @@ def damaged_file_error(file: Path, cause: BaseException | str) -> DataError:
 
 
 def _find_data_file(folder: Path, id: int) -> Path | None:
-    """Return the file of the rows of a data set, or None if it is not in the cache."""
     names = [f"dataset_{id}.pq", "dataset.pq", "dataset.arff"]
     if os.environ.get("OPENML_SKIP_PARQUET", "").casefold() == "true":
         # The other format stays a fallback, so a file in the cache is not fetched again.
@@ -285,7 +238,6 @@ def _find_data_file(folder: Path, id: int) -> Path | None:
 
 
 def _read_arff(data: OpenmlData) -> pd.DataFrame:
-    """Read an ARFF file, with nominal columns as categories."""
     from kdgraph.data.files.arff import frame_from_arff
 
     with data.file.open(encoding="utf-8") as file:
@@ -296,7 +248,6 @@ def _read_arff(data: OpenmlData) -> pd.DataFrame:
 
 
 def _parse_xml(path: Path) -> ElementTree.Element:
-    """Return the root of an XML file, or raise a DataError if it is damaged."""
     try:
         return ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError) as error:
@@ -327,18 +278,8 @@ It is in the folder of the data, in the format of ``sha256sum -c``.
 class CacheCheck:
     """Result of the check of one data set in the cache.
 
-    Attributes
-    ----------
-    id : int
-        Number of the data set.
-    name : str
-        Name of the data set; empty if its description cannot be read.
-    rows, columns : int
-        Shape of the table; 0 if it cannot be read.
-    size : int
-        Size of its files in bytes.
-    problem : str or None
-        One line that describes the damage, or None if the data set passed the check.
+    The name is empty if the description cannot be read, rows and columns are 0 if the table cannot,
+    ``size`` is in bytes, and ``problem`` describes damage in one line.
     """
 
     id: int
@@ -376,16 +317,6 @@ def check_cached(id: int) -> CacheCheck:
     The check compares the digest from when the data were fetched, OpenML's digest of an ARFF file,
     the number of columns in its list of features, and the number of rows in its list of qualities.
     Each comparison is made only if its metadata are in the cache.
-
-    Parameters
-    ----------
-    id : int
-        Number of the data set.
-
-    Returns
-    -------
-    CacheCheck
-        Shape, size and damage of the data set.
     """
     name, rows, columns, problem = "", 0, 0, None
     try:
@@ -406,10 +337,7 @@ def check_cached(id: int) -> CacheCheck:
 def check_file(data: OpenmlData) -> None:
     """Compare a data set in the cache with its metadata, as far as that takes no reading of rows.
 
-    Raises
-    ------
-    DataError
-        If a digest or a count differs, or the end of a Parquet file, which has the counts, is gone.
+    The end of a Parquet file has its counts.
     """
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -441,12 +369,10 @@ def _check_against_metadata(data: OpenmlData, rows: int | None, columns: int | N
 
 
 def _check_equal(file: Path, quantity: str, actual: object, announced: object) -> None:
-    """Raise a DataError if an actual value differs from its published value."""
     if actual != announced:
         raise damaged_file_error(file, f"{quantity} {actual} where {announced} is announced")
 
 
 def _digest(file: Path, kind: str) -> str:
-    """Return the hex digest of a file by the algorithm ``kind``."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, kind).hexdigest()

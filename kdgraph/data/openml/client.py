@@ -92,14 +92,10 @@ class NetworkState:
 class _NotCached(DataNotAvailable):
     """Error for data that are not in the cache and could not be requested.
 
-    Attributes
-    ----------
-    reason : str
-        Reason in words that are the same for all missing data.
+    ``reason`` is the same text for all missing data.
     """
 
     def __init__(self, item: str, reason: str, specific_reason: str | None = None) -> None:
-        """Compose the message from the name of the data and the reason."""
         place = f"not in {cache_folder()}"
         self.reason = f"{place}; {reason}"
         super().__init__(f"{item} is {place}; {specific_reason or reason}")
@@ -127,27 +123,7 @@ def offline() -> Iterator[None]:
 
 
 def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
-    """Return a data set from the cache, after fetching it if necessary.
-
-    Parameters
-    ----------
-    id : int
-        Number of the data set.
-    progress : callable, default=None
-        Function that is called with a line of text before a download.
-
-    Returns
-    -------
-    OpenmlData
-        The data set in the cache.
-
-    Raises
-    ------
-    DataNotAvailable
-        If it is not in the cache and cannot be fetched; the message is one line.
-    DataError
-        If it is in the cache and damaged.
-    """
+    """Return a data set from the cache, after fetching it if necessary."""
     # Qualities are not requested: no run needs them, and the fetch fails if one request does.
     data = find_cached(id)
     if data is None:
@@ -171,25 +147,9 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
 def openml_session(item: str, *present: str) -> Iterator[Any]:
     """Provide the package openml with few tries, no log output and time limits.
 
-    What it writes is moved into the cache at the end of the block, unless the block raises.
-
-    Parameters
-    ----------
-    item : str
-        Name of the requested data, for messages.
-    *present : str
-        Patterns of files in the cache that openml shall have, and not fetch again.
-
-    Yields
-    ------
-    module
-        The package openml.
-
-    Raises
-    ------
-    DataNotAvailable
-        If requests are forbidden, if an earlier request did not reach the server, or if an error is
-        raised in the block; the message is one line about ``item``.
+    What it writes is moved into the cache at the end of the block, unless the block raises. Files
+    in the cache that match the patterns ``present`` are not fetched again. Any error in the block
+    becomes DataNotAvailable with one line about ``item``.
     """
     if not NetworkState.allowed:
         general_advice = "'kdg data get' with the words of the run fetches it"
@@ -216,7 +176,6 @@ def openml_session(item: str, *present: str) -> Iterator[Any]:
 
 
 def _fetch_error(item: str, error: Exception) -> DataNotAvailable:
-    """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
     from openml import exceptions
@@ -300,7 +259,6 @@ def _move_new(path: Path, target: Path) -> None:
 
 
 def _remove_abandoned(cache: Path) -> None:
-    """Remove the folders of fetches whose processes were killed."""
     for lock_file in cache.glob(f"{_FETCH_PREFIX}*/{_LOCK}"):
         with suppress(OSError), lock_file.open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -308,12 +266,10 @@ def _remove_abandoned(cache: Path) -> None:
 
 
 def _server_host() -> str:
-    """Return the host name of the configured server, without "www."."""
     return (urlparse(import_openml().config.server).hostname or "openml.org").removeprefix("www.")
 
 
 def _error_reason(error: Exception) -> str:
-    """Return a short reason: openml.org's error code, the HTTP status or the system's message."""
     if code := getattr(error, "code", None):
         return (
             f"code {code}:"
@@ -376,24 +332,7 @@ def _limit_request_time() -> Iterator[None]:
 def fetch_task(task_id: int, dataset_id: int, progress: FetchProgress | None = None) -> Path:
     """Return the cache folder of a task's description and folds, after fetching if necessary.
 
-    Parameters
-    ----------
-    task_id : int
-        Number of the task.
-    dataset_id : int
-        Number of its data set, whose description openml reads too.
-    progress : callable, default=None
-        Function that is called with a line of text before a download.
-
-    Returns
-    -------
-    Path
-        Folder of the task.
-
-    Raises
-    ------
-    DataNotAvailable
-        If the task is not in the cache and cannot be fetched.
+    openml reads the description of the task's data set too.
     """
     folder = cache_folder() / "tasks" / str(task_id)
     if not ((folder / "task.xml").is_file() and (folder / "datasplits.arff").is_file()):
@@ -411,32 +350,10 @@ def fetch_task(task_id: int, dataset_id: int, progress: FetchProgress | None = N
 def read_fold(
     task_id: int, fold: int, dataset_id: int, n_rows: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the roles of the rows in one fold of a task's first repetition.
+    """Return the roles of the rows, Int8[n_rows], in one fold of a task's first repetition.
 
-    Parameters
-    ----------
-    task_id : int
-        Number of the task.
-    fold : int
-        Number of the fold, from 0.
-    dataset_id : int
-        Number of the data set that the task must use.
-    n_rows : int
-        Number of rows of the data set.
-
-    Returns
-    -------
-    roles : Int8[n_rows]
-        TRAIN or TEST; UNUSED if the task has no role for a row.
-    facts : dict
-        Task, fold and number of folds, as written to the record of a run.
-
-    Raises
-    ------
-    DataError
-        If the task uses another data set, has no such fold, or is damaged.
-    DataNotAvailable
-        If the task is not in the cache and cannot be fetched.
+    A row without a role in the task is UNUSED. The facts for the record are task, fold and number
+    of folds.
     """
     folder = fetch_task(task_id, dataset_id)
     task_dataset_id = _read_task_dataset_id(folder / "task.xml")
@@ -463,7 +380,6 @@ def read_fold(
 
 
 def _read_task_dataset_id(path: Path) -> int:
-    """Return the number of the data set that a task uses."""
     try:
         text = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
         return int(text or "")

@@ -159,7 +159,6 @@ class OpenmlTable:
         return self._read(fetch_dataset(self.id))
 
     def _read(self, data: OpenmlData) -> Dataset:
-        """Return the data set that the parameters describe, read from the cache."""
         from kdgraph.data.openml.cache import read_cached_frame
 
         target = self.target or self._default_target(data)
@@ -194,7 +193,6 @@ class OpenmlTable:
         return dataset if self.task_id is None else self._with_fold(dataset)
 
     def _default_target(self, data: OpenmlData) -> str:
-        """Return OpenML's default target, or raise a DataError if it is not one column."""
         if data.target is None or ("," in data.target and data.target not in data.features):
             problem = (
                 f"names {'several targets' if data.target else 'no target'} for data set {data.id}"
@@ -206,7 +204,6 @@ class OpenmlTable:
         return data.target
 
     def _with_fold(self, dataset: Dataset) -> Dataset:
-        """Return the data set with the roles of the fold."""
         from kdgraph.data.openml.client import read_fold
 
         assert self.task_id is not None and self.fold is not None
@@ -298,39 +295,15 @@ class Diamonds:
         )
 
     def _table(self) -> OpenmlTable:
-        """Return the table at openml.org."""
         return OpenmlTable(_DIAMONDS_ID, target="price", task="regression", name=self.name)
 
 
 def encode_grades(
     dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[str] = ()
 ) -> Dataset:
-    """Return the data set with numeric features only.
+    """Return the data set of diamonds with numeric features only, X: Float[n, d].
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Data set with the features of the diamonds, X: Float[n, d].
-    one_hot : bool
-        True for a column for each grade but the worst, False for one number.
-    log_carat : bool
-        True to replace carat by its logarithm.
-    columns : sequence of str, default=()
-        Names of the features to return, in this order; empty for all.
-
-    Returns
-    -------
-    Dataset
-        The same rows, without categories.
-
-    Raises
-    ------
-    DataError
-        If a column does not exist or a grade is unknown.
-
-    Notes
-    -----
-    Original to kdgraph; see :class:`Diamonds`.
+    See :class:`Diamonds`. The features are those of ``columns``, in this order, or all.
     """
     names = tuple(columns) or dataset.feature_names
     if missing := [name for name in names if name not in dataset.feature_names]:
@@ -367,7 +340,6 @@ def encode_grades(
 def _grade_columns(
     dataset: Dataset, name: str, values: np.ndarray, grades: tuple[str, ...] | None, one_hot: bool
 ) -> dict[str, np.ndarray]:
-    """Return the encoded columns of one graded feature by name."""
     order = GRADES[name]
     if grades is None or not set(grades) <= set(order):
         raise DataError(

@@ -62,31 +62,11 @@ def to_probabilities(
     start: int = 0,
     way_out: str | None = None,
 ) -> np.ndarray:
-    """Return the class probabilities of each row.
+    """Return the class probabilities, Float64[n, K], of finite scores Float[n, K].
 
-    Parameters
-    ----------
-    source : str
-        Name of the data set or file, for messages.
-    scores : ndarray, Float[n, K]
-        Finite scores.
-    kind : {"probabilities", "logits"}
-        Probabilities are divided by their sum; of logits the softmax is taken.
-    start : int, default=0
-        Number of the first row, for messages.
-    way_out : str or None, default=None
-        Advice in messages. None derives it from the scores.
-
-    Returns
-    -------
-    ndarray, Float64[n, K]
-        Rows sum to 1.
-
-    Raises
-    ------
-    DataError
-        If rows are not probabilities: one is below 0, or the sum deviates from 1 by more than
-        :func:`sum_tolerance`.
+    Probabilities are divided by their sum, which may deviate from 1 by :func:`sum_tolerance`; of
+    logits the softmax is taken. Messages number rows from ``start`` and end with ``way_out``, or
+    with advice that is derived from the scores.
     """
     if kind == "logits":
         from scipy.special import softmax
@@ -121,27 +101,17 @@ def warn_repeated_softmax(name: str, scores: np.ndarray) -> None:
 
 
 def _improper_rows(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the numbers of the rows that are not probabilities, Int[m]."""
     return np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
 
 
 def sum_tolerance(scores: np.ndarray) -> float:
-    """Return the accepted deviation from 1 of the sum of a row of printed probabilities.
+    """Return the accepted deviation from 1 of the sum of a row of probabilities, Float[n, K].
 
     K numbers that are rounded to d decimals deviate each by at most half a unit of the last
     decimal. So their sum deviates by at most K · 0.5 · 10⁻ᵈ. The rounding of doubles adds some
-    units of 2⁻⁵² for each number.
-
-    Parameters
-    ----------
-    scores : ndarray, Float[n, K]
-        Scores of any precision. d is the least number of decimals, from 2, that all of them have.
-
-    Returns
-    -------
-    float
-        At least :data:`MIN_SUM_TOLERANCE`, and at most :data:`_MAX_SUM_TOLERANCE` apart from the
-        rounding of doubles.
+    units of 2⁻⁵² for each number. d is the least number of decimals, from 2, that all scores have.
+    The result is at least :data:`MIN_SUM_TOLERANCE`, and at most :data:`_MAX_SUM_TOLERANCE` apart
+    from the rounding of doubles.
 
     Examples
     --------
@@ -163,7 +133,6 @@ def sum_tolerance(scores: np.ndarray) -> float:
 
 
 def _probability_advice(scores: np.ndarray, sums: np.ndarray) -> str:
-    """Return advice for scores that are not probabilities; ``sums`` [n] are those of their rows."""
     if scores.min() < 0:
         return f"if they are logits: {override('dataset.kind', 'logits')}"
     if scores.max() <= 1:
@@ -264,14 +233,7 @@ class ScoreFile:
         self._existing_path()
 
     def load(self) -> Dataset:
-        """Return all rows; X is Float64[n, K + m], class probabilities and then the named features.
-
-        Raises
-        ------
-        DataError
-            If the file does not exist or is not what its ending declares, a label has no score, or
-            a row is not a distribution.
-        """
+        """Return all rows; X is Float64[n, K + m], probabilities and then the named features."""
         from kdgraph.data.files.tables import TABLE_SUFFIXES
 
         path = self._existing_path()
@@ -314,15 +276,12 @@ class ScoreFile:
         )
 
     def _text_format(self) -> TextFormat:
-        """Return encoding and separator of the file."""
         return TextFormat(self.encoding, self.separator)
 
     def _existing_path(self) -> Path:
-        """Return the path of the file; raise DataNotAvailable if it does not exist."""
         return resolve_existing(self.path, made_by=self.made_by)
 
     def _from_arrays(self) -> _ScoreContents:
-        """Return the contents of a .npz file."""
         from pandas import Series
 
         scores, y, columns, arrays = self._arrays()
@@ -347,7 +306,6 @@ class ScoreFile:
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, roles_and_groups
 
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
-        """Raise DataError unless scores are numbers [n, K] and labels [n]."""
         if y.ndim != 1:
             way_out = (
                 f"save {self.target}.argmax(axis=1)"
@@ -372,7 +330,6 @@ class ScoreFile:
             )
 
     def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
-        """Return the features of one layer as a frame [n, m]."""
         from pandas import DataFrame
 
         if (
@@ -453,7 +410,6 @@ class ScoreFile:
         ]
 
     def _roles_and_groups(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
-        """Return roles and groups as arguments of a data set."""
         from kdgraph.data.frames.targets import encode_group_column
 
         arguments: dict[str, Any] = {}
@@ -469,7 +425,6 @@ class ScoreFile:
         return arguments
 
     def _from_table(self) -> _ScoreContents:
-        """Return the contents of a table."""
         from kdgraph.data.files.tables import read_table
         from kdgraph.data.frames.features import drop_row_index
 
@@ -541,7 +496,6 @@ class ScoreFile:
         )
 
     def _class_indices(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
-        """Return the position of each label among the columns of scores, Int[n]."""
         if (empty_rows := np.flatnonzero(labels == "")).size:
             problem = (
                 f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
@@ -557,7 +511,6 @@ class ScoreFile:
         return labels.map(position_of).to_numpy(dtype=np.intp)
 
     def _numeric_values(self, frame: pd.DataFrame, contents: str) -> np.ndarray:
-        """Return the cells as Float64[n, m]; raise DataError for text or infinity."""
         try:
             values = frame.to_numpy(dtype=np.float64)
         except ValueError as error:
@@ -568,7 +521,6 @@ class ScoreFile:
         return self._check_finite(values, contents)
 
     def _check_finite(self, values: np.ndarray, contents: str) -> np.ndarray:
-        """Return the values; raise DataError unless all of them are finite."""
         if len(invalid_rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
             raise DataError(
                 f"{self.name}: {contents} must be finite, row {invalid_rows[0]} is not"
@@ -599,7 +551,6 @@ def _class_column(label: str, columns: Sequence[str]) -> int | None:
 
 
 def _parse_float(text: str) -> float | None:
-    """Return the number that a text represents, or None."""
     try:
         return float(text)
     except ValueError:

@@ -168,19 +168,7 @@ class TableFile:
                 self.load()
 
     def load(self) -> Dataset:
-        """Return the whole table.
-
-        Returns
-        -------
-        Dataset
-            X is Float64[n, d].
-
-        Raises
-        ------
-        DataError
-            If a file does not exist or is not what its ending declares, or the table cannot be
-            used.
-        """
+        """Return the whole table."""
         from kdgraph.data.files.parsed_table import ParsedTable
         from kdgraph.data.files.tables import read_table
 
@@ -232,7 +220,6 @@ class TableFile:
         return numbers if numbers.is_large and numbers.names else None
 
     def _text_format(self) -> TextFormat:
-        """Return how the cells of a text file are written, and its columns of names."""
         # If one of these keys lists several columns, they contain numbers and not names.
         name_columns = (self.target, self.split_groups, self.group)
         identifiers = [*(name for name in name_columns if isinstance(name, str)), *self.categorical]
@@ -246,7 +233,6 @@ class TableFile:
         )
 
     def _column_options(self) -> ColumnOptions:
-        """Return the options of columns."""
         return ColumnOptions(
             **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         )
@@ -312,19 +298,7 @@ class ArrayFile:
         resolve_existing(self.path)
 
     def load(self) -> Dataset:
-        """Return all rows, those for testing last.
-
-        Returns
-        -------
-        Dataset
-            X is Float64[n, d], or Float32[n, c, h, w] for images.
-
-        Raises
-        ------
-        DataError
-            If the file does not exist or is not a .npz file, or an array is missing or does not fit
-            the others.
-        """
+        """Return all rows, Float64[n, d] or images Float32[n, c, h, w], those for testing last."""
         from pandas import Series
 
         from kdgraph.data.frames.features import check_numeric_features, warn_row_numbering
@@ -366,7 +340,6 @@ class ArrayFile:
         )
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
-        """Return all arrays of the file by name; raise DataError for an unknown name."""
         with open_npz(path) as archive:
             if unknown := [name for name in archive.files if name not in _ARRAY_NAMES]:
                 hint = did_you_mean(unknown[0], _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
@@ -378,7 +351,6 @@ class ArrayFile:
     def _rows(
         self, arrays: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return X, y and the roles of all rows."""
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
@@ -442,7 +414,6 @@ class ArrayFile:
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 
     def _feature_names(self, arrays: Mapping[str, np.ndarray], X: np.ndarray) -> tuple[str, ...]:
-        """Return the names of the features; images have none."""
         if X.ndim == 4:
             return ()
         names = arrays.get("feature_names")

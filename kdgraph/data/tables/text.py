@@ -68,23 +68,9 @@ def vectorize_texts(
 ) -> np.ndarray:
     """Return one row for each text, for a run and for new rows alike.
 
-    Parameters
-    ----------
-    texts : sequence of str, length n
-        The texts.
-    n_features : int
-        Number of columns that words are hashed into, if there are no vectors.
-    vectors : str or None, default=None
-        File of word vectors, see :func:`mean_word_vectors`.
-    posts : bool, default=False
-        Whether texts are posts, see :func:`strip_newsgroup_post`.
-    width : int or None, default=None
-        Length of a word vector, if it is known.
-
-    Returns
-    -------
-    ndarray
-        Float64[n, n_features], or with vectors Float64[n, length of a word vector].
+    Float64[n, n_features] of hashed words, or with ``vectors`` (:func:`mean_word_vectors`)
+    Float64[n, width]. Of ``posts`` the parts that reveal the group are removed
+    (:func:`strip_newsgroup_post`).
     """
     texts = [strip_newsgroup_post(text) for text in texts] if posts else texts
     return (
@@ -103,29 +89,12 @@ def join_text_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None) -> np.ndarray:
-    """Return the mean of the vectors of each text's words; 0 for a text without known words.
+    """Return the mean vector, Float64[n, d], of each text's words; 0 without known words.
 
-    Parameters
-    ----------
-    texts : sequence of str, length n
-        The texts. Words are compared in lower case.
-    path : str
-        Text file of word vectors, with a line for each word: the word and its d numbers, separated
-        by spaces. GloVe (Pennington, Socher, Manning 2014) and word2vec, which has a first line of
-        two numbers, are published in this format. Only vectors of words in the texts are loaded.
-    width : int or None, default=None
-        d, if it is known. Then the file need not contain any word of the texts.
-
-    Returns
-    -------
-    ndarray, Float64[n, d]
-
-    Raises
-    ------
-    DataNotAvailable
-        If the file does not exist.
-    DataError
-        If the file does not contain word vectors, or no vector for any of the words.
+    The file has a line for each word: the word in lower case and its d numbers, separated by
+    spaces. GloVe (Pennington, Socher, Manning 2014) and word2vec, which has a first line of two
+    numbers, are published in this format. Only vectors of words in the texts are loaded. If
+    ``width`` gives d, the file need not contain any word of the texts.
     """
     words_by_text = [_WORD_PATTERN.findall(text.lower()) for text in texts]
     vector_of = _read_word_vectors(path, {word for words in words_by_text for word in words})
@@ -293,13 +262,7 @@ class TextFile:
             resolve_existing(self.vectors, "vectors")
 
     def load(self) -> Dataset:
-        """Return all texts as Float64[n, n_features], or with as many columns as a word vector has.
-
-        Raises
-        ------
-        DataError
-            If the file does not exist or cannot be read, or labels are missing or all equal.
-        """
+        """Return all texts as Float64[n, n_features], or as wide as a word vector."""
         from kdgraph.data.frames.targets import MAX_NUMERIC_CLASSES, encode_target
 
         path = resolve_existing(self.path)
@@ -328,7 +291,6 @@ class TextFile:
         return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
 
     def _text_format(self) -> TextFormat:
-        """Return encoding and separator of the file."""
         return TextFormat(self.encoding, self.separator)
 
     def _select_labels(
@@ -355,7 +317,6 @@ class TextFile:
         return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
     def _read_columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
-        """Return texts, labels and facts of a table."""
         from kdgraph.data.files.paths import checked_suffix
         from kdgraph.data.files.tables import read_table
 
@@ -373,7 +334,6 @@ class TextFile:
 
 
 def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:
-    """Return texts, labels and facts of a folder of folders."""
     import pandas as pd
 
     if not (files := list_text_files(path)):
@@ -386,7 +346,6 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
 
 def _read_text(file: Path, encoding: str) -> str:
-    """Return the text of one file."""
     # A byte-order mark decides on the codec, as it does for tables; see check_text.
     try:
         with file.open("rb") as binary_file:
@@ -433,13 +392,7 @@ class Newsgroups:
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch the posts unless they exist.
-
-        Raises
-        ------
-        DataNotAvailable
-            If they do not exist and cannot be fetched.
-        """
+        """Fetch the posts unless they exist."""
         _load_posts("test", progress)
 
     def load(self) -> Dataset:
@@ -467,7 +420,6 @@ class Newsgroups:
 
 
 def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
-    """Return one part of the posts as a Bunch of scikit-learn."""
     from sklearn.datasets import fetch_20newsgroups
 
     from kdgraph.data.openml.client import NetworkState
