@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Literal
 
@@ -30,9 +30,11 @@ from kdgraph.data.dataset import (
     is_in_class_half,
 )
 from kdgraph.data.images.pixels import match_image_shape
+from kdgraph.data.ood.base import OodRows
 from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
+from kdgraph.data.source import Source
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
-from kdgraph.parameters import ClosedFraction, Count, check_parameters
+from kdgraph.parameters import ClosedFraction
 
 
 def cycle_columns(
@@ -44,38 +46,12 @@ def cycle_columns(
     that are not constant. So surplus columns are cut off, and missing ones are filled by
     repetition. Each column is mapped, min-max, from its range in the other table to the range of
     the feature in the training rows. So no single value is out of range. Shape and dependence are
-    those of the other table.
+    those of the other table. Original to kdgraph.
 
-    Parameters
-    ----------
-    train : Dataset
-        Training rows.
-    X : Float[m, d″] or images
-        Rows of the other table in their original units. A missing value becomes the mean of its
-        column.
-    table : Dataset or None
-        The whole other table, for its ranges and categories. None for a simulation, whose ranges
-        are those of X.
-    name : str
-        Name of the other data set, for messages.
-    rng : Generator
-        Source of the choice of training rows from which categories are taken.
-
-    Returns
-    -------
-    X : Float64[m, d]
-        Rows, scaled as the training rows are.
-    changes : list of str
-        Description of the changes.
-
-    Raises
-    ------
-    DataError
-        If one of the two data sets has no numeric column that varies.
-
-    Notes
-    -----
-    Original to kdgraph.
+    X: Float[m, d″], or images, is in the original units; a missing value becomes the mean of its
+    column. ``table`` has ranges and categories; for a simulation it is None, and the ranges are
+    those of X. The result is scaled as the training rows are, Float64[m, d], with a description of
+    the changes.
     """
     all_rows = X if table is None else table.X
     numeric = ~table.is_categorical if table is not None and X.ndim == 2 else slice(None)
@@ -112,7 +88,8 @@ def cycle_columns(
 _OTHER_DATASET_ADVICE = "choose another data set: ood.name=…"
 
 
-class OtherDataset:
+@dataclass(eq=False, repr=False)
+class OtherDataset(OodRows):
     """Random rows of another data set, from its official test rows if it has them, else from all.
 
     CIFAR-100 and SVHN have this role for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep
@@ -145,22 +122,16 @@ class OtherDataset:
     'spiral'
     """
 
-    def __init__(
-        self,
-        source: Table | Simulation,
-        n: Count = 1000,
-        columns: Literal["same", "cycle"] = "same",
-        class_half: ClassHalf = None,
-    ) -> None:
-        self.source = source
-        self.n = n
-        self.columns = columns
-        self.class_half: ClassHalf = class_half
-        check_parameters(self)
-        if class_half is not None and isinstance(source, Simulation):
+    source: Table | Simulation
+    columns: Literal["same", "cycle"] = "same"
+    class_half: ClassHalf = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_half is not None and isinstance(self.source, Simulation):
             raise ParameterError(
-                f"class_half must be null, since {source.name} is a simulation and not divided, got"
-                f" {class_half}"
+                f"class_half must be null, since {self.source.name} is a simulation and not"
+                f" divided, got {self.class_half}"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -169,16 +140,7 @@ class OtherDataset:
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows.
-
-        Its name is that of the other data set and of the half.
-
-        Raises
-        ------
-        DataError
-            If the other data set is the training data set, or its rows cannot be made like the
-            training rows.
-        """
+        """Return one set, whose name is that of the other data set and of the half."""
         # Names are compared before the source is loaded, origins after; both catch a data set that
         # would be out of distribution to itself.
         train = splits.learning
@@ -226,7 +188,6 @@ class OtherDataset:
 
 
 def _describe_draw(n: int, n_candidates: int, has_test_rows: bool) -> str:
-    """Return the description of a random draw of rows for the record."""
     return f"{n:,} at random of {n_candidates:,}{' test' if has_test_rows else ''} rows"
 
 
@@ -271,7 +232,6 @@ def _match_rows(
 def _match_images(
     train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Return images like the training rows, and a description of the changes."""
     try:
         X, changes = match_image_shape(shape, X)
     except ValueError as error:
@@ -313,7 +273,8 @@ _MAX_NAMED_CLASSES = 12
 """Largest number of classes that a description names."""
 
 
-class LeftOutClasses:
+@dataclass(eq=False, repr=False)
+class LeftOutClasses(OodRows):
     """Random rows of the classes of the same table that no model has seen (``dataset.left_out``).
 
     The rows are official test rows if the table has them, else any rows.
@@ -334,18 +295,8 @@ class LeftOutClasses:
     100
     """
 
-    def __init__(self, n: Count = 1000) -> None:
-        self.n = n
-        check_parameters(self)
-
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set; its facts contain the classes.
-
-        Raises
-        ------
-        DataNotAvailable
-            If the split has not left out a class, or the left-out classes have no rows.
-        """
+        """Return one set, whose facts contain the classes."""
         left_out = splits.left_out
         if left_out is None or not len(left_out.y):
             raise DataNotAvailable(
@@ -369,7 +320,8 @@ class LeftOutClasses:
         return [OodSet("left_out", sample.X, facts=facts, source_rows=sample.source_rows)]
 
 
-class CompositeOod:
+@dataclass(eq=False, repr=False)
+class CompositeOod(Source):
     """The sets of several sources, named after the keys of the sources.
 
     A set is named after the key of its source. If a source has several sets, the name of the set
@@ -397,36 +349,27 @@ class CompositeOod:
     ['far', 'noise']
     """
 
-    def __init__(
-        self, sources: Mapping[str, OodSource], missing: Literal["refuse", "skip"] = "refuse"
-    ) -> None:
-        self.sources = sources
-        self.missing = missing
-        check_parameters(self)
-        for key, source in sources.items():
+    sources: Mapping[str, OodSource]
+    missing: Literal["refuse", "skip"] = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, source in self.sources.items():
             if not hasattr(source, "sets"):
                 raise ParameterError(
                     f"sources.{key} must be a source of out-of-distribution rows, got {source!r}"
                 )
-        if not sources:
+        if not self.sources:
             raise ParameterError(
                 "sources must name at least one source of out-of-distribution rows, got none; or"
                 " choose ood=none"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch the data of all sources that are not on this machine.
-
-        Raises
-        ------
-        DataNotAvailable
-            If data are not available and ``missing`` is "refuse".
-        """
+        """Fetch the data of all sources that are not on this machine."""
         for key, source in self.sources.items():
-            if (fetch := getattr(source, "prefetch", None)) is None:
-                continue
             try:
-                fetch(progress)
+                _prefetch(source, progress)
             except DataNotAvailable as error:
                 if self.missing == "refuse":
                     raise
@@ -443,13 +386,7 @@ class CompositeOod:
         return [key for key, source in self.sources.items() if not _is_available(source)]
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """Yield the sets of each source in turn, drawn when they are requested.
-
-        Raises
-        ------
-        DataNotAvailable
-            If rows are not available and ``missing`` is "refuse".
-        """
+        """Yield the sets of each source in turn, drawn when they are requested."""
         family = draw_seed(rng)
         for key, source in self.sources.items():
             generator = np.random.default_rng([family, zlib.crc32(key.encode())])
@@ -465,7 +402,8 @@ CONTAMINATION_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of out-of-distribution rows, from few to all."""
 
 
-class Contaminated:
+@dataclass(eq=False, repr=False)
+class Contaminated(OodRows):
     """Sets of test rows of which a share is out of distribution, drawn from another source.
 
     Detectors of sets draw theirs from these rows, so that a set of m rows has share · m rows out of
@@ -494,29 +432,22 @@ class Contaminated:
     [0.1, 1]
     """
 
-    def __init__(
-        self,
-        outliers: OodSource,
-        shares: Sequence[ClosedFraction] = CONTAMINATION_SHARES,
-        n: Count = 1000,
-    ) -> None:
-        self.outliers = outliers
-        self.shares = shares
-        self.n = n
-        check_parameters(self)
-        if not hasattr(outliers, "sets"):
+    outliers: OodSource
+    shares: Sequence[ClosedFraction] = CONTAMINATION_SHARES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not hasattr(self.outliers, "sets"):
             raise ParameterError(
-                f"outliers must be a source of out-of-distribution rows, got {outliers!r};"
+                f"outliers must be a source of out-of-distribution rows, got {self.outliers!r};"
                 " name one: +ood@ood.outliers=noise"
             )
-        if not len(shares):
+        if not len(self.shares):
             raise ParameterError("shares must have at least one number, got []")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch the data of the source if they are not on this machine."""
-        fetch = getattr(self.outliers, "prefetch", None)
-        if fetch is not None:
-            fetch(progress)
+        _prefetch(self.outliers, progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """Yield a set for each set of the source and each share, with parameter ``share``."""
@@ -536,24 +467,24 @@ class Contaminated:
                 )
 
 
+def _prefetch(source: OodSource, progress: Callable[[str], None] | None = None) -> None:
+    if (fetch := getattr(source, "prefetch", None)) is not None:
+        fetch(progress)
+
+
 def _skip_message(key: str, error: DataNotAvailable) -> str:
-    """Return the warning about a skipped source."""
     return f"{key} is skipped: {error}"
 
 
 def _is_available(source: OodSource) -> bool:
-    """Return whether the source can fetch its data."""
-    fetch = getattr(source, "prefetch", None)
     try:
-        if fetch is not None:
-            fetch()
+        _prefetch(source)
     except DataNotAvailable:
         return False
     return True
 
 
 def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
-    """Yield the sets under the name of the source."""
     remaining = iter(sets)
     # Two sets are drawn first, because the name of a set depends on whether it is the only one.
     first_sets = list(islice(remaining, 2))

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood.synthetic import set_generator
+from kdgraph.data.ood.base import OodRows
+from kdgraph.data.ood.synthetic import draw_seed, set_generator
 from kdgraph.data.simulations.plane import balanced_labels
-from kdgraph.data.simulations.shapes import PixelIntensity, ShapeCanvas, half_axes
+from kdgraph.data.simulations.shapes import PixelIntensity, ShapeCanvas, ShapeSource
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range, check_parameters
+from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range
 
 
-class PermutedColumns:
+@dataclass(eq=False, repr=False)
+class PermutedColumns(OodRows):
     """Test rows whose columns are permuted independently of each other.
 
     Every marginal distribution stays the same, and all dependence is lost. The columns of images
@@ -43,17 +46,13 @@ class PermutedColumns:
     100
     """
 
-    def __init__(self, n: Count = 1000) -> None:
-        self.n = n
-        check_parameters(self)
-
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows."""
         test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
         return [OodSet("permuted", rng.permuted(test_rows.X, axis=0), facts={"rows": rows})]
 
 
-class ShiftedRows:
+@dataclass(eq=False, repr=False)
+class ShiftedRows(OodRows):
     """Test rows that are scaled around the training mean and shifted.
 
     Each feature becomes scale · (x - mean) + mean ± shift · std. Mean and standard deviation are
@@ -81,25 +80,18 @@ class ShiftedRows:
     2.0
     """
 
-    def __init__(self, scale: Positive = 1.5, shift: NonNegative = 1.0, n: Count = 1000) -> None:
-        self.scale = scale
-        self.shift = shift
-        self.n = n
-        check_parameters(self)
-        if scale == 1 and shift == 0:
+    scale: Positive = 1.5
+    shift: NonNegative = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale == 1 and self.shift == 0:
             raise ParameterError(
                 "scale 1 and shift 0 leave test rows as they are, in distribution; raise one of"
                 " them"
             )
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows.
-
-        Raises
-        ------
-        DataError
-            If the training rows have no numeric feature.
-        """
         train = splits.learning
         if train.is_categorical.all() and train.is_categorical.size:
             raise DataError(
@@ -123,7 +115,6 @@ class ShiftedRows:
 
 
 def _draw_test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
-    """Draw test rows without replacement, and describe how many were drawn."""
     indices = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
     return test.rows(indices), f"made of {len(indices):,} of {len(test.y):,} test rows"
 
@@ -145,7 +136,8 @@ _HalfAxis = Annotated[float, Range(0.01)]
 """Half of an ellipse's width, in pixels; for a circle it is the radius."""
 
 
-class ShapeShifts:
+@dataclass(eq=False, repr=False)
+class ShapeShifts(ShapeSource):
     """The three shifts of images of shapes of Dey et al. (2024), with one set for each value.
 
     The training images must be :class:`kdgraph.data.simulations.Shapes`. The shifted images have
@@ -165,8 +157,6 @@ class ShapeShifts:
         Below half a pixel an ellipse is painted one pixel wide.
     n : int, default=200
         Number of images of each set.
-    radius, sides, intensity, rotated, inside
-        Parameters of the data set.
 
     Notes
     -----
@@ -185,71 +175,23 @@ class ShapeShifts:
     (17, 3, 13)
     """
 
-    def __init__(
-        self,
-        intensities: Sequence[PixelIntensity] = (
-            0,
-            16,
-            32,
-            48,
-            64,
-            80,
-            96,
-            112,
-            127,
-            143,
-            159,
-            175,
-            191,
-            207,
-            223,
-            239,
-            255,
-        ),
-        epsilons: Sequence[ClosedFraction] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
-        axes: Sequence[_HalfAxis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
-        n: Count = 200,
-        radius: Positive = 10.0,
-        sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: PixelIntensity = 127.0,
-        rotated: bool = False,
-        inside: bool = True,
-    ) -> None:
-        self.intensities = intensities
-        self.epsilons = epsilons
-        self.axes = axes
-        self.n = n
-        self.radius = radius
-        self.sides = sides
-        self.intensity = intensity
-        self.rotated = rotated
-        self.inside = inside
-        check_parameters(self)
-        if len(sides) != 2:
-            raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
+    intensities: Sequence[PixelIntensity] = (
+        *(0, 16, 32, 48, 64, 80, 96, 112, 127, 143, 159, 175, 191, 207, 223, 239, 255),
+    )
+    epsilons: Sequence[ClosedFraction] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+    axes: Sequence[_HalfAxis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40)
+    n: Count = 200
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """Yield one set for each value, drawn when it is requested.
+        """Yield one set for each value, drawn when it is requested from square training images.
 
         A set of 200 images of 3 × 100 × 100 takes 24 MB, and there are 41 sets by default.
-
-        Raises
-        ------
-        DataError
-            If the training rows are not square images.
         """
-        train = splits.learning
-        canvas = self._canvas(train)
+        canvas = self._training_canvas(splits.learning)
         # All three families depend on one draw; set_generator derives a generator for each value.
-        family = int(rng.integers(2**63))
+        family = draw_seed(rng)
         for name, parameter, values, draw, id_values in (
-            (
-                "intensity",
-                "intensity",
-                self.intensities,
-                self._paint_intensity_shift,
-                (self.intensity,),
-            ),
+            ("intensity", "intensity", self.intensities, self._paint_shapes, (self.intensity,)),
             ("blend", "epsilon", self.epsilons, self._paint_blend, (0.0, 1.0)),
             ("ellipse", "axis", self.axes, self._paint_ellipses, (self.radius,)),
         ):
@@ -257,7 +199,7 @@ class ShapeShifts:
                 X = draw(value, canvas, set_generator(family, value, zlib.crc32(name.encode())))
                 yield OodSet(name, X, {parameter: value}, tuple(map(float, id_values)))
 
-    def _canvas(self, train: Dataset) -> ShapeCanvas:
+    def _training_canvas(self, train: Dataset) -> ShapeCanvas:
         """Return a canvas of the size and channels of the training images."""
         if not train.are_images or train.X.shape[2] != train.X.shape[3]:
             rows = f"{train.name} has rows of shape {train.X.shape[1:]}"
@@ -265,34 +207,29 @@ class ShapeShifts:
                 f"shifts of shapes need square images, and {rows}; choose dataset=shapes or"
                 " another ood"
             )
-        return ShapeCanvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
+        return self._canvas(train.X.shape[2], train.X.shape[1])
 
-    def _paint_intensity_shift(
+    def _paint_shapes(
         self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paint circles and rectangles of another intensity."""
         is_box = balanced_labels(self.n, 2, rng) == 1
-        return canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, intensity, rng)
+        return canvas.paint(self._half_axes(is_box), is_box, intensity, rng)
 
     def _paint_blend(
         self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
         """Paint blends of a circle and a rectangle (Eq. 20)."""
-        layers = []
-        for is_box, weight in (
-            (np.zeros(self.n, dtype=bool), epsilon),
-            (np.ones(self.n, dtype=bool), 1 - epsilon),
-        ):
-            layers.append(
-                canvas.paint(
-                    half_axes(is_box, self.radius, self.sides), is_box, weight * self.intensity, rng
-                )
+        circles, boxes = (
+            canvas.paint(self._half_axes(is_box), is_box, weight * self.intensity, rng)
+            for is_box, weight in (
+                (np.zeros(self.n, dtype=bool), epsilon),
+                (np.ones(self.n, dtype=bool), 1 - epsilon),
             )
-        return layers[0] + layers[1]
+        )
+        return circles + boxes
 
     def _paint_ellipses(
         self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paint ellipses of another half width."""
         half = np.tile([axis, float(self.radius)], (self.n, 1))
         return canvas.paint(half, np.zeros(self.n, dtype=bool), self.intensity, rng)

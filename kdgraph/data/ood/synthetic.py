@@ -11,23 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.ood.base import OodRows
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Count, NonNegative, Positive, check_parameters
+from kdgraph.parameters import NonNegative, Positive
 
 
 def count_numeric_features(train: Dataset) -> int:
-    """Return the number of numeric features of a row; for an image, pixels times channels.
-
-    Raises
-    ------
-    DataError
-        If there is none.
-    """
+    """Return the number of numeric features of a row; for an image, pixels times channels."""
     n = math.prod(train.X.shape[1:]) - int(train.is_categorical.sum())
     if not n:
         raise DataError(
@@ -51,23 +47,10 @@ def numeric_rows(train: Dataset) -> np.ndarray:
 
 
 def match_training_rows(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
-    """Return rows of numbers as rows of the shape and type of the training rows.
+    """Return rows of numbers, Float64[n, d], as rows of the shape and type of the training rows.
 
-    Pixels outside of [0, 1] are not clipped.
-
-    Parameters
-    ----------
-    train : Dataset
-        Training rows.
-    X : Float64[n, d]
-        Numeric features.
-    seed : int
-        Seed of the choice of the training rows from which the categories are taken.
-
-    Returns
-    -------
-    Float[n, …]
-        Rows.
+    Categories are those of training rows, which are drawn with ``seed``. Pixels outside of [0, 1]
+    are not clipped.
     """
     if train.are_images:
         return X.reshape(len(X), *train.X.shape[1:]).astype(train.X.dtype, copy=False)
@@ -104,10 +87,19 @@ def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
     return max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)
 
 
+def _single_set(
+    name: str, train: Dataset, X: np.ndarray, rng: np.random.Generator, **params: float
+) -> list[OodSet]:
+    """Return rows of numbers, Float64[n, d], as the only set."""
+    rows = match_training_rows(train, X, draw_seed(rng))
+    return [OodSet(name, rows, {key: float(value) for key, value in params.items()})]
+
+
 DirectionSampling = Literal["uniform", "cube"]
 
 
-class Sphere:
+@dataclass(eq=False, repr=False)
+class Sphere(OodRows):
     """Rows at exact distances from the origin, one set for each radius.
 
     The out-of-distribution rows of Figure 1 of Dey et al. (2024), in any dimension.
@@ -117,8 +109,6 @@ class Sphere:
     radii : sequence of floats
         Distances from the origin, in scaled features. After ``max_norm`` scaling the training rows
         lie within 1.
-    n : int, default=1000
-        Number of rows of each set.
     draw : {"uniform", "cube"}, default="uniform"
         "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform
         draws from [-1, 1]^d, as in the results of Dey et al. (2024), "Deep discriminative to kernel
@@ -138,23 +128,13 @@ class Sphere:
     (1, 2)
     """
 
-    def __init__(
-        self,
-        radii: Sequence[NonNegative] = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5),
-        n: Count = 1000,
-        draw: DirectionSampling = "uniform",
-        unit: Literal["feature", "max_norm"] = "feature",
-    ) -> None:
-        self.radii = radii
-        self.n = n
-        self.draw: DirectionSampling = draw
-        self.unit = unit
-        check_parameters(self)
+    radii: Sequence[NonNegative] = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5)
+    draw: DirectionSampling = "uniform"
+    unit: Literal["feature", "max_norm"] = "feature"
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """Yield one set for each radius, with the radius in ``params``."""
-        train = splits.learning
-        family = int(rng.integers(2**63))
+        train, family = splits.learning, draw_seed(rng)
         unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
             X = random_directions(
@@ -164,7 +144,8 @@ class Sphere:
             yield OodSet("sphere", match_training_rows(train, X, family), {"radius": radius})
 
 
-class Annulus:
+@dataclass(eq=False, repr=False)
+class Annulus(OodRows):
     """Rows that are uniform by volume between two spheres around the origin.
 
     Parameters
@@ -173,8 +154,6 @@ class Annulus:
         Radius of the inner sphere, in scaled features.
     outer : float, default=5.0
         Radius of the outer sphere, in scaled features.
-    n : int, default=1000
-        Number of rows.
 
     Notes
     -----
@@ -186,16 +165,15 @@ class Annulus:
     3.0
     """
 
-    def __init__(self, inner: NonNegative = 2.0, outer: Positive = 5.0, n: Count = 1000) -> None:
-        self.inner = inner
-        self.outer = outer
-        self.n = n
-        check_parameters(self)
-        if not inner < outer:
-            raise ParameterError(f"inner must be less than outer = {outer}, got {inner}")
+    inner: NonNegative = 2.0
+    outer: Positive = 5.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.inner < self.outer:
+            raise ParameterError(f"inner must be less than outer = {self.outer}, got {self.inner}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows."""
         train = splits.learning
         d = count_numeric_features(train)
         # The fraction of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d). Its
@@ -203,16 +181,11 @@ class Annulus:
         hollow = (self.inner / self.outer) ** d
         radius = self.outer * (hollow + rng.random(self.n) * (1 - hollow)) ** (1 / d)
         X = radius[:, None] * random_directions(self.n, d, rng)
-        return [
-            OodSet(
-                "annulus",
-                match_training_rows(train, X, draw_seed(rng)),
-                {"inner": float(self.inner), "outer": float(self.outer)},
-            )
-        ]
+        return _single_set("annulus", train, X, rng, inner=self.inner, outer=self.outer)
 
 
-class Box:
+@dataclass(eq=False, repr=False)
+class Box(OodRows):
     """Rows that are uniform in the box [low, high]^d outside of a smaller box.
 
     The out-of-distribution region of Figure 1 of Dey et al. (2024), of any size.
@@ -226,8 +199,6 @@ class Box:
     hole : sequence of 2 floats or None, default=(-1.0, 1.0)
         Ends of the smaller box that is left out. The default is the box of the simulations: the
         paper draws [-2, 2]² without [-1, 1]² as out of distribution.
-    n : int, default=1000
-        Number of rows.
 
     Examples
     --------
@@ -235,18 +206,13 @@ class Box:
     True
     """
 
-    def __init__(
-        self,
-        low: float = -2.0,
-        high: float = 2.0,
-        hole: Sequence[float] | None = (-1.0, 1.0),
-        n: Count = 1000,
-    ) -> None:
-        self.low = low
-        self.high = high
-        self.hole = hole
-        self.n = n
-        check_parameters(self)
+    low: float = -2.0
+    high: float = 2.0
+    hole: Sequence[float] | None = (-1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high, hole = self.low, self.high, self.hole
         if not low < high:
             raise ParameterError(f"low must be less than high = {high}, got {low}")
         if hole is not None and not (
@@ -258,7 +224,6 @@ class Box:
             raise ParameterError(f"hole must be {rule}, got {list(hole)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows; rows in the hole are redrawn."""
         train = splits.learning
         X = rng.uniform(self.low, self.high, (self.n, count_numeric_features(train)))
         # Rejection sampling is exact, and most rows are accepted at once in many dimensions.
@@ -266,23 +231,17 @@ class Box:
         while in_hole.any():
             X[in_hole] = rng.uniform(self.low, self.high, (in_hole.sum(), X.shape[1]))
             in_hole = self._in_hole(X)
-        return [
-            OodSet(
-                "box",
-                match_training_rows(train, X, draw_seed(rng)),
-                {"low": float(self.low), "high": float(self.high)},
-            )
-        ]
+        return _single_set("box", train, X, rng, low=self.low, high=self.high)
 
     def _in_hole(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows lie in the hole, Bool[n]."""
         if self.hole is None:
             return np.zeros(len(X), dtype=bool)
         low, high = self.hole
         return np.all(np.clip(X, low, high) == X, axis=1)
 
 
-class GaussianNoise:
+@dataclass(eq=False, repr=False)
+class GaussianNoise(OodRows):
     """Rows of independent Gaussian noise.
 
     The noise of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Section 5.1.
@@ -295,8 +254,6 @@ class GaussianNoise:
         "standard" is N(0, std²) in every feature. "train" has the mean of each training feature,
         and ``std`` times its standard deviation: the training distribution without the dependence
         of its features.
-    n : int, default=1000
-        Number of rows.
     clip : sequence of 2 floats or None, default=None
         Ends to which numbers are clipped, (0, 1) for pixels as in that paper's Appendix A. None
         does not clip.
@@ -307,23 +264,17 @@ class GaussianNoise:
     'train'
     """
 
-    def __init__(
-        self,
-        std: Positive = 1.0,
-        like: Literal["standard", "train"] = "standard",
-        n: Count = 1000,
-        clip: Sequence[float] | None = None,
-    ) -> None:
-        self.std = std
-        self.like = like
-        self.n = n
-        self.clip = clip
-        check_parameters(self)
+    std: Positive = 1.0
+    like: Literal["standard", "train"] = "standard"
+    clip: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        clip = self.clip
         if clip is not None and not (len(clip) == 2 and clip[0] < clip[1]):
             raise ParameterError(f"clip must be two increasing ends, or null, got {list(clip)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows."""
         train = splits.learning
         X = self.std * rng.normal(size=(self.n, count_numeric_features(train)))
         if self.like == "train":
@@ -332,11 +283,7 @@ class GaussianNoise:
         if self.clip is not None:
             low, high = map(float, self.clip)
             X = np.clip(X, low, high)
-        return [
-            OodSet(
-                "gaussian", match_training_rows(train, X, draw_seed(rng)), {"std": float(self.std)}
-            )
-        ]
+        return _single_set("gaussian", train, X, rng, std=self.std)
 
 
 def random_directions(
@@ -359,13 +306,9 @@ _N_INTENSITIES = 256
 """Number of intensities of a pixel."""
 
 
-class UniformNoise:
+@dataclass(eq=False, repr=False)
+class UniformNoise(OodRows):
     """Rows of independent uniform noise, of the shape of the training rows.
-
-    Parameters
-    ----------
-    n : int, default=1000
-        Number of rows.
 
     Notes
     -----
@@ -384,12 +327,7 @@ class UniformNoise:
     100
     """
 
-    def __init__(self, n: Count = 1000) -> None:
-        self.n = n
-        check_parameters(self)
-
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows."""
         train = splits.learning
         shape = (self.n, *train.X.shape[1:])
         if train.are_images or "image_shape" in train.facts:
@@ -402,7 +340,6 @@ class UniformNoise:
 def _uniform_in_ranges(
     train: Dataset, shape: tuple[int, ...], rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw rows uniformly between the ends of each feature: Float64[n, d]."""
     # Missing values (NaN) do not count. A feature that is missing in every row stays missing.
     low, high = np.fmin.reduce(train.X), np.fmax.reduce(train.X)
     X = low + (high - low) * rng.random(shape)

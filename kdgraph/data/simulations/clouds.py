@@ -8,45 +8,24 @@ their true posterior.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from kdgraph.data.simulations.base import ClassSimulation
+from kdgraph.data.source import numbered_names
 from kdgraph.errors import DataError
-from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range, check_parameters
+from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
 
 
-class _PlanarSklearnSimulation:
-    """Two classes in the plane, with half of the rows each."""
-
-    classes = np.arange(2)
-    feature_names = ("x1", "x2")
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : Generator
-            Source of the seed for scikit-learn.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
-        return self._make(n_samples=n, random_state=int(rng.integers(2**31 - 1)))
-
-    def _make(self, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Call the function of scikit-learn that draws the rows."""
-        raise NotImplementedError
+def _draw_seed(rng: np.random.Generator) -> int:
+    """Draw the seed with which scikit-learn draws the rows."""
+    return int(rng.integers(2**31 - 1))
 
 
-class Moons(_PlanarSklearnSimulation):
+@dataclass(eq=False, repr=False)
+class Moons(ClassSimulation):
     """Two interleaving half circles (``sklearn.datasets.make_moons``).
 
     Parameters
@@ -60,19 +39,18 @@ class Moons(_PlanarSklearnSimulation):
     [1, 1, 0, 0, 1]
     """
 
+    noise_std: NonNegative = 0.2
+
     name = "moons"
 
-    def __init__(self, noise_std: NonNegative = 0.2) -> None:
-        self.noise_std = noise_std
-        check_parameters(self)
-
-    def _make(self, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         from sklearn.datasets import make_moons
 
-        return make_moons(noise=self.noise_std, **options)
+        return make_moons(n, noise=self.noise_std, random_state=_draw_seed(rng))
 
 
-class Circles(_PlanarSklearnSimulation):
+@dataclass(eq=False, repr=False)
+class Circles(ClassSimulation):
     """A small circle inside a larger circle (``sklearn.datasets.make_circles``).
 
     The points are evenly spaced along the circles before the noise is added.
@@ -91,20 +69,21 @@ class Circles(_PlanarSklearnSimulation):
     [0.5, 0.5, 1.0, 1.0]
     """
 
+    noise_std: NonNegative = 0.1
+    factor: OpenFraction = 0.5
+
     name = "circles"
 
-    def __init__(self, noise_std: NonNegative = 0.1, factor: OpenFraction = 0.5) -> None:
-        self.noise_std = noise_std
-        self.factor = factor
-        check_parameters(self)
-
-    def _make(self, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         from sklearn.datasets import make_circles
 
-        return make_circles(noise=self.noise_std, factor=self.factor, **options)
+        return make_circles(
+            n, noise=self.noise_std, factor=self.factor, random_state=_draw_seed(rng)
+        )
 
 
-class Blobs:
+@dataclass(eq=False, repr=False)
+class Blobs(ClassSimulation):
     """Round Gaussian blobs, one for each class (``sklearn.datasets.make_blobs``).
 
     Parameters
@@ -125,30 +104,17 @@ class Blobs:
     [0, 1, 2]
     """
 
+    n_blobs: Annotated[int, Range(2)] = 3
+    n_features: Count = 2
+    noise_std: Positive = 2.0
+    draw: Annotated[int, Range(0)] = 0
+
     name = "blobs"
 
-    def __init__(
-        self,
-        n_blobs: Annotated[int, Range(2)] = 3,
-        n_features: Count = 2,
-        noise_std: Positive = 2.0,
-        draw: Annotated[int, Range(0)] = 0,
-    ) -> None:
-        self.n_blobs = n_blobs
-        self.n_features = n_features
-        self.noise_std = noise_std
-        self.draw = draw
-        check_parameters(self)
-
-    @property
-    def classes(self) -> np.ndarray:
-        """Numbers of the blobs, Int[K]."""
-        return np.arange(self.n_blobs)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names x1, x2 and so on."""
-        return tuple(f"x{i + 1}" for i in range(self.n_features))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.classes = np.arange(self.n_blobs)
+        self.feature_names = numbered_names(self.n_features)
 
     @property
     def centres(self) -> np.ndarray:
@@ -156,47 +122,21 @@ class Blobs:
         return np.random.default_rng(self.draw).uniform(-10, 10, (self.n_blobs, self.n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order, with class counts as equal as possible.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : Generator
-            Source of the seed for scikit-learn.
-
-        Returns
-        -------
-        X : Float[n, d]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
         from sklearn.datasets import make_blobs
 
-        seed = int(rng.integers(2**31 - 1))
-        X, y = make_blobs(
-            n, self.n_features, centers=self.centres, cluster_std=self.noise_std, random_state=seed
+        return make_blobs(
+            n,
+            self.n_features,
+            centers=self.centres,
+            cluster_std=self.noise_std,
+            random_state=_draw_seed(rng),
         )[:2]
-        return X, y
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Return the true class probabilities P(y|x).
+        """Return the true class probabilities P(y|x), Float[m, K], at the rows of X, Float[m, d].
 
         The class of the nearest centre is the most probable one. Its probability tends to 1 far
-        away from the centres.
-
-        Parameters
-        ----------
-        X : Float[m, d]
-            Rows.
-        n : int, default=None
-            Not used, because the rows are independent.
-
-        Returns
-        -------
-        Float[m, K]
-            Class probabilities.
+        away from the centres. ``n`` is not used, because the rows are independent.
         """
         from scipy.special import softmax
 
@@ -204,7 +144,8 @@ class Blobs:
         return softmax(-distance / (2 * self.noise_std**2), axis=1)
 
 
-class Trunk:
+@dataclass(eq=False, repr=False)
+class Trunk(ClassSimulation):
     """Two Gaussian classes in any dimension, cut off at the box (-1, 1)^d.
 
     Class 0 is N(μ, I) and class 1 is N(-μ, I), with μ_i = 1/√i. This is *Trunk* of Dey et al.
@@ -234,14 +175,14 @@ class Trunk:
     [[0.5, 0.5], [0.731, 0.269], [0.5, 0.5]]
     """
 
+    n_dims: Count = 2
+    truncated: bool = True
+
     name = "trunk"
 
-    def __init__(self, n_dims: Count = 2, truncated: bool = True) -> None:
-        self.n_dims = n_dims
-        self.truncated = truncated
-        check_parameters(self)
-        self.classes = np.arange(2)
-        self.feature_names = tuple(f"x{i + 1}" for i in range(n_dims))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.feature_names = numbered_names(self.n_dims)
 
     @property
     def mu(self) -> np.ndarray:
@@ -249,22 +190,7 @@ class Trunk:
         return 1 / np.sqrt(np.arange(1, self.n_dims + 1))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows, each from a random class, so that the class counts are multinomial.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : Generator
-            Source of the draws.
-
-        Returns
-        -------
-        X : Float[n, d]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
+        """Draw rows [n, d], each from a random class, so that the class counts are multinomial."""
         y = rng.integers(2, size=n)
         mean = (1 - 2 * y)[:, None] * self.mu
         X = mean + rng.normal(size=mean.shape)
@@ -276,24 +202,9 @@ class Trunk:
         return X, y
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Return the true class probabilities P(y|x).
+        """Return the true class probabilities P(y|x), Float[m, 2], at the rows of X, Float[m, d].
 
-        Parameters
-        ----------
-        X : Float[m, d]
-            Rows.
-        n : int, default=None
-            Not used, because the rows are independent.
-
-        Returns
-        -------
-        Float[m, 2]
-            Class probabilities.
-
-        Raises
-        ------
-        DataError
-            If X does not have d columns, or contains NaN or infinity.
+        ``n`` is not used, because the rows are independent. NaN and infinity raise DataError.
         """
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_dims:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -23,7 +24,6 @@ from kdgraph.data.simulations.plane import (
     NoiseStd,
     PlaneSimulation,
     ScatterSimulation,
-    TruthName,
     draw_in_box,
     integrate,
     log_normal,
@@ -38,6 +38,7 @@ _CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
 """Means of the blobs. The first two are class 0, the others class 1."""
 
 
+@dataclass(eq=False, repr=False)
 class GaussianXor(PlaneSimulation):
     """Two classes, each a mixture of two Gaussians, cut off at the box (-1, 1)².
 
@@ -47,8 +48,6 @@ class GaussianXor(PlaneSimulation):
     ----------
     noise_std : float, default=0.25
         Standard deviation of each blob on both axes.
-    truth : {"exact", "paper_grid"}, default="exact"
-        Truth that ``posterior`` returns.
 
     Notes
     -----
@@ -62,22 +61,12 @@ class GaussianXor(PlaneSimulation):
     [[0.999, 0.001], [0.5, 0.5], [0.5, 0.5]]
     """
 
+    noise_std: NoiseStd = 0.25
+
     name = "gaussian_xor"
 
-    def __init__(self, noise_std: NoiseStd = 0.25, truth: TruthName = "exact") -> None:
-        self.noise_std = noise_std
-        super().__init__(truth)
-
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows, each from a random blob, so that the class counts are multinomial.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
+        """Draw rows [n, 2], each from a random blob, so that the class counts are multinomial."""
         blob = rng.integers(len(_CENTRES), size=n)
 
         def propose(blobs: np.ndarray) -> np.ndarray:
@@ -86,20 +75,7 @@ class GaussianXor(PlaneSimulation):
         return draw_in_box(propose, blob), blob // 2
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
-        """Return the truth of the paper's Hellinger distances.
-
-        For this simulation it is the exact posterior.
-
-        Parameters
-        ----------
-        X : Float[m, 2]
-            Rows.
-
-        Returns
-        -------
-        Float[m, 2]
-            Class probabilities.
-        """
+        """Return the exact posterior, Float[m, 2], which the paper has for this simulation."""
         return posterior_from_log_densities(self.log_densities(X))
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
@@ -122,6 +98,7 @@ The absolute error of the Fourier sum is near 1e-16, so small densities lose the
 """
 
 
+@dataclass(eq=False, repr=False)
 class Spiral(PlaneSimulation):
     """Two spiral arms, of which the second is the first turned by half a turn.
 
@@ -138,8 +115,6 @@ class Spiral(PlaneSimulation):
     mirrored : bool, default=True
         If True, class 1 is the exact negative of the rows of class 0, as in the paper's figures. If
         False, the rows of class 1 are drawn independently.
-    truth : {"exact", "paper_grid"}, default="exact"
-        Truth that ``posterior`` returns.
 
     Notes
     -----
@@ -170,32 +145,14 @@ class Spiral(PlaneSimulation):
     ([[0.829, 0.171]], [[0.803, 0.197]])
     """
 
+    noise_std: Annotated[float, Range(0.05)] = 0.8
+    turns: Positive = 2.0
+    mirrored: bool = True
+
     name = "spiral"
 
-    def __init__(
-        self,
-        noise_std: Annotated[float, Range(0.05)] = 0.8,
-        turns: Positive = 2.0,
-        mirrored: bool = True,
-        truth: TruthName = "exact",
-    ) -> None:
-        self.noise_std = noise_std
-        self.turns = turns
-        self.mirrored = mirrored
-        super().__init__(truth)
-
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order.
-
-        Two arms of ceil(n / 2) rows are drawn. If ``n`` is odd, a random row is dropped.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
+        """Draw rows [n, 2] in random order: two arms, less a random row if ``n`` is odd."""
         m = (n + 1) // 2
         first = self._arm(m, rng)
         second = -first if self.mirrored else -self._arm(m, rng)
@@ -203,7 +160,6 @@ class Spiral(PlaneSimulation):
         return np.concatenate([first, second])[rows], rows // max(m, 1)
 
     def _arm(self, m: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw ``m`` rows of class 0: Float[m, 2]."""
         r = np.sort(rng.uniform(0, 1, m))
         angle = np.linspace(0, 2 * np.pi * self.turns, m) + rng.normal(0, self.noise_std, m)
         return r[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -238,10 +194,7 @@ class Spiral(PlaneSimulation):
         )
 
     def _sample_angular_density(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
-        """Return the density of the angle given the radius in an arm of ``m`` rows: Float[rows, 2].
-
-        The formula is in the Notes of the class.
-        """
+        """Return the density of the angle by the formula in the Notes of the class, [rows, 2]."""
         delta = 2 * np.pi * self.turns / max(m - 1, 1)
         total = np.ones((len(r), 2))
         # Terms from k = 8.6 / s on are below exp(-8.6²/2) < 2^-53 and cannot change the sum.
@@ -265,6 +218,7 @@ The density is infinite on the axes. Nearer points are moved to this distance.
 _BLOCK_ROWS = 256
 
 
+@dataclass(eq=False, repr=False)
 class Circle(ScatterSimulation):
     """Two classes around circles of different radius, cut off at the box (-1, 1)².
 
@@ -280,8 +234,6 @@ class Circle(ScatterSimulation):
     noise : {"per_axis", "radial"}, default="per_axis"
         "per_axis" draws the radius for each axis independently, x = (a cos t, b sin t), as in the
         paper's figures. "radial" draws one radius, x = (a cos t, a sin t), as in its text.
-    truth : {"exact", "paper_grid"}, default="exact"
-        Truth that ``posterior`` returns.
 
     Notes
     -----
@@ -312,19 +264,14 @@ class Circle(ScatterSimulation):
     [[0.04, 0.96], [1.0, 0.0], [0.5, 0.5]]
     """
 
+    radii: Sequence[Annotated[float, Range(0, 1.25, "right")]] = (1.0, 0.75)
+    noise_std: NoiseStd = 0.1
+    noise: Literal["per_axis", "radial"] = "per_axis"
+
     name = "circle"
 
-    def __init__(
-        self,
-        radii: Sequence[Annotated[float, Range(0, 1.25, "right")]] = (1.0, 0.75),
-        noise_std: NoiseStd = 0.1,
-        noise: Literal["per_axis", "radial"] = "per_axis",
-        truth: TruthName = "exact",
-    ) -> None:
-        self.radii = radii
-        self.noise_std = noise_std
-        self.noise = noise
-        super().__init__(truth)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.radii) != 2:
             raise ParameterError(
                 f"radii must be one for each of the 2 classes, got {list(self.radii)}"
@@ -363,7 +310,6 @@ class Circle(ScatterSimulation):
         return before_cut(X) - np.log(self.box_fractions)
 
     def _log_radial_density(self, X: np.ndarray) -> np.ndarray:
-        """Return the log density of each class before the cut: Float[m, 2]."""
         r, w, s = (
             np.maximum(np.hypot(X[:, :1], X[:, 1:]), _MIN_AXIS_DISTANCE),
             np.asarray(self.radii),
@@ -373,7 +319,6 @@ class Circle(ScatterSimulation):
         return both_signs - np.log((2 * np.pi) ** 1.5 * s * r)
 
     def _log_per_axis_density(self, X: np.ndarray) -> np.ndarray:
-        """Return the log density of each class before the cut: Float[m, 2]."""
         distance = np.maximum(np.abs(X), _MIN_AXIS_DISTANCE)
         logs = np.empty((len(X), 2))
         # Points nearer to an axis need a longer range of v. Sorting by that distance keeps the
@@ -390,10 +335,7 @@ class Circle(ScatterSimulation):
         return logs - 2 * np.log(2 * np.pi * self.noise_std)
 
     def _trapezoidal_nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
-        """Return the nodes v of the trapezoidal rule and their distance.
-
-        The points are at least ``x1`` and ``x2`` away from the axes.
-        """
+        """Return nodes v and their distance, for points at least x1 and x2 away from the axes."""
         # The integrand's exponent is at least -max(w, √2 - w)²/s² at v = 0. The range ends where A
         # or B makes it smaller by 37, a factor of 2^-53. The peaks of the integrand are at least
         # s/w wide; a step of half of that leaves a relative error of exp(-8π²).
@@ -406,10 +348,7 @@ class Circle(ScatterSimulation):
         return v, v[1] - v[0]
 
     def _log_sum(self, a: np.ndarray, b: np.ndarray, w: float) -> np.ndarray:
-        """Return the log of the sum over v of both factors' product, Float[m].
-
-        ``a`` and ``b`` have shape (m, nodes).
-        """
+        """Return the log of the sum over v of both factors' product, Float[m], of [m, nodes]."""
         s = self.noise_std
         exponent = -((a - w) ** 2 + (b - w) ** 2) / (2 * s**2)
         top = exponent.max(axis=1, keepdims=True)
@@ -417,11 +356,17 @@ class Circle(ScatterSimulation):
         return top[:, 0] + np.log((np.exp(exponent - top) * other_signs).sum(axis=1))
 
 
+@dataclass(eq=False, repr=False)
 class CurveSimulation(ScatterSimulation):
     """Classes that scatter around the graphs of functions, cut off at the box (-1, 1)².
 
     x1 is uniform in (-1, 1), and x2 = g_c(x1) + N(0, noise_std²) for class c (Dey et al. 2024,
     Appendix C).
+
+    Parameters
+    ----------
+    noise_std : float, default=0.1
+        Standard deviation of x2 around the curve.
 
     Notes
     -----
@@ -431,7 +376,7 @@ class CurveSimulation(ScatterSimulation):
     Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1) is the fraction of rows that the box keeps.
     """
 
-    noise_std: float
+    noise_std: NoiseStd = 0.1
 
     @cached_property
     def box_fractions(self) -> np.ndarray:
@@ -459,6 +404,7 @@ class CurveSimulation(ScatterSimulation):
         return log_normal(above, self.noise_std) - np.log(2 * self.box_fractions)
 
 
+@dataclass(eq=False, repr=False)
 class Sinewave(CurveSimulation):
     """One class around a sine, the other around a cosine of the same frequency.
 
@@ -466,15 +412,11 @@ class Sinewave(CurveSimulation):
 
     Parameters
     ----------
-    noise_std : float, default=0.1
-        Standard deviation of x2 around the curve.
     frequency : float, default=4.0
         Radians per unit of x1. The paper's figures have 4, its text has π.
     first : {"sin", "cos"}, default="sin"
         Curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for class 1.
         Its text has cos(π x) for class 0 and sin(π x) for class 1.
-    truth : {"exact", "paper_grid"}, default="exact"
-        Truth that ``posterior`` returns.
 
     Examples
     --------
@@ -482,25 +424,17 @@ class Sinewave(CurveSimulation):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    name = "sinewave"
+    frequency: Positive = 4.0
+    first: Literal["sin", "cos"] = "sin"
 
-    def __init__(
-        self,
-        noise_std: NoiseStd = 0.1,
-        frequency: Positive = 4.0,
-        first: Literal["sin", "cos"] = "sin",
-        truth: TruthName = "exact",
-    ) -> None:
-        self.noise_std = noise_std
-        self.frequency = frequency
-        self.first = first
-        super().__init__(truth)
+    name = "sinewave"
 
     def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         waves = [np.sin(self.frequency * t), np.cos(self.frequency * t)]
         return np.stack(waves if self.first == "sin" else waves[::-1], axis=-1)
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(CurveSimulation):
     """Two classes, each around a power of x1: x2 = x1 ** exponents[c].
 
@@ -508,12 +442,8 @@ class Polynomial(CurveSimulation):
 
     Parameters
     ----------
-    noise_std : float, default=0.1
-        Standard deviation of x2 around the curve.
     exponents : sequence of 2 ints, default=(1, 3)
         Exponents, at least 1.
-    truth : {"exact", "paper_grid"}, default="exact"
-        Truth that ``posterior`` returns.
 
     Examples
     --------
@@ -521,17 +451,12 @@ class Polynomial(CurveSimulation):
     [[0.51, 0.49], [1.0, 0.0]]
     """
 
+    exponents: Sequence[Count] = (1, 3)
+
     name = "polynomial"
 
-    def __init__(
-        self,
-        noise_std: NoiseStd = 0.1,
-        exponents: Sequence[Count] = (1, 3),
-        truth: TruthName = "exact",
-    ) -> None:
-        self.noise_std = noise_std
-        self.exponents = exponents
-        super().__init__(truth)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.exponents) != 2:
             raise ParameterError(
                 f"exponents must be one for each of the 2 classes, got {list(self.exponents)}"

@@ -8,14 +8,16 @@ circle, and Gauss-Legendre quadrature. SciPy's ``ndtr`` and NumPy's ``leggauss``
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 import numpy as np
 
+from kdgraph.data.simulations.base import ClassSimulation
 from kdgraph.errors import DataError
-from kdgraph.parameters import Range, check_parameters
+from kdgraph.parameters import Range
 
 
 def log_normal(distance: np.ndarray, std: np.ndarray | float) -> np.ndarray:
@@ -81,12 +83,9 @@ The paper draws 100,000 rows and counts classes in a window of ±0.01 around eac
 
 
 def paper_grid() -> np.ndarray:
-    """Return the 200 × 200 points of the paper's Hellinger distances.
+    """Return the 200 × 200 points of the paper's Hellinger distances, Float[40000, 2].
 
-    Returns
-    -------
-    Float[40000, 2]
-        The points of ``arange(-1, 1, 0.01)`` on both axes. The first coordinate varies fastest.
+    They are those of ``arange(-1, 1, 0.01)`` on both axes. The first coordinate varies fastest.
 
     Examples
     --------
@@ -99,7 +98,8 @@ def paper_grid() -> np.ndarray:
     return np.column_stack([x1.ravel(), x2.ravel()])
 
 
-class PlaneSimulation(ABC):
+@dataclass(eq=False, repr=False)
+class PlaneSimulation(ClassSimulation):
     """Equally frequent classes in the box (-1, 1)², each with a known density.
 
     A subclass implements ``sample`` and ``_log_densities_in_box``. The posterior and the density
@@ -124,33 +124,7 @@ class PlaneSimulation(ABC):
     array([[0.5, 0.5]])
     """
 
-    name: ClassVar[str]
-    feature_names: tuple[str, ...] = ("x1", "x2")
-    classes: np.ndarray
-
-    def __init__(self, truth: TruthName = "exact") -> None:
-        self.truth = truth
-        self.classes = np.arange(2)
-        check_parameters(self)
-
-    @abstractmethod
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : Generator
-            Source of the draws.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Rows.
-        y : Int[n]
-            Positions in ``classes``.
-        """
+    truth: TruthName = field(default="exact", kw_only=True)
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return the true class probabilities P(y|x).
@@ -167,26 +141,19 @@ class PlaneSimulation(ABC):
         -------
         Float[m, K]
             Class probabilities, uniform where no class has density.
+
+        Raises
+        ------
+        DataError
+            If X does not have 2 columns, or contains NaN.
         """
         if self.truth == "paper_grid":
             return self.posterior_on_paper_grid(X)
         return posterior_from_log_densities(self.log_densities(X, n))
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
-        """Return the truth of the paper's Hellinger distances.
+        """Return the truth of the paper's Hellinger distances, Float[m, K], at X: Float[m, 2].
 
-        Parameters
-        ----------
-        X : Float[m, 2]
-            Rows.
-
-        Returns
-        -------
-        Float[m, K]
-            Class probabilities.
-
-        Notes
-        -----
         The paper estimates the truth as the fraction of a class among 100,000 draws in a window of
         ±0.01. The value is 1/2 where the window is empty, and it is averaged over 1000 repetitions.
         A window contains L = 40 f(x) draws on average, where f is the density of the mixture. It is
@@ -198,44 +165,17 @@ class PlaneSimulation(ABC):
         return posterior_from_log_densities(logs) * (1 - empty) + empty / logs.shape[1]
 
     def density(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Return the density of the mixture of the classes, per unit of area.
+        """Return the density of the mixture of the classes, per unit of area, Float[m].
 
-        Parameters
-        ----------
-        X : Float[m, 2]
-            Rows.
-        n : int, default=None
-            Number of rows of the sample; see ``posterior``.
-
-        Returns
-        -------
-        Float[m]
-            Densities.
+        See :meth:`posterior` for the parameters.
         """
         return np.exp(self.log_densities(X, n)).mean(axis=1)
 
     def log_densities(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Return the log density of each class.
+        """Return the log density of each class, Float[m, K], which is -inf outside of the box.
 
         The edge of the box has probability 0. It counts as inside, because the paper's grid begins
-        at -1 and needs a truth there.
-
-        Parameters
-        ----------
-        X : Float[m, 2]
-            Rows.
-        n : int, default=None
-            Number of rows of the sample; see ``posterior``.
-
-        Returns
-        -------
-        Float[m, K]
-            Log densities, -inf outside of the box.
-
-        Raises
-        ------
-        DataError
-            If X does not have 2 columns, or contains NaN.
+        at -1 and needs a truth there. See :meth:`posterior` for the parameters.
         """
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != 2:
@@ -257,22 +197,14 @@ class PlaneSimulation(ABC):
         """Return the log density of each class, Float[m, K], at X: Float[m, 2] in [-1, 1]²."""
 
 
+@dataclass(eq=False, repr=False)
 class ScatterSimulation(PlaneSimulation):
-    """Simulations with balanced classes whose rows are redrawn until they lie in the box.
+    """Simulations with balanced classes whose rows [n, 2] are redrawn until they lie in the box.
 
     The label of a row is drawn once. Only its position is proposed again.
     """
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order, with class counts as equal as possible.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Rows.
-        y : Int[n]
-            Positions in ``classes``.
-        """
         y = balanced_labels(n, len(self.classes), rng)
         return draw_in_box(lambda labels: self._draw_candidates(labels, rng), y), y
 
@@ -282,34 +214,19 @@ class ScatterSimulation(PlaneSimulation):
 
 
 def balanced_labels(n: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw labels in random order, with class counts as equal as possible.
+    """Draw labels Int[n] in random order, with class counts as equal as possible.
 
     Every class occurs n // K times. The remaining rows belong to random classes, so that each class
     has the fraction 1/K on average.
-
-    Returns
-    -------
-    Int[n]
-        Labels.
     """
     first = rng.integers(n_classes)
     return rng.permutation((np.arange(n) + first) % n_classes)
 
 
 def draw_in_box(propose: Callable[[np.ndarray], np.ndarray], labels: np.ndarray) -> np.ndarray:
-    """Draw rows with ``propose`` until all of them lie in (-1, 1)².
+    """Draw rows Float[n, 2] until all of them lie in (-1, 1)².
 
-    Parameters
-    ----------
-    propose : callable
-        Function that draws one row for each label: Int[m] → Float[m, 2].
-    labels : Int[n]
-        Labels. A redrawn row keeps its label.
-
-    Returns
-    -------
-    Float[n, 2]
-        Rows.
+    ``propose`` draws one row for each label: Int[m] → Float[m, 2]. A redrawn row keeps its label.
     """
     X = propose(labels)
     outside = np.flatnonzero((np.abs(X) >= 1).any(axis=1))
@@ -321,17 +238,9 @@ def draw_in_box(propose: Callable[[np.ndarray], np.ndarray], labels: np.ndarray)
 
 
 def posterior_from_log_densities(logs: np.ndarray) -> np.ndarray:
-    """Apply Bayes' rule for equally frequent classes.
+    """Return P(y|x), Float[m, K], by Bayes' rule for equally frequent classes.
 
-    Parameters
-    ----------
-    logs : Float[m, K]
-        Log densities of the classes.
-
-    Returns
-    -------
-    Float[m, K]
-        Class probabilities P(y|x); 1/K where all log densities are -inf.
+    It is 1/K where all log densities, Float[m, K], are -inf.
     """
     # Dividing by the largest density first keeps at least one weight at 1.
     top = logs.max(axis=1, keepdims=True)

@@ -7,43 +7,26 @@
 - ``Tran20``: a nonlinear regression in 20 dependent features, of which the first 10 have an
   effect (Torres et al. 2024, Section 4.3).
 - ``FriedmanSimulation``: the three nonlinear regressions of Friedman (1991).
-
-Small helpers are original to kdgraph.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Positive, check_parameters
+from kdgraph.data.simulations.base import RegressionSource
+from kdgraph.data.source import numbered_names
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import Positive
 
 if TYPE_CHECKING:
     from kdgraph.distributions import Distribution, Normal
 
 
-def _validate_features(X: np.ndarray, name: str, d: int) -> np.ndarray:
-    """Return X as Float64[n, d], or raise DataError.
-
-    Raises
-    ------
-    DataError
-        If the number of features is not d, or a value is not finite. The message names the
-        simulation.
-    """
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or X.shape[1] != d:
-        raise DataError(f"{name} has {d} features: X must have shape (n, {d}), got {X.shape}")
-    if not np.isfinite(X).all():
-        raise DataError(
-            f"{name} has a distribution only where all features are finite; drop other rows"
-        )
-    return X
-
-
-class Heteroscedastic:
+@dataclass(eq=False, repr=False)
+class Heteroscedastic(RegressionSource):
     """A parabola with normal noise that grows with x.
 
     Y = 10 + 5 X² + N(0, (noise X)²), with X uniform on (low, high).
@@ -74,63 +57,28 @@ class Heteroscedastic:
     ([30.0, 510.0], [60.0, 300.0])
     """
 
+    low: Positive = 2.0
+    high: Positive = 20.0
+    noise: Positive = 30.0
+
     name = "heteroscedastic"
-    classes = np.empty(0)
-    feature_names: tuple[str, ...] = ("x",)
+    feature_names = ("x",)
+    _support = "x is finite and above 0"
 
-    def __init__(self, low: Positive = 2.0, high: Positive = 20.0, noise: Positive = 30.0) -> None:
-        self.low = low
-        self.high = high
-        self.noise = noise
-        check_parameters(self)
-        if low >= high:
-            raise ParameterError(f"high must be above low, {low:g}, got {high:g}")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low >= self.high:
+            raise ParameterError(f"high must be above low, {self.low:g}, got {self.high:g}")
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows.
+    def _draw_features(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(self.low, self.high, size=(n, 1))
 
-        Returns
-        -------
-        X : Float[n, 1]
-            Features.
-        y : Float[n]
-            Targets.
-        """
-        X = rng.uniform(self.low, self.high, size=(n, 1))
-        return X, self.distribution(X).sample(1, rng)[:, 0]
+    def _in_support(self, X: np.ndarray) -> np.ndarray:
+        return np.isfinite(X) & (X > 0)
 
-    def distribution(self, X: np.ndarray) -> Normal:
-        """Return the true distributions of y at the rows of X.
-
-        The formula is also used outside of (low, high).
-
-        Parameters
-        ----------
-        X : Float[n, 1]
-            Features above 0.
-
-        Returns
-        -------
-        Normal
-            One distribution for each row.
-
-        Raises
-        ------
-        DataError
-            If X does not have 1 column, or a value is not finite or not above 0.
-        """
+    def _true_distribution(self, X: np.ndarray) -> Normal:
         from kdgraph.distributions import Normal
 
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != 1:
-            raise DataError(
-                f"heteroscedastic has 1 feature: X must have shape (n, 1), got {X.shape}"
-            )
-        if not (np.isfinite(X) & (X > 0)).all():
-            raise DataError(
-                "heteroscedastic has a distribution only where x is finite and above 0; drop other"
-                " rows"
-            )
         x = X[:, 0]
         return Normal(10 + 5 * x**2, self.noise * x)
 
@@ -139,7 +87,8 @@ _CIRCUIT_RANGES = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * 
 """Lower and upper ends of resistance, angular frequency, inductance and capacitance."""
 
 
-class FriedmanSimulation:
+@dataclass(eq=False, repr=False)
+class FriedmanSimulation(RegressionSource):
     """Friedman's regressions, with known true distributions and new rows in every run.
 
     Y = m(x) + N(0, noise²), as in scikit-learn's ``make_friedman1`` to ``make_friedman3``.
@@ -149,7 +98,8 @@ class FriedmanSimulation:
     number : {1, 2, 3}, default=1
         Number of the regression. 1: m(x) = 10 sin(π x1 x2) + 20 (x3 - ½)² + 10 x4 + 5 x5, with 10
         features that are uniform on (0, 1). 2 and 3: impedance and phase of a circuit with
-        resistance x1 and reactance x2 x3 - 1/(x2 x4).
+        resistance x1 and reactance x2 x3 - 1/(x2 x4). They have no distribution where x2 or x4 is
+        0, or x1 in 3.
     noise : float, default=1.0
         Standard deviation of the noise.
 
@@ -164,77 +114,31 @@ class FriedmanSimulation:
     [14.571]
     """
 
-    classes = np.empty(0)
+    number: Literal[1, 2, 3] = 1
+    noise: Positive = 1.0
 
-    def __init__(self, number: Literal[1, 2, 3] = 1, noise: Positive = 1.0) -> None:
-        self.number = number
-        self.noise = noise
-        check_parameters(self)
-        self.name = f"friedman{number}_truth"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.name = f"friedman{self.number}_truth"
+        self.feature_names = numbered_names(10 if self.number == 1 else 4)
 
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names x1, x2 and so on."""
-        return tuple(f"x{i + 1}" for i in range(self._n_features))
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows.
-
-        Returns
-        -------
-        X : Float[n, d]
-            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3.
-        y : Float[n]
-            Targets.
-        """
+    def _draw_features(self, n: int, rng: np.random.Generator) -> np.ndarray:
         low, high = (np.zeros(10), np.ones(10)) if self.number == 1 else _CIRCUIT_RANGES
-        X = rng.uniform(low, high, size=(n, self._n_features))
-        return X, self.distribution(X).sample(1, rng)[:, 0]
+        return rng.uniform(low, high, size=(n, len(self.feature_names)))
 
-    def distribution(self, X: np.ndarray) -> Normal:
-        """Return the true distributions of y at the rows of X.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3. For numbers 2 and 3, x2 and
-            x4 must not be 0; for number 3, x1 must not be 0 either.
-
-        Returns
-        -------
-        Normal
-            One distribution for each row.
-
-        Raises
-        ------
-        DataError
-            If X does not have d columns, or a value is not finite.
-        """
+    def _true_distribution(self, X: np.ndarray) -> Normal:
         from kdgraph.distributions import Normal
 
         # The formulas of make_friedman1 to make_friedman3, which return only sampled targets.
-        X = _validate_features(X, self.name, self._n_features)
+        noise = np.full(len(X), self.noise)
         if self.number == 1:
             hill = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
-            return Normal(
-                hill + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4],
-                np.full(len(X), self.noise),
-            )
+            return Normal(hill + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4], noise)
         resistance, frequency, inductance, capacitance = X.T
         reactance = frequency * inductance - 1 / (frequency * capacitance)
-        return Normal(
-            (
-                np.hypot(resistance, reactance)
-                if self.number == 2
-                else np.arctan(reactance / resistance)
-            ),
-            np.full(len(X), self.noise),
-        )
-
-    @property
-    def _n_features(self) -> int:
-        """Number of features."""
-        return 10 if self.number == 1 else 4
+        if self.number == 2:
+            return Normal(np.hypot(resistance, reactance), noise)
+        return Normal(np.arctan(reactance / resistance), noise)
 
 
 _MIN_MEAN = 1e-300
@@ -245,7 +149,8 @@ A sampled row has probability 0 of lying there.
 """
 
 
-class Rosenbrock:
+@dataclass(eq=False, repr=False)
+class Rosenbrock(RegressionSource):
     """A Gamma regression whose mean is Rosenbrock's function.
 
     Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is
@@ -274,56 +179,27 @@ class Rosenbrock:
     ([11.0, 161.0], [1.1, 16.1])
     """
 
-    name = "rosenbrock"
-    classes = np.empty(0)
-    feature_names: tuple[str, ...] = ("x1", "x2")
+    a: float = 1.0
+    b: Positive = 10.0
+    shape: Positive = 100.0
 
-    def __init__(self, a: float = 1.0, b: Positive = 10.0, shape: Positive = 100.0) -> None:
-        self.a = a
-        self.b = b
-        self.shape = shape
-        check_parameters(self)
+    name = "rosenbrock"
+    feature_names = ("x1", "x2")
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows.
-
-        Returns
-        -------
-        X : Float[n, 2]
-            Features.
-        y : Float[n]
-            Targets.
-        """
-        X = rng.uniform((-2.0, -1.0), (2.0, 5.0), size=(n, 2))
+        X = self._draw_features(n, rng)
         return X, rng.gamma(self.shape, self._mean(X) / self.shape)
 
-    def distribution(self, X: np.ndarray) -> Distribution:
-        """Return the true distributions of y at the rows of X.
+    def _draw_features(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform((-2.0, -1.0), (2.0, 5.0), size=(n, 2))
 
-        The formula is also used outside of the ranges from which rows are drawn.
-
-        Parameters
-        ----------
-        X : Float[n, 2]
-            Features.
-
-        Returns
-        -------
-        Distribution
-            One Gamma distribution for each row.
-
-        Raises
-        ------
-        DataError
-            If X does not have 2 columns, or a value is not finite.
-        """
+    def _true_distribution(self, X: np.ndarray) -> Distribution:
         from kdgraph.distributions import ScipyFamily
 
-        mean = np.maximum(self._mean(_validate_features(X, self.name, 2)), _MIN_MEAN)
+        mean = np.maximum(self._mean(X), _MIN_MEAN)
         return ScipyFamily("gamma", {"a": self.shape, "scale": mean / self.shape})
 
     def _mean(self, X: np.ndarray) -> np.ndarray:
-        """Return f(x) at the rows of X, Float[n]."""
         x1, x2 = X.T
         return (self.a - x1) ** 2 + self.b * (x2 - x1**2) ** 2
 
@@ -331,7 +207,8 @@ class Rosenbrock:
 _N_FEATURES, _CORRELATION = 20, 0.5
 
 
-class Tran20:
+@dataclass(eq=False, repr=False)
+class Tran20(RegressionSource):
     """A nonlinear regression in 20 dependent features, of which the first 10 have an effect.
 
     Y = m(x) + N(0, noise²). X is normal in 20 dimensions, with mean 0 and covariance 0.5^|i - j|.
@@ -360,54 +237,23 @@ class Tran20:
     [25.0]
     """
 
+    noise: Positive = 1.0
+
     name = "tran20"
-    classes = np.empty(0)
-    feature_names: tuple[str, ...] = tuple(f"x{i + 1}" for i in range(_N_FEATURES))
+    feature_names = numbered_names(_N_FEATURES)
 
-    def __init__(self, noise: Positive = 1.0) -> None:
-        self.noise = noise
-        check_parameters(self)
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows.
-
-        Returns
-        -------
-        X : Float[n, 20]
-            Features.
-        y : Float[n]
-            Targets.
-        """
+    def _draw_features(self, n: int, rng: np.random.Generator) -> np.ndarray:
         # The autoregression x_i = ½ x_{i-1} + √¾ z_i, with standard normal z_i, has exactly the
         # covariance 0.5^|i - j|.
         X = rng.standard_normal((n, _N_FEATURES))
         for i in range(1, _N_FEATURES):
             X[:, i] = _CORRELATION * X[:, i - 1] + np.sqrt(1 - _CORRELATION**2) * X[:, i]
-        return X, self.distribution(X).sample(1, rng)[:, 0]
+        return X
 
-    def distribution(self, X: np.ndarray) -> Normal:
-        """Return the true distributions of y at the rows of X.
-
-        Parameters
-        ----------
-        X : Float[n, 20]
-            Features.
-
-        Returns
-        -------
-        Normal
-            One distribution for each row.
-
-        Raises
-        ------
-        DataError
-            If X does not have 20 columns, or a value is not finite.
-        """
+    def _true_distribution(self, X: np.ndarray) -> Normal:
         from kdgraph.distributions import Normal
 
-        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = _validate_features(X, self.name, _N_FEATURES)[
-            :, :10
-        ].T
+        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = X[:, :10].T
         linear = 5 + 10 * x1 + 2 * x4 + 5 * x5 + 2 * x6 + 5 * x10
         hills = 10 / (x2**2 + 1) + 10 / (x7**2 + 1)
         products = 5 * x3 * x4 + 5 * x4**2 + 5 * x8 * x9 + 5 * x9**2

@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
 
+from kdgraph.data.simulations.base import ClassSimulation
 from kdgraph.data.simulations.plane import balanced_labels
+from kdgraph.data.source import Source, numbered_names
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
+from kdgraph.parameters import Count, NonNegative, Positive, Range
 
 PixelIntensity = Annotated[float, Range(0, 255, "both")]
 """Intensity of a pixel, from 0 to 255."""
@@ -32,16 +34,9 @@ The float64 coordinates of 32 images of 100 × 100 pixels stay in the cache (2.5
 class ShapeCanvas:
     """A canvas for images of one shape on a black background (Dey et al. 2024, Section 5.2.1).
 
-    Attributes
-    ----------
-    size : int
-        Number of pixels along each side. Pixel i has its centre at i + 0.5.
-    channels : int
-        Number of channels, which are all equal.
-    rotated : bool
-        If True, each shape is turned by a random angle.
-    inside : bool
-        If True, the border never cuts a shape.
+    ``size`` is the number of pixels along each side; pixel i has its centre at i + 0.5. All
+    ``channels`` are equal. Shapes may be ``rotated`` by random angles, and if they are ``inside``,
+    the border never cuts one.
     """
 
     size: int
@@ -52,32 +47,12 @@ class ShapeCanvas:
     def paint(
         self, half: np.ndarray, is_box: np.ndarray, intensity: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paint ellipses and rectangles at random places.
+        """Return images, Float32[n, channels, size, size], of ellipses and rectangles.
 
-        A pixel belongs to a shape if its centre does. There is no anti-aliasing. A shape thinner
-        than a pixel is painted one pixel wide.
-
-        Parameters
-        ----------
-        half : Float[n, 2]
-            Half of the width and of the height, in pixels.
-        is_box : Bool[n]
-            True for rectangles, False for ellipses.
-        intensity : float
-            Intensity of the pixels of the shapes, from 0 to 255.
-        rng : Generator
-            Source of the places, which are uniform over the image, or over the places where the
-            whole shape fits, and of the angles.
-
-        Returns
-        -------
-        Float32[n, channels, size, size]
-            Images in [0, 1].
-
-        Raises
-        ------
-        ParameterError
-            If ``inside`` is True and a shape is larger than the image.
+        Places are uniform over the image, or over those where the whole shape fits. A pixel belongs
+        to a shape if its centre does. There is no anti-aliasing. A shape thinner than a pixel is
+        painted one pixel wide. ``half`` has half of the width and of the height in pixels,
+        Float[n, 2], ``is_box`` is True for rectangles, and ``intensity`` goes from 0 to 255.
         """
         half = np.maximum(half, 0.5)
         angle = rng.uniform(0, np.pi, len(half)) if self.rotated else np.zeros(len(half))
@@ -126,18 +101,12 @@ class ShapeCanvas:
         return (np.abs(u) <= 1) & (np.abs(v) <= 1) if box else u**2 + v**2 <= 1
 
 
-class Shapes:
-    """Images of a grey circle or a grey rectangle at a random place on a black background.
-
-    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The
-    classes are named "circle" and "rectangle", so that records and figures are easy to read.
+@dataclass(eq=False, repr=False)
+class ShapeSource(Source):
+    """Source of images of circles and rectangles (Dey et al. 2024, Section 5.2.1).
 
     Parameters
     ----------
-    size : int, default=100
-        Number of pixels along each side of an image.
-    channels : int, default=3
-        Number of channels, all with the same intensity.
     radius : float, default=10.0
         Radius of a circle, in pixels.
     sides : sequence of 2 floats, default=(50.0, 20.0)
@@ -150,6 +119,40 @@ class Shapes:
     inside : bool, default=True
         If True, centres are uniform where the whole shape fits. If False, they are uniform over the
         image, as in the paper's text.
+    """
+
+    radius: Positive = field(default=10.0, kw_only=True)
+    sides: Sequence[Positive] = field(default=(50.0, 20.0), kw_only=True)
+    intensity: PixelIntensity = field(default=127.0, kw_only=True)
+    rotated: bool = field(default=False, kw_only=True)
+    inside: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.sides) != 2:
+            raise ParameterError(f"sides must be a width and a height, got {list(self.sides)}")
+
+    def _canvas(self, size: int, channels: int) -> ShapeCanvas:
+        return ShapeCanvas(size, channels, self.rotated, self.inside)
+
+    def _half_axes(self, is_box: np.ndarray) -> np.ndarray:
+        """Return half of the width and height of each rectangle (Bool[n]) or circle, [n, 2]."""
+        return np.where(is_box[:, None], np.array(self.sides) / 2, self.radius)
+
+
+@dataclass(eq=False, repr=False)
+class Shapes(ShapeSource, ClassSimulation):
+    """Images of a grey circle or a grey rectangle at a random place on a black background.
+
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The
+    classes are named "circle" and "rectangle", so that records and figures are easy to read.
+
+    Parameters
+    ----------
+    size : int, default=100
+        Number of pixels along each side of an image.
+    channels : int, default=3
+        Number of channels, all with the same intensity.
 
     Notes
     -----
@@ -173,67 +176,17 @@ class Shapes:
     [311, 1000]
     """
 
-    name = "shapes"
+    size: Count = 100
+    channels: Count = 3
 
-    def __init__(
-        self,
-        size: Count = 100,
-        channels: Count = 3,
-        radius: Positive = 10.0,
-        sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: PixelIntensity = 127.0,
-        rotated: bool = False,
-        inside: bool = True,
-    ) -> None:
-        self.size = size
-        self.channels = channels
-        self.radius = radius
-        self.sides = sides
-        self.intensity = intensity
-        self.rotated = rotated
-        self.inside = inside
-        check_parameters(self)
-        if len(sides) != 2:
-            raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
-        self.classes = np.array(["circle", "rectangle"])
-        self.feature_names: tuple[str, ...] = ()
+    name = "shapes"
+    classes = np.array(["circle", "rectangle"])
+    feature_names = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw images in random order, with class counts as equal as possible.
-
-        Returns
-        -------
-        X : Float32[n, channels, size, size]
-            Images in [0, 1].
-        y : Int[n]
-            Positions in ``classes``.
-        """
         y = balanced_labels(n, 2, rng)
-        canvas = ShapeCanvas(self.size, self.channels, self.rotated, self.inside)
-        return (
-            canvas.paint(half_axes(y == 1, self.radius, self.sides), y == 1, self.intensity, rng),
-            y,
-        )
-
-
-def half_axes(is_box: np.ndarray, radius: float, sides: Sequence[float]) -> np.ndarray:
-    """Return half of the width and height of each shape (Dey et al. 2024, Section 5.2.1).
-
-    Parameters
-    ----------
-    is_box : Bool[n]
-        True for rectangles, False for circles.
-    radius : float
-        Radius of the circles.
-    sides : sequence of 2 floats
-        Width and height of the rectangles.
-
-    Returns
-    -------
-    Float[n, 2]
-        Half sides of the rectangles; the radius twice for circles.
-    """
-    return np.where(is_box[:, None], np.array(sides) / 2, radius)
+        canvas = self._canvas(self.size, self.channels)
+        return canvas.paint(self._half_axes(y == 1), y == 1, self.intensity, rng), y
 
 
 CloudShape = Literal["circles", "lines", "squares"]
@@ -246,7 +199,8 @@ _SHAPE_SIZES = np.array([1.0, 0.5])
 """Radius, or half of a side, of the circles and squares of class 0 and class 1."""
 
 
-class PointCloud:
+@dataclass(eq=False, repr=False)
+class PointCloud(ClassSimulation):
     """Points along two shapes in the plane, with uniform noise in all further dimensions.
 
     The noise of the further dimensions is uniform in [-1, 1].
@@ -273,47 +227,32 @@ class PointCloud:
     ((4, 3), [1, 1, 0, 0], [0.5, 0.5, 1.0, 1.0])
     """
 
-    classes = np.arange(2)
+    shape: CloudShape
+    n_dims: Annotated[int, Range(2)] = 2
+    noise_std: NonNegative = 0.05
 
-    def __init__(
-        self, shape: CloudShape, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
-    ) -> None:
-        self.shape: CloudShape = shape
-        self.n_dims = n_dims
-        self.noise_std = noise_std
-        check_parameters(self)
-        self.name = f"cloud_{shape}"
-        self.feature_names = tuple(f"x{i + 1}" for i in range(n_dims))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.name = f"cloud_{self.shape}"
+        self.feature_names = numbered_names(self.n_dims)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows in random order, with class counts as equal as possible.
-
-        Returns
-        -------
-        X : Float[n, d]
-            Rows.
-        y : Int[n]
-            Classes.
-        """
         y = balanced_labels(n, 2, rng)
         plane = _OUTLINE_SAMPLERS[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
         return np.hstack([plane, rng.uniform(-1, 1, (n, self.n_dims - 2))]), y
 
 
 def _sample_circles(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a point of the class's circle for each label: Float[n, 2]."""
     angle = rng.uniform(0, 2 * np.pi, len(y))
     return _SHAPE_SIZES[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 def _sample_lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a point of the class's diagonal for each label: Float[n, 2]."""
     along = rng.uniform(-1, 1, len(y))
     return np.column_stack([along, np.where(y == 0, along, -along)])
 
 
 def _sample_squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a side of the class's square and a point on it for each label: Float[n, 2]."""
     along, end, upright = (
         rng.uniform(-1, 1, len(y)),
         rng.choice([-1.0, 1.0], len(y)),
