@@ -18,6 +18,7 @@ import numpy as np
 
 from kdgraph.data.mapped_rows import extremes, mapped_blocks, select_mapped_rows
 from kdgraph.data.scaling import Scaling
+from kdgraph.data.source import numbered_names
 from kdgraph.data.source_columns import SourceColumn, source_columns
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
@@ -238,9 +239,7 @@ class Dataset:
             raise DataError(
                 f"{name}: a classifier needs two classes, the target has only {classes.tolist()}"
             )
-        names = feature_names or (
-            tuple(f"x{i + 1}" for i in range(X.shape[1])) if X.ndim == 2 else ()
-        )
+        names = feature_names or (numbered_names(X.shape[1]) if X.ndim == 2 else ())
         return cls(name, X, y, classes, tuple(names), **attributes)
 
     @cached_property

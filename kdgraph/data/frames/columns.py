@@ -18,6 +18,7 @@ from kdgraph.data.frames.messages import (
     warn_duplicate_rows,
 )
 from kdgraph.data.mapped_rows import mapped_blocks
+from kdgraph.data.source import Source
 from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
@@ -60,11 +61,13 @@ class NumberColumns(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
+@dataclass(eq=False, repr=False, kw_only=True)
+class ColumnOptions(Source):
     """Description of the columns of a table by the user.
 
-    Attributes
+    Numbers among the names of columns become text.
+
+    Parameters
     ----------
     task : TaskSetting, default="auto"
         Type of the target. ``auto``: text, and up to 20 different integers, are classes, see
@@ -124,20 +127,27 @@ class ColumnOptions:
     """
 
     task: TaskSetting = "auto"
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
+    drop: Sequence[ColumnName] = ()
+    categorical: Sequence[ColumnName] = ()
     missing: Sequence[str | float] = ()
-    split_groups: str | None = None
-    split_column: str | None = None
+    split_groups: ColumnName | None = None
+    split_column: ColumnName | None = None
     require: ColumnRequirement = "any"
     threshold: float | Literal["median"] | None = None
-    group: str | Sequence[str] | None = None
+    group: ColumnName | Sequence[ColumnName] | None = None
     split_at: Sequence[float] = ()
     first_numeric: Count | None = None
-    parse_dates: Sequence[str] = ()
+    parse_dates: Sequence[ColumnName] = ()
     date_format: str | None = None
 
     def __post_init__(self) -> None:
+        for key in (
+            *("target", "drop", "categorical", "split_groups", "split_column", "group"),
+            "parse_dates",
+        ):
+            if hasattr(self, key):
+                setattr(self, key, stringify_names(getattr(self, key)))
+        super().__post_init__()
         if len(self.split_at) and self.split_column is None:
             raise DataError(
                 "dataset.split_at defines where roles end in the numbers of dataset.split_column,"
@@ -239,16 +249,19 @@ def from_frame(
     columns = list(frame.columns) if numbers is None else numbers.column_order
     _check_column_names(name, columns, target, options)
     settings = ColumnSettings(
-        options.drop, options.categorical, options.parse_dates, options.missing
+        column_names(options.drop),
+        column_names(options.categorical),
+        column_names(options.parse_dates),
+        options.missing,
     )
     as_read, types = frame, types or SourceTypes()
     frame, date_formats = convert_dates(name, frame, settings, options.date_format)
     kinds: dict[str, ColumnKind] = {
         **(feature_kinds or {}),
-        **dict.fromkeys(options.categorical, "categorical"),
+        **dict.fromkeys(settings.categorical, "categorical"),
     }
     targets = column_names(target)
-    excluded = {*targets, *options.drop, options.split_groups, options.split_column}
+    excluded = {*targets, *settings.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in excluded]]
     _check_missing_labels(name, frame, types, targets)
     streamed = [] if numbers is None else numbers.names
@@ -270,7 +283,9 @@ def from_frame(
     )
     y, classes, task = encode_target(name, labels, options.task, declared_kind, settings)
     groups, group_names = (
-        (None, ()) if options.group is None else encode_groups(name, "group", frame, options.group)
+        (None, ())
+        if options.group is None
+        else encode_groups(name, "group", frame, stringify_names(options.group))
     )
     X, categories = encode_features(name, features, kinds, settings)
     if numbers is not None:
@@ -318,7 +333,9 @@ def from_frame(
         split_groups=(
             None
             if options.split_groups is None
-            else encode_groups(name, "split_groups", frame, options.split_groups)[0]
+            else encode_groups(name, "split_groups", frame, stringify_names(options.split_groups))[
+                0
+            ]
         ),
         groups=groups,
         group_names=group_names,
@@ -437,7 +454,7 @@ def _check_column_names(
         )
     if options.group is not None and not column_names(options.group):
         raise DataError(
-            f"{name}: dataset.group must name a column, or several, got {list(options.group)};"
+            f"{name}: dataset.group must name a column, or several, got {options.group};"
             " without groups it is null"
         )
     # The order of the keys is that of the messages: an unknown target is reported first.

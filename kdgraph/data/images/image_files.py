@@ -20,9 +20,11 @@ import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.files.arrays import label_file_of, open_npz, read_idx
-from kdgraph.data.files.paths import file_stem, path_argument, resolve_existing, sha256_of
+from kdgraph.data.files.file_source import FileSource
+from kdgraph.data.files.paths import path_argument, sha256_of
+from kdgraph.data.source import numbered_names
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Count, check_parameters
+from kdgraph.parameters import Count
 from kdgraph.quoting import override
 
 _PICTURE_SUFFIXES = (
@@ -333,7 +335,8 @@ def _scale_pixels(images: np.ndarray, source: str) -> np.ndarray:
     return images.astype(np.float32) / np.float32(brightest)
 
 
-class ImageFiles:
+@dataclass(eq=False, repr=False)
+class ImageFiles(FileSource):
     """Images of files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files.
 
     The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x``
@@ -363,8 +366,6 @@ class ImageFiles:
     unreadable : {"refuse", "skip"}, default="refuse"
         Treatment of a picture that cannot be read. "refuse" raises an error that names it. "skip"
         leaves it out, warns, and records the number of such pictures in the facts.
-    name : str or None, default=None
-        Name of the data set in runs. None: the name of the file without its suffix.
 
     Examples
     --------
@@ -374,45 +375,25 @@ class ImageFiles:
 
     file_parameters: ClassVar = {"path": list_image_files}
 
-    def __init__(
-        self,
-        path: str,
-        size: Sequence[Count] | None = None,
-        channels: Count | None = None,
-        invert: bool = False,
-        flat: bool = False,
-        unreadable: Literal["refuse", "skip"] = "refuse",
-        name: str | None = None,
-    ) -> None:
-        self.path = path
-        self.size = size
-        self.channels = channels
-        self.invert = invert
-        self.flat = flat
-        self.unreadable: Literal["refuse", "skip"] = unreadable
-        self.name = file_stem(path, "images") if name is None else name
-        check_parameters(self)
+    size: Sequence[Count] | None = None
+    channels: Count | None = None
+    invert: bool = False
+    flat: bool = False
+    unreadable: Literal["refuse", "skip"] = "refuse"
+
+    nameless = "images"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size, channels = self.size, self.channels
         if size is not None and len(size) != 2:
             raise ParameterError(f"size must be a height and a width, got {list(size)}")
         if channels not in (None, 1, 3):
             raise ParameterError(f"channels must be 1, 3 or null, got {channels}")
 
-    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise :class:`DataNotAvailable` before a run starts if the file or folder is missing."""
-        resolve_existing(self.path)
-
     def load(self) -> Dataset:
-        """Return all images.
-
-        Raises
-        ------
-        DataNotAvailable
-            If the file does not exist.
-        DataError
-            If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is
-            not set.
-        """
-        path = resolve_existing(self.path)
+        """Return all images, made equal in size and channels if these are given."""
+        path = self._existing_path()
         unreadable: list[str] = []
         parts = read_image_parts(path, unreadable if self.unreadable == "skip" else None)
         # Parts differ in shape or role; the rows of the data set are their concatenation.
@@ -430,7 +411,7 @@ class ImageFiles:
                 f"{len(unreadable):,} that cannot be read as pictures, such as {unreadable[0]}"
             )
             warnings.warn(f"{self.name}: left out are {facts['unreadable']}", stacklevel=2)
-        names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
+        names = numbered_names(X[0].size, "pixel") if self.flat else ()
         y, classes, roles = self._labels_and_roles(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
         return Dataset(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
+from kdgraph.data.source import Source, numbered_names
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parameters import Count, check_parameters
+from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
     from kdgraph.data.images.pixels import PixelLayout
@@ -22,7 +24,8 @@ _MAX_PIXEL_VALUE = 255
 """Intensity that is scaled to 1."""
 
 
-class OpenmlImages:
+@dataclass(eq=False, repr=False)
+class OpenmlImages(Source):
     """Images of openml.org, fetched once into the cache of openml-python and read from there.
 
     The published sets list the official training rows first and then the official test rows. Each
@@ -58,26 +61,22 @@ class OpenmlImages:
     ('mnist', False)
     """
 
-    def __init__(
-        self,
-        name: str,
-        id: Count,
-        shape: Sequence[Count],
-        official: Sequence[Count],
-        flat: bool = False,
-    ) -> None:
-        self.name = name
-        self.id = id
-        self.shape = shape
-        self.official = official
-        self.flat = flat
-        check_parameters(self)
-        if len(shape) != 3:
-            raise ParameterError(f"shape must be channels, height and width, got {list(shape)}")
-        if len(official) != 2:
+    name: str
+    id: Count
+    shape: Sequence[Count]
+    official: Sequence[Count]
+    flat: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.shape) != 3:
+            raise ParameterError(
+                f"shape must be channels, height and width, got {list(self.shape)}"
+            )
+        if len(self.official) != 2:
             raise ParameterError(
                 "official must be a number of training rows and one of test rows, got"
-                f" {list(official)}"
+                f" {list(self.official)}"
             )
 
     def prefetch(self, progress: FetchProgress | None = None) -> None:
@@ -101,7 +100,7 @@ class OpenmlImages:
         # The division is in place: for MNIST as float64, each copy would take 440 MB.
         X = reshape_pixels(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
         X /= _MAX_PIXEL_VALUE
-        names = tuple(f"pixel{i + 1}" for i in range(pixels.shape[1])) if self.flat else None
+        names = numbered_names(pixels.shape[1], "pixel") if self.flat else None
         rows = {"roles": self._roles(len(X)), "facts": self._facts(data, len(X), layout)}
         return Dataset.from_labels(
             self.name, X.reshape(pixels.shape) if self.flat else X, labels, names, **rows

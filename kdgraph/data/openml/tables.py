@@ -8,30 +8,32 @@ the logarithm of the price is almost linear.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
+from kdgraph.data.dataset import ColumnKind, Dataset
+from kdgraph.data.files.file_source import DerivedName
 from kdgraph.data.frames import (
     ColumnName,
     ColumnOptions,
-    ColumnRequirement,
     column_names,
     from_frame,
     stringify_names,
 )
+from kdgraph.data.source import Source
 from kdgraph.errors import DataError
-from kdgraph.parameters import Count, Range, check_parameters
+from kdgraph.parameters import Count, Range
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
     from kdgraph.data.openml.client import FetchProgress
 
 
-class OpenmlTable:
+@dataclass(eq=False, repr=False)
+class OpenmlTable(ColumnOptions):
     """Data set of openml.org, fetched once into the cache of openml-python and read from it.
 
     A feature is categorical in two cases: if OpenML describes it as nominal, whatever its values
@@ -46,8 +48,6 @@ class OpenmlTable:
     target : str or sequence of str, default=None
         Target column. For several columns of numbers or truth values, the class of a row is the
         column with the largest value. None for the default target of OpenML.
-    task, drop, categorical, missing, split_groups, split_column, require
-        Options of the columns; see :class:`kdgraph.data.frames.ColumnOptions`.
     task_id : int, default=None
         Number of an OpenML task on this data set; requires ``fold``.
     fold : int, default=None
@@ -55,8 +55,6 @@ class OpenmlTable:
         train. Requires ``task_id``.
     name : str, default=None
         Name in runs; None for openml-<id>.
-    threshold, group, split_at, first_numeric, parse_dates, date_format
-        Options of the columns; see :class:`kdgraph.data.frames.ColumnOptions`.
 
     Raises
     ------
@@ -72,59 +70,23 @@ class OpenmlTable:
     'openml-44'
     """
 
-    def __init__(
-        self,
-        id: Count,
-        target: ColumnName | Sequence[ColumnName] | None = None,
-        task: TaskSetting = "auto",
-        drop: Sequence[ColumnName] = (),
-        categorical: Sequence[ColumnName] = (),
-        missing: Sequence[str | float] = (),
-        split_groups: ColumnName | None = None,
-        split_column: ColumnName | None = None,
-        require: ColumnRequirement = "any",
-        task_id: Count | None = None,
-        fold: Annotated[int, Range(0)] | None = None,
-        name: str | None = None,
-        threshold: float | Literal["median"] | None = None,
-        group: ColumnName | Sequence[ColumnName] | None = None,
-        split_at: Sequence[float] = (),
-        first_numeric: Count | None = None,
-        parse_dates: Sequence[ColumnName] = (),
-        date_format: str | None = None,
-    ) -> None:
-        self.id = id
-        self.target = stringify_names(target)
-        self.task: TaskSetting = task
-        self.drop = stringify_names(drop)
-        self.categorical = stringify_names(categorical)
-        self.missing = missing
-        self.split_groups = stringify_names(split_groups)
-        self.split_column = stringify_names(split_column)
-        self.require: ColumnRequirement = require
-        self.task_id = task_id
-        self.fold = fold
-        self.threshold: float | Literal["median"] | None = threshold
-        self.group = stringify_names(group)
-        self.split_at = split_at
-        self.first_numeric = first_numeric
-        self.parse_dates = stringify_names(parse_dates)
-        self.date_format = date_format
-        self.name = name or f"openml-{id}"
-        check_parameters(self)
-        if (task_id is None) != (fold is None):
+    id: Count
+    target: ColumnName | Sequence[ColumnName] | None = None
+    task_id: Count | None = None
+    fold: Annotated[int, Range(0)] | None = None
+    name: DerivedName = None
+
+    def __post_init__(self) -> None:
+        self.name = self.name or f"openml-{self.id}"
+        super().__post_init__()
+        if (self.task_id is None) != (self.fold is None):
             raise DataError(
-                f"{self.name}: task_id and fold belong together, got task_id {task_id} and fold"
-                f" {fold}; give both or neither"
+                f"{self.name}: task_id and fold belong together, got task_id {self.task_id} and"
+                f" fold {self.fold}; give both or neither"
             )
 
     def prefetch(self, progress: FetchProgress | None = None) -> None:
         """Fetch the rows and the folds unless they are in the cache, and check ``require``.
-
-        Parameters
-        ----------
-        progress : callable, default=None
-            Function that is called with a line of text before a download.
 
         Raises
         ------
@@ -145,15 +107,7 @@ class OpenmlTable:
                 self._read(data)
 
     def load(self) -> Dataset:
-        """Return the whole table, after fetching it if necessary.
-
-        Raises
-        ------
-        DataNotAvailable
-            If it cannot be fetched; the message is one line.
-        DataError
-            If it is damaged or cannot be used; the message is one line.
-        """
+        """Return the whole table, after fetching it if necessary."""
         from kdgraph.data.openml.client import fetch_dataset
 
         return self._read(fetch_dataset(self.id))
@@ -161,7 +115,7 @@ class OpenmlTable:
     def _read(self, data: OpenmlData) -> Dataset:
         from kdgraph.data.openml.cache import read_cached_frame
 
-        target = self.target or self._default_target(data)
+        target = stringify_names(self.target) or self._default_target(data)
         group = column_names(self.group)
         # A column that is named in the parameters stays, even if OpenML marks it as ignored.
         requested = {
@@ -220,7 +174,8 @@ GRADES: dict[str, tuple[str, ...]] = {
 _DIAMONDS_ID = 42225
 
 
-class Diamonds:
+@dataclass(eq=False, repr=False)
+class Diamonds(Source):
     """Prices of diamonds in US dollars: data set 42225 of openml.org, from ggplot2.
 
     It has 53,940 rows and 9 features.
@@ -252,44 +207,17 @@ class Diamonds:
     'diamonds_graded'
     """
 
-    def __init__(
-        self,
-        grades: Literal["ordinal", "one_hot"] = "ordinal",
-        log_carat: bool = False,
-        columns: Sequence[str] = (),
-        name: str = "diamonds_graded",
-    ) -> None:
-        self.grades: Literal["ordinal", "one_hot"] = grades
-        self.log_carat = log_carat
-        self.columns = columns
-        self.name = name
-        check_parameters(self)
+    grades: Literal["ordinal", "one_hot"] = "ordinal"
+    log_carat: bool = False
+    columns: Sequence[str] = ()
+    name: str = "diamonds_graded"
 
-    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch the rows unless they are in the cache.
-
-        Parameters
-        ----------
-        progress : callable, default=None
-            Function that is called with a line of text before a download.
-
-        Raises
-        ------
-        DataNotAvailable
-            If they cannot be fetched; the message is one line.
-        """
+    def prefetch(self, progress: FetchProgress | None = None) -> None:
+        """Fetch the rows unless they are in the cache."""
         self._table().prefetch(progress)
 
     def load(self) -> Dataset:
-        """Return the whole table, after fetching it if necessary.
-
-        Raises
-        ------
-        DataNotAvailable
-            If it cannot be fetched; the message is one line.
-        DataError
-            If the table does not have the required columns or grades; the message is one line.
-        """
+        """Return the whole table, after fetching it if necessary."""
         return encode_grades(
             self._table().load(), self.grades == "one_hot", self.log_carat, self.columns
         )

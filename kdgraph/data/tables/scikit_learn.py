@@ -5,20 +5,19 @@ The generated tables have a known structure that is hidden among their features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
+from kdgraph.data.source import Source, numbered_names
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range, check_parameters
-
-_REGRESSION_LOADERS = {"diabetes"}
-"""Loaders whose target is a number."""
+from kdgraph.parameters import ClosedFraction, Count, NonNegative, Positive, Range
 
 
-class SklearnTable:
+@dataclass(eq=False, repr=False)
+class SklearnTable(Source):
     """Table that scikit-learn ships, with its features, classes and names.
 
     Parameters
@@ -34,11 +33,7 @@ class SklearnTable:
     (150, 4)
     """
 
-    def __init__(
-        self, loader: Literal["digits", "breast_cancer", "wine", "iris", "diabetes"]
-    ) -> None:
-        self.loader = loader
-        check_parameters(self)
+    loader: Literal["digits", "breast_cancer", "wine", "iris", "diabetes"]
 
     @property
     def name(self) -> str:
@@ -50,31 +45,39 @@ class SklearnTable:
         # A command line that only lists configurations must not wait for this import.
         from sklearn import datasets
 
-        options = {"scaled": False} if self.loader == "diabetes" else {}
+        is_regression = self.loader == "diabetes"
+        options = {"scaled": False} if is_regression else {}
         bunch = getattr(datasets, f"load_{self.loader}")(**options)
         names = tuple(str(name) for name in bunch.feature_names)
-        if self.loader in _REGRESSION_LOADERS:
-            return Dataset(
-                self.name,
-                np.ascontiguousarray(bunch.data),
-                bunch.target,
-                np.empty(0),
-                names,
-                "regression",
+        if is_regression:
+            return _regression_table(
+                self.name, np.ascontiguousarray(bunch.data), bunch.target, names
             )
         return Dataset.from_labels(self.name, bunch.data, bunch.target, names)
+
+
+def _regression_table(name: str, X: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> Dataset:
+    return Dataset(name, X, y, np.empty(0), names, "regression")
 
 
 RandomState = Annotated[int, Range(0)]
 """Seed of the generator; the seed of a run only determines how the table is split."""
 
 
-class _SklearnGenerator:
-    """Table that a function of scikit-learn generates."""
+@dataclass(eq=False, repr=False)
+class SklearnGenerator(Source):
+    """Table that a function of scikit-learn generates.
 
-    name: str
-    task: Literal["classification", "regression"] = "regression"
-    draw: RandomState
+    Parameters
+    ----------
+    draw : int, default=0
+        Seed of the generator.
+    """
+
+    draw: RandomState = field(default=0, kw_only=True)
+
+    name: str = field(init=False)
+    task = "regression"
 
     def load(self) -> Dataset:
         """Return the whole table."""
@@ -84,21 +87,15 @@ class _SklearnGenerator:
         X, y = self._make(datasets, random_state=self.draw)[:2]
         if self.task == "classification":
             return Dataset.from_labels(self.name, X, y)
-        return Dataset(
-            self.name,
-            X,
-            y,
-            np.empty(0),
-            tuple(f"x{i + 1}" for i in range(X.shape[1])),
-            "regression",
-        )
+        return _regression_table(self.name, X, y, numbered_names(X.shape[1]))
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         """Return X [n, d] and y [n] from the generator, and possibly more arrays."""
         raise NotImplementedError
 
 
-class SyntheticClassification(_SklearnGenerator):
+@dataclass(eq=False, repr=False)
+class SyntheticClassification(SklearnGenerator):
     """Clusters at corners of a hypercube among noise features (``make_classification``).
 
     Parameters
@@ -119,8 +116,6 @@ class SyntheticClassification(_SklearnGenerator):
         Half the side length of the hypercube. Smaller values make the task harder.
     flip : float, default=0.05
         Fraction of the rows whose label is drawn at random.
-    draw : int, default=0
-        Seed of the generator.
     name : str, default="made_classification"
         Name of the runs.
 
@@ -135,44 +130,35 @@ class SyntheticClassification(_SklearnGenerator):
     (100, 20)
     """
 
+    n_rows: Count = 2000
+    n_features: Count = 20
+    n_informative: Count = 5
+    n_redundant: Annotated[int, Range(0)] = 2
+    n_classes: Annotated[int, Range(2)] = 2
+    n_clusters: Count = 2
+    separation: Positive = 1.0
+    flip: ClosedFraction = 0.05
+    name: str = field(default="made_classification", kw_only=True)
+
     task = "classification"
 
-    def __init__(
-        self,
-        n_rows: Count = 2000,
-        n_features: Count = 20,
-        n_informative: Count = 5,
-        n_redundant: Annotated[int, Range(0)] = 2,
-        n_classes: Annotated[int, Range(2)] = 2,
-        n_clusters: Count = 2,
-        separation: Positive = 1.0,
-        flip: ClosedFraction = 0.05,
-        draw: RandomState = 0,
-        name: str = "made_classification",
-    ) -> None:
-        self.n_rows = n_rows
-        self.n_features = n_features
-        self.n_informative = n_informative
-        self.n_redundant = n_redundant
-        self.n_classes = n_classes
-        self.n_clusters = n_clusters
-        self.separation = separation
-        self.flip = flip
-        self.draw = draw
-        self.name = name
-        check_parameters(self)
-        if n_informative + n_redundant > n_features:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n_dependent = self.n_informative + self.n_redundant
+        if n_dependent > self.n_features:
             raise ParameterError(
-                "n_features must be at least n_informative + n_redundant,"
-                f" {n_informative + n_redundant}, got {n_features}"
+                f"n_features must be at least n_informative + n_redundant, {n_dependent}, got"
+                f" {self.n_features}"
             )
-        if n_classes * n_clusters > 2**n_informative:
+        n_corners = self.n_classes * self.n_clusters
+        if n_corners > 2**self.n_informative:
             corners = (
-                f"{n_classes} classes of {n_clusters} clusters need {n_classes * n_clusters}"
+                f"{self.n_classes} classes of {self.n_clusters} clusters need {n_corners}"
                 " corners of a hypercube"
             )
             raise ParameterError(
-                f"{corners}; n_informative={n_informative} gives {2**n_informative}: raise it"
+                f"{corners}; n_informative={self.n_informative} gives {2**self.n_informative}:"
+                " raise it"
             )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
@@ -189,7 +175,8 @@ class SyntheticClassification(_SklearnGenerator):
         )
 
 
-class GaussianShells(_SklearnGenerator):
+@dataclass(eq=False, repr=False)
+class GaussianShells(SklearnGenerator):
     """Concentric shells with equally many rows in each (``make_gaussian_quantiles``).
 
     The rows are drawn from a Gaussian, and the class is the quantile of the distance to its centre.
@@ -200,8 +187,6 @@ class GaussianShells(_SklearnGenerator):
         Number of rows, and of features.
     n_classes : int, default=4
         Number of shells. The first one is a ball.
-    draw : int, default=0
-        Seed of the generator.
     name : str, default="gaussian_shells"
         Name of the runs.
 
@@ -211,22 +196,12 @@ class GaussianShells(_SklearnGenerator):
     (100, 5)
     """
 
-    task = "classification"
+    n_rows: Count = 2000
+    n_features: Count = 5
+    n_classes: Annotated[int, Range(2)] = 4
+    name: str = field(default="gaussian_shells", kw_only=True)
 
-    def __init__(
-        self,
-        n_rows: Count = 2000,
-        n_features: Count = 5,
-        n_classes: Annotated[int, Range(2)] = 4,
-        draw: RandomState = 0,
-        name: str = "gaussian_shells",
-    ) -> None:
-        self.n_rows = n_rows
-        self.n_features = n_features
-        self.n_classes = n_classes
-        self.draw = draw
-        self.name = name
-        check_parameters(self)
+    task = "classification"
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         return datasets.make_gaussian_quantiles(
@@ -234,7 +209,8 @@ class GaussianShells(_SklearnGenerator):
         )
 
 
-class SwissRoll(_SklearnGenerator):
+@dataclass(eq=False, repr=False)
+class SwissRoll(SklearnGenerator):
     """Rolled sheet in three features, cut along its length into classes (``make_swiss_roll``).
 
     All classes have equally many rows. Noise features may be added.
@@ -250,8 +226,6 @@ class SwissRoll(_SklearnGenerator):
         of 14.
     n_noise : int, default=0
         Number of added features of Gaussian noise, with the standard deviation of the other three.
-    draw : int, default=0
-        Seed of the generator.
     name : str, default="swiss_roll"
         Name of the runs.
 
@@ -261,24 +235,13 @@ class SwissRoll(_SklearnGenerator):
     (100, 5)
     """
 
-    task = "classification"
+    n_rows: Count = 2000
+    n_classes: Annotated[int, Range(2)] = 4
+    noise_std: NonNegative = 0.3
+    n_noise: Annotated[int, Range(0)] = 0
+    name: str = field(default="swiss_roll", kw_only=True)
 
-    def __init__(
-        self,
-        n_rows: Count = 2000,
-        n_classes: Annotated[int, Range(2)] = 4,
-        noise_std: NonNegative = 0.3,
-        n_noise: Annotated[int, Range(0)] = 0,
-        draw: RandomState = 0,
-        name: str = "swiss_roll",
-    ) -> None:
-        self.n_rows = n_rows
-        self.n_classes = n_classes
-        self.noise_std = noise_std
-        self.n_noise = n_noise
-        self.draw = draw
-        self.name = name
-        check_parameters(self)
+    task = "classification"
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         X, sheet_positions = datasets.make_swiss_roll(self.n_rows, noise=self.noise_std, **options)
@@ -289,7 +252,8 @@ class SwissRoll(_SklearnGenerator):
         return np.column_stack([X, noise]), ranks * self.n_classes // self.n_rows
 
 
-class SyntheticRegression(_SklearnGenerator):
+@dataclass(eq=False, repr=False)
+class SyntheticRegression(SklearnGenerator):
     """Linear function of some of the features with Gaussian noise (``make_regression``).
 
     Parameters
@@ -300,8 +264,6 @@ class SyntheticRegression(_SklearnGenerator):
         Number of features that the target depends on.
     noise_std : float, default=10.0
         Standard deviation of the noise.
-    draw : int, default=0
-        Seed of the generator.
 
     Raises
     ------
@@ -314,25 +276,19 @@ class SyntheticRegression(_SklearnGenerator):
     (100, 20)
     """
 
+    n_rows: Count = 2000
+    n_features: Count = 20
+    n_informative: Count = 5
+    noise_std: NonNegative = 10.0
+
     name = "made_regression"
 
-    def __init__(
-        self,
-        n_rows: Count = 2000,
-        n_features: Count = 20,
-        n_informative: Count = 5,
-        noise_std: NonNegative = 10.0,
-        draw: RandomState = 0,
-    ) -> None:
-        self.n_rows = n_rows
-        self.n_features = n_features
-        self.n_informative = n_informative
-        self.noise_std = noise_std
-        self.draw = draw
-        check_parameters(self)
-        if n_informative > n_features:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_informative > self.n_features:
             raise ParameterError(
-                f"n_informative must be at most n_features, {n_features}, got {n_informative}"
+                f"n_informative must be at most n_features, {self.n_features}, got"
+                f" {self.n_informative}"
             )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
@@ -345,7 +301,8 @@ class SyntheticRegression(_SklearnGenerator):
         )
 
 
-class FriedmanTable(_SklearnGenerator):
+@dataclass(eq=False, repr=False)
+class FriedmanTable(SklearnGenerator):
     """Nonlinear regression of Friedman (1991) and Breiman (1996), ``make_friedman1`` to 3.
 
     Parameters
@@ -357,8 +314,6 @@ class FriedmanTable(_SklearnGenerator):
         Number of rows.
     noise_std : float, default=1.0
         Standard deviation of the noise.
-    draw : int, default=0
-        Seed of the generator.
 
     Examples
     --------
@@ -366,22 +321,14 @@ class FriedmanTable(_SklearnGenerator):
     (100, 4)
     """
 
-    def __init__(
-        self,
-        number: Literal[1, 2, 3] = 1,
-        n_rows: Count = 2000,
-        noise_std: NonNegative = 1.0,
-        draw: RandomState = 0,
-    ) -> None:
-        self.number = number
-        self.name = f"friedman{number}"
-        self.n_rows = n_rows
-        self.noise_std = noise_std
-        self.draw = draw
-        check_parameters(self)
+    number: Literal[1, 2, 3] = 1
+    n_rows: Count = 2000
+    noise_std: NonNegative = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.name = f"friedman{self.number}"
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
-        make: Callable[..., tuple[np.ndarray, ...]] = getattr(
-            datasets, f"make_friedman{self.number}"
-        )
+        make = getattr(datasets, f"make_friedman{self.number}")
         return make(self.n_rows, noise=self.noise_std, **options)

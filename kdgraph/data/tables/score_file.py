@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.arrays import array_shapes, open_npz
-from kdgraph.data.files.paths import (
-    checked_suffix,
-    file_stem,
-    path_argument,
-    resolve_existing,
-    sha256_of,
-)
+from kdgraph.data.files.file_source import TextSource
+from kdgraph.data.files.paths import checked_suffix, path_argument, resolve_existing
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
-from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.parameters import check_parameters
 from kdgraph.quoting import override
 from kdgraph.wording import some
 
@@ -156,7 +150,8 @@ _SCORE_SHAPE_RULE = (
 )
 
 
-class ScoreFile:
+@dataclass(eq=False, repr=False)
+class ScoreFile(TextSource):
     """Scores of K classes for each row with the label, and optionally features of network layers.
 
     No model is trained. The file is either a table (csv, tsv, parquet, ARFF) with a column for each
@@ -166,9 +161,6 @@ class ScoreFile:
 
     Parameters
     ----------
-    path : str
-        A table with a column for each class, or a .npz file with an array [n, K], relative to the
-        working directory.
     target : str, default="label"
         Column or array of the labels.
     scores : str or None, default=None
@@ -180,8 +172,6 @@ class ScoreFile:
         Column of a table, or array of words in a .npz file, with calibration, test or unused.
     made_by : str or None, default=None
         The command that makes the file. A message contains it if the file does not exist.
-    name : str or None, default=None
-        Name of the runs. None uses the name of the file without its ending.
     group : str or None, default=None
         Column of a table, or array of a .npz file, with the group of each row, for metrics by
         group.
@@ -190,8 +180,6 @@ class ScoreFile:
         hidden2, …, a prefix and a number). Each is a layer in which methods and metrics can search
         for neighbours (``features.layer``); the first one is the default. Calibrators of scores do
         not use them.
-    encoding, separator : str
-        For a table in text, see :class:`kdgraph.data.tables.table_files.TableFile`.
 
     Examples
     --------
@@ -199,38 +187,13 @@ class ScoreFile:
     'softmax'
     """
 
-    def __init__(
-        self,
-        path: str,
-        target: str = "label",
-        scores: str | None = None,
-        kind: ClassScoreKind = "probabilities",
-        split_column: str | None = None,
-        made_by: str | None = None,
-        name: str | None = None,
-        group: str | None = None,
-        features: Sequence[str] = (),
-        encoding: str = "utf-8",
-        separator: str | None = None,
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.scores = scores
-        self.kind: ClassScoreKind = kind
-        self.split_column = split_column
-        self.made_by = made_by
-        self.group = group
-        self.features = features
-        self.encoding = encoding
-        self.separator = separator
-        self.name = file_stem(path) if name is None else name
-        check_parameters(self)
-        # An invalid encoding or separator raises an error before any run starts.
-        self._text_format()
-
-    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise an error before any run starts if the file does not exist."""
-        self._existing_path()
+    target: str = "label"
+    scores: str | None = None
+    kind: ClassScoreKind = "probabilities"
+    split_column: str | None = None
+    made_by: str | None = None
+    group: str | None = None
+    features: Sequence[str] = ()
 
     def load(self) -> Dataset:
         """Return all rows; X is Float64[n, K + m], probabilities and then the named features."""
@@ -241,13 +204,7 @@ class ScoreFile:
         scores, y, classes, layers, roles_and_groups = (
             self._from_arrays() if suffix == ".npz" else self._from_table()
         )
-        facts = {
-            "source": "file",
-            "path": self.path,
-            "sha256": sha256_of(path),
-            "n_rows": len(y),
-            "kind": self.kind,
-        }
+        facts = {**self._file_facts(path), "n_rows": len(y), "kind": self.kind}
         # X contains the probabilities first, then the features of each layer; the data set records
         # how wide each part is, so that methods can take them apart again.
         scores = self._check_finite(scores, "scores")
@@ -274,9 +231,6 @@ class ScoreFile:
             layer_widths=layer_widths,
             **roles_and_groups,
         )
-
-    def _text_format(self) -> TextFormat:
-        return TextFormat(self.encoding, self.separator)
 
     def _existing_path(self) -> Path:
         return resolve_existing(self.path, made_by=self.made_by)

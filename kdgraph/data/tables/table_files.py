@@ -10,7 +10,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,35 +18,28 @@ import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset, TaskSetting
 from kdgraph.data.files.arrays import open_npz
+from kdgraph.data.files.file_source import FileSource, TextSource
 from kdgraph.data.files.paths import (
     checked_suffix,
-    file_stem,
     files_below,
     path_argument,
     resolve_existing,
-    sha256_of,
     single_file,
 )
-from kdgraph.data.frames import (
-    ColumnName,
-    ColumnOptions,
-    ColumnRequirement,
-    column_names,
-    from_frame,
-    stringify_names,
-)
+from kdgraph.data.frames import ColumnName, ColumnOptions, column_names, from_frame, stringify_names
 from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_rows
 from kdgraph.data.frames.roles import roles_from_indices
+from kdgraph.data.source import numbered_names
 from kdgraph.data.text_format import TextFormat
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.parameters import Count, check_parameters
 
 if TYPE_CHECKING:
     from kdgraph.data.files.arrow import ParquetNumbers
 
 
-class TableFile:
-    r"""Table in a file of the user, by its ending.
+@dataclass(eq=False, repr=False)
+class TableFile(TextSource, ColumnOptions):
+    """Table in a file of the user, by its ending.
 
     Text in csv and tsv files, and in JSON lines (.jsonl, .ndjson), which may be compressed (.gz,
     .bz2, .xz, .zip); parquet and feather files, and folders of parquet files; spreadsheets (.xlsx)
@@ -60,19 +53,8 @@ class TableFile:
 
     Parameters
     ----------
-    path : str
-        The file, relative to the working directory: .csv, .tsv or .jsonl, also compressed (.gz,
-        .bz2, .xz, .zip), .parquet, .feather or .xlsx.
     target : str or sequence of str
         Column of the labels; or several of numbers or truth values, of which the largest counts.
-    task, drop, categorical, missing, split_groups, split_column, require
-        See :class:`kdgraph.data.frames.ColumnOptions`.
-    encoding : str, default="utf-8"
-        Encoding of the text, by any name that Python has for it. latin-1 decodes all files, but
-        often to wrong characters.
-    separator : str or None, default=None
-        Separator between cells: one character, ``tab``, or ``\s+`` for white space. With None it is
-        the one that Excel's first line ``sep=;`` names, else a comma, or a tab in tsv files.
     decimal : {".", ","}, default="."
         Sign before the decimals of a number in text files.
     skip_spaces : bool, default=False
@@ -82,10 +64,6 @@ class TableFile:
     indices : str or None, default=None
         A .json or .npz file with row numbers from 0 for each role: train, test and optionally
         calibration. Other rows are unused.
-    name : str or None, default=None
-        Name of the runs. None uses the name of the file without its ending.
-    threshold, group, split_at, first_numeric, parse_dates, date_format
-        See :class:`kdgraph.data.frames.ColumnOptions`.
 
     Raises
     ------
@@ -100,57 +78,15 @@ class TableFile:
 
     file_parameters: ClassVar = {"path": files_below, "indices": single_file}
 
-    def __init__(
-        self,
-        path: str,
-        target: ColumnName | Sequence[ColumnName],
-        task: TaskSetting = "auto",
-        drop: Sequence[ColumnName] = (),
-        categorical: Sequence[ColumnName] = (),
-        missing: Sequence[str | float] = (),
-        split_groups: ColumnName | None = None,
-        split_column: ColumnName | None = None,
-        require: ColumnRequirement = "any",
-        encoding: str = "utf-8",
-        separator: str | None = None,
-        decimal: Literal[".", ","] = ".",
-        skip_spaces: bool = False,
-        not_missing: Sequence[str] = (),
-        indices: str | None = None,
-        name: str | None = None,
-        threshold: float | Literal["median"] | None = None,
-        group: ColumnName | Sequence[ColumnName] | None = None,
-        split_at: Sequence[float] = (),
-        first_numeric: Count | None = None,
-        parse_dates: Sequence[ColumnName] = (),
-        date_format: str | None = None,
-    ) -> None:
-        self.path = path
-        self.target = stringify_names(target)
-        self.task: TaskSetting = task
-        self.drop = stringify_names(drop)
-        self.categorical = stringify_names(categorical)
-        self.missing = missing
-        self.split_groups = stringify_names(split_groups)
-        self.split_column = stringify_names(split_column)
-        self.require: ColumnRequirement = require
-        self.encoding = encoding
-        self.separator = separator
-        self.decimal: Literal[".", ","] = decimal
-        self.skip_spaces = skip_spaces
-        self.not_missing = not_missing
-        self.indices = indices
-        self.threshold: float | Literal["median"] | None = threshold
-        self.group = stringify_names(group)
-        self.split_at = split_at
-        self.first_numeric = first_numeric
-        self.parse_dates = stringify_names(parse_dates)
-        self.date_format = date_format
-        self.name = file_stem(path) if name is None else name
-        check_parameters(self)
-        # An invalid encoding or separator raises an error before any run starts.
-        self._text_format()
-        if indices is not None and split_column is not None:
+    target: ColumnName | Sequence[ColumnName]
+    decimal: Literal[".", ","] = field(default=".", kw_only=True)
+    skip_spaces: bool = field(default=False, kw_only=True)
+    not_missing: Sequence[str] = field(default=(), kw_only=True)
+    indices: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.indices is not None and self.split_column is not None:
             raise DataError(
                 "dataset.indices and dataset.split_column both define which rows test; give one of"
                 " them"
@@ -158,7 +94,7 @@ class TableFile:
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if a file is missing or ``require`` excludes the table."""
-        resolve_existing(self.path)
+        super().prefetch(progress)
         if self.indices is not None:
             resolve_existing(self.indices, "indices")
         if self.require != "any":
@@ -172,26 +108,24 @@ class TableFile:
         from kdgraph.data.files.parsed_table import ParsedTable
         from kdgraph.data.files.tables import read_table
 
-        path = resolve_existing(self.path)
+        path = self._existing_path()
         numbers = self._number_columns(path)
         parsed = (
             read_table(path, self._text_format())
             if numbers is None
             else ParsedTable(numbers.read_others())
         )
-        columns = parsed.frame.shape[1] + (0 if numbers is None else len(numbers.names))
+        n_columns = parsed.frame.shape[1] + (0 if numbers is None else len(numbers.names))
         facts = {
-            "source": "file",
-            "path": self.path,
-            "sha256": sha256_of(path),
+            **self._file_facts(path),
             "n_rows": len(parsed.frame),
-            "n_columns": columns,
+            "n_columns": n_columns,
         }
         data = from_frame(
             self.name,
             parsed.frame,
-            self.target,
-            options=self._column_options(),
+            stringify_names(self.target),
+            options=self,
             facts=facts,
             feature_kinds=parsed.kinds,
             types=parsed.types,
@@ -222,7 +156,8 @@ class TableFile:
     def _text_format(self) -> TextFormat:
         # If one of these keys lists several columns, they contain numbers and not names.
         name_columns = (self.target, self.split_groups, self.group)
-        identifiers = [*(name for name in name_columns if isinstance(name, str)), *self.categorical]
+        identifiers = [name for name in name_columns if isinstance(name, str)]
+        identifiers += column_names(self.categorical)
         return TextFormat(
             self.encoding,
             self.separator,
@@ -230,11 +165,6 @@ class TableFile:
             self.skip_spaces,
             self.not_missing,
             identifiers,
-        )
-
-    def _column_options(self) -> ColumnOptions:
-        return ColumnOptions(
-            **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         )
 
 
@@ -263,7 +193,8 @@ def _read_indices(file_name: str) -> Mapping[str, Any]:
 _ARRAY_NAMES = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
 
 
-class ArrayFile:
+@dataclass(eq=False, repr=False)
+class ArrayFile(FileSource):
     """Arrays in one .npz file: ``X`` and ``y``, and optional ones.
 
     The optional arrays are ``X_test`` and ``y_test``, ``groups``, ``split_groups`` and
@@ -274,12 +205,8 @@ class ArrayFile:
 
     Parameters
     ----------
-    path : str
-        The file, relative to the working directory.
     task : TaskSetting, default="auto"
         Type of y. ``auto`` infers it, see :func:`kdgraph.data.frames.targets.infer_task`.
-    name : str or None, default=None
-        Name of the runs. None uses the name of the file without its ending.
 
     Examples
     --------
@@ -287,15 +214,7 @@ class ArrayFile:
     'my'
     """
 
-    def __init__(self, path: str, task: TaskSetting = "auto", name: str | None = None) -> None:
-        self.path = path
-        self.task: TaskSetting = task
-        self.name = file_stem(path) if name is None else name
-        check_parameters(self)
-
-    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise an error before any run starts if the file does not exist."""
-        resolve_existing(self.path)
+    task: TaskSetting = "auto"
 
     def load(self) -> Dataset:
         """Return all rows, Float64[n, d] or images Float32[n, c, h, w], those for testing last."""
@@ -304,7 +223,7 @@ class ArrayFile:
         from kdgraph.data.frames.features import check_numeric_features, warn_row_numbering
         from kdgraph.data.frames.targets import encode_target, task_facts
 
-        path = resolve_existing(self.path)
+        path = self._existing_path()
         arrays = self._arrays(path)
         # Arrays have no options for columns, so only the checks of a table apply, not from_frame.
         X, labels, roles = self._rows(arrays)
@@ -316,12 +235,7 @@ class ArrayFile:
             if len(names) > 1:
                 warn_row_numbering(self.name, X, names)
             warn_duplicate_rows(self.name, X)
-        facts = {
-            "source": "file",
-            "path": self.path,
-            "sha256": sha256_of(path),
-            "shape": list(X.shape),
-        }
+        facts = {**self._file_facts(path), "shape": list(X.shape)}
         facts |= task_facts(y, self.task, task)
         split_groups, _ = self._groups(arrays, "split_groups", len(y))
         groups, group_names = self._groups(arrays, "groups", len(y))
@@ -418,7 +332,7 @@ class ArrayFile:
             return ()
         names = arrays.get("feature_names")
         if names is None:
-            return tuple(f"x{i + 1}" for i in range(X.shape[1]))
+            return numbered_names(X.shape[1])
         if names.shape != (X.shape[1],):
             raise DataError(
                 f"{path_argument(self.path)}: feature_names must be {X.shape[1]} names, got shape"

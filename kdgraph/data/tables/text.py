@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -16,20 +17,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
+from kdgraph.data.files.file_source import TextSource
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
     codec_name,
     codec_without_bom,
-    file_stem,
     path_argument,
     resolve_existing,
     sha256_of,
     single_file,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
-from kdgraph.data.text_format import TextFormat
+from kdgraph.data.source import Source
 from kdgraph.errors import DataError, DataNotAvailable
-from kdgraph.parameters import Range, check_parameters
+from kdgraph.parameters import Range
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +191,8 @@ def list_text_files(path: Path) -> list[Path]:
     ]
 
 
-class TextFile:
+@dataclass(eq=False, repr=False)
+class TextFile(TextSource):
     """Texts with labels in a csv, tsv or parquet file, or a folder with a subfolder for each class.
 
     Parameters
@@ -209,10 +211,6 @@ class TextFile:
         Labels of the texts to use, or patterns of labels ("comp.*"). Empty: all.
     posts : bool, default=False
         Whether texts are newsgroup posts, whose header, quotes and signature are removed.
-    encoding, separator : str
-        See :class:`kdgraph.data.tables.table_files.TableFile`.
-    name : str or None, default=None
-        Name of the runs. None uses the name of the file or folder.
 
     Notes
     -----
@@ -228,36 +226,18 @@ class TextFile:
 
     file_parameters: ClassVar = {"path": list_text_files, "vectors": single_file}
 
-    def __init__(
-        self,
-        path: str,
-        text: str | Sequence[str] = "text",
-        target: str = "label",
-        n_features: HashedFeatureCount = 512,
-        vectors: str | None = None,
-        keep: Sequence[str] = (),
-        posts: bool = False,
-        encoding: str = "utf-8",
-        separator: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.path = path
-        self.text = text
-        self.target = target
-        self.n_features = n_features
-        self.vectors = vectors
-        self.keep = keep
-        self.posts = posts
-        self.encoding = encoding
-        self.separator = separator
-        self.name = file_stem(path, "text") if name is None else name
-        check_parameters(self)
-        # An invalid encoding or separator raises an error before any run starts.
-        self._text_format()
+    text: str | Sequence[str] = "text"
+    target: str = "label"
+    n_features: HashedFeatureCount = 512
+    vectors: str | None = None
+    keep: Sequence[str] = ()
+    posts: bool = False
+
+    nameless = "text"
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise an error before any run starts if the texts or the word vectors do not exist."""
-        resolve_existing(self.path)
+        super().prefetch(progress)
         if self.vectors is not None:
             resolve_existing(self.vectors, "vectors")
 
@@ -265,7 +245,7 @@ class TextFile:
         """Return all texts as Float64[n, n_features], or as wide as a word vector."""
         from kdgraph.data.frames.targets import MAX_NUMERIC_CLASSES, encode_target
 
-        path = resolve_existing(self.path)
+        path = self._existing_path()
         texts, labels, facts = (
             _read_folder(path, self.encoding) if path.is_dir() else self._read_columns(path)
         )
@@ -289,9 +269,6 @@ class TextFile:
                 "vectors_sha256": sha256_of(resolve_existing(self.vectors, "vectors")),
             }
         return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
-
-    def _text_format(self) -> TextFormat:
-        return TextFormat(self.encoding, self.separator)
 
     def _select_labels(
         self, texts: list[str], labels: pd.Series
@@ -367,7 +344,8 @@ def _read_text(file: Path, encoding: str) -> str:
         raise DataError(f"{file} cannot be read: {error}") from error
 
 
-class Newsgroups:
+@dataclass(eq=False, repr=False)
+class Newsgroups(Source):
     """Twenty newsgroups, split by date: 11,314 training posts, 7,532 test posts, 20 classes.
 
     Headers, footers and quotes are removed, since they reveal the group. scikit-learn fetches the
@@ -385,11 +363,9 @@ class Newsgroups:
     64
     """
 
-    name = "newsgroups"
+    n_features: HashedFeatureCount = 512
 
-    def __init__(self, n_features: HashedFeatureCount = 512) -> None:
-        self.n_features = n_features
-        check_parameters(self)
+    name = "newsgroups"
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch the posts unless they exist."""
