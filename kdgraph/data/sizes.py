@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from kdgraph.errors import DataError
 from kdgraph.parameters import ClosedFraction, Count, Fraction, Range, annotations_of, check_value
@@ -142,19 +142,15 @@ class SplitSizes:
             raise DataError(
                 f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
             )
-        # The default of 1000 training rows gives way to a smaller max_learn.
+        train, calibration = self._train_calibration_sizes(0)
         if self.n_train is None and self.n_learn is None:
-            train, calibration = replace(
-                self, n_train=_DEFAULT_SIMULATED_ROWS
-            )._train_calibration_sizes(0)
+            by_default = replace(self, n_train=_DEFAULT_SIMULATED_ROWS)
+            train, calibration = by_default._train_calibration_sizes(0)
+            # The default of 1000 training rows gives way to a smaller max_learn.
             if train + calibration > (self.max_learn or math.inf):
                 train, calibration = self._train_calibration_sizes(self.max_learn or 0)
-        else:
-            train, calibration = self._train_calibration_sizes(0)
-        return _check_not_empty(
-            name,
-            RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)),
-        )
+        test = self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)
+        return _check_not_empty(name, RoleSizes(train, calibration, test))
 
     def of_table(self, name: str, n: int, *, tests: bool = True) -> RoleSizes:
         """Return the sizes for a table of ``n`` rows.
@@ -166,10 +162,8 @@ class SplitSizes:
             return self._with_the_rest(name, n)
         test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION) if tests else 0
         n_remaining = n - test
-        train, calibration = (
-            self._train_calibration_sizes(n_remaining) if n_remaining > 0 else (0, 0)
-        )
-        counts = RoleSizes(train, calibration, test)
+        learning = self._train_calibration_sizes(n_remaining) if n_remaining > 0 else (0, 0)
+        counts = RoleSizes(*learning, test)
         if n_remaining < 0 or counts.total > n:
             raise DataError(
                 f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
@@ -191,25 +185,16 @@ class SplitSizes:
                 f"{name} has scores of a model that is trained already; give n_calibration, not"
                 " n_train or log_share"
             )
-        test = 0
         if self.n_test == REST and tests and prescribed is None:
             return self._with_the_rest(name, n, of_scores=True)
-        if tests:
-            test = self._n_test_rows(
-                n if prescribed is None else prescribed.test,
-                default=_DEFAULT_TEST_FRACTION if prescribed is None else 1.0,
-            )
         # Without prescribed roles, every row that does not test may calibrate.
-        n_available = n - test if prescribed is None else prescribed.calibration
-        calibration = _limit_rows(
-            _resolve_row_count(
-                _first_specified(self.n_calibration, self.n_learn),
-                max(n_available, 0),
-                1.0,
-                math.floor,
-            ),
-            self.max_learn,
-        )
+        if prescribed is None:
+            test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION) if tests else 0
+            n_available = n - test
+        else:
+            test = self._n_test_rows(prescribed.test, default=1.0) if tests else 0
+            n_available = prescribed.calibration
+        calibration = self._n_score_rows(max(n_available, 0), self.max_learn)
         counts = RoleSizes(0, calibration, test)
         if calibration > n_available or (prescribed is not None and test > prescribed.test):
             raise DataError(
@@ -228,15 +213,14 @@ class SplitSizes:
         # Prescribed calibration rows are a separate pool. Without them, calibration rows are taken
         # from the training rows, so both sizes must fit into one pool.
         if prescribed.calibration:
-            train = _limit_rows(
-                _resolve_row_count(
-                    _first_specified(self.n_train, self.n_learn), prescribed.train, 1.0, round
-                ),
-                self.max_learn,
-            )
             counts = RoleSizes(
-                train,
-                _resolve_row_count(self.n_calibration, prescribed.calibration, 1.0, math.floor),
+                _row_count(
+                    self.n_learn if self.n_train is None else self.n_train,
+                    prescribed.train,
+                    round,
+                    limit=self.max_learn,
+                ),
+                _row_count(self.n_calibration, prescribed.calibration, math.floor),
                 test,
             )
             too_many = (
@@ -258,9 +242,7 @@ class SplitSizes:
 
     def _with_the_rest(self, name: str, n: int, *, of_scores: bool = False) -> RoleSizes:
         if of_scores:
-            size = _first_specified(self.n_calibration, self.n_learn)
-            limit = n if self.max_learn is None else self.max_learn
-            train, calibration = 0, _limit_rows(_resolve_row_count(size, n, 1.0, math.floor), limit)
+            train, calibration = 0, self._n_score_rows(n, min(n, self.max_learn or n))
         else:
             train, calibration = self._train_calibration_sizes(n)
         rest = n - train - calibration
@@ -270,66 +252,55 @@ class SplitSizes:
                 " fit and calibrate; give max_learn, or a smaller size"
             )
         required = ("n_calibration",) if of_scores else ("n_train", "n_calibration")
-        test = _limit_rows(rest, self.max_test)
+        test = min(rest, self.max_test or rest)
         return _check_not_empty(name, RoleSizes(train, calibration, test), required)
 
     def _n_test_rows(self, n: int, *, default: float) -> int:
-        size = None if self.n_test == REST else self.n_test
-        return _limit_rows(
-            _resolve_row_count(default if size is None else size, n, 1.0, math.ceil), self.max_test
-        )
+        size = default if self.n_test in (None, REST) else self.n_test
+        return _row_count(size, n, math.ceil, limit=self.max_test)
+
+    def _n_score_rows(self, n: int, limit: int | None) -> int:
+        size = self.n_learn if self.n_calibration is None else self.n_calibration
+        return _row_count(size, n, math.floor, limit=limit)
 
     def _train_calibration_sizes(self, n_rows: int) -> tuple[int, int]:
         if self.n_train is not None:
-            train = _resolve_row_count(self.n_train, n_rows, 1.0, round)
+            train = _row_count(self.n_train, n_rows, round)
             if self.n_calibration is None:
                 return train, round(_CALIBRATION_TO_TRAIN_RATIO * train)
-            return train, _resolve_row_count(
-                self.n_calibration, n_rows, _DEFAULT_CALIBRATION_FRACTION, math.floor
-            )
+            return train, _row_count(self.n_calibration, n_rows, math.floor)
         # The calibration rows are a part of the rows that learn, so the latter are counted first.
-        max_learn = _limit_rows(n_rows, self.max_learn)
-        if self.log_share is not None:
-            learn = round(
-                _MIN_LOG_SAMPLE ** (1 - self.log_share)
-                * max(max_learn, _MIN_LOG_SAMPLE) ** self.log_share
-            )
+        if self.log_share is None:
+            learn = _row_count(self.n_learn, n_rows, round, limit=self.max_learn)
         else:
-            learn = (
-                _resolve_row_count(self.n_learn, n_rows, 1.0, round)
-                if self.n_learn is not None
-                else max_learn
-            )
-            learn = _limit_rows(learn, self.max_learn)
-        calibration = _resolve_row_count(
-            self.n_calibration, learn, _DEFAULT_CALIBRATION_FRACTION, math.floor
+            most = max(min(n_rows, self.max_learn or n_rows), _MIN_LOG_SAMPLE)
+            learn = round(_MIN_LOG_SAMPLE ** (1 - self.log_share) * most**self.log_share)
+        calibration = _row_count(
+            self.n_calibration, learn, math.floor, default=_DEFAULT_CALIBRATION_FRACTION
         )
         return max(learn - calibration, 0), calibration
 
     def _requested_sizes(self, counts: RoleSizes) -> str:
-        counts_by_key = {
-            "n_train": counts.train,
-            "n_calibration": counts.calibration,
-            "n_test": counts.test,
-        }
-        return " + ".join(f"{role} {count}" for role, count in counts_by_key.items() if count > 0)
+        return " + ".join(
+            f"n_{role} {count}" for role, count in asdict(counts).items() if count > 0
+        )
 
 
-def _first_specified(*sizes: RowCount) -> RowCount:
-    return next((size for size in sizes if size is not None), None)
-
-
-def _limit_rows(n: int, limit: int | None) -> int:
-    return n if limit is None else min(n, limit)
-
-
-def _resolve_row_count(
-    size: RowCount, n_rows: int, default: float, rounding: Callable[[float], int]
+def _row_count(
+    size: Any,
+    n_rows: int,
+    rounding: Callable[[float], int],
+    *,
+    default: float = 1.0,
+    limit: int | None = None,
 ) -> int:
+    """Return an integer as it is, or a fraction of ``n_rows`` as a number, up to a limit."""
     if isinstance(size, Integral):
-        return int(size)
-    # The product is rounded to 6 decimals first, because 0.1 * 30 is above 3 in floating point.
-    return max(rounding(round((default if size is None else size) * n_rows, 6)), 0)
+        count = int(size)
+    else:
+        # Products are rounded to 6 decimals first, because 0.1 * 30 is above 3 in floating point.
+        count = max(rounding(round((default if size is None else size) * n_rows, 6)), 0)
+    return count if limit is None else min(count, limit)
 
 
 def _check_not_empty(

@@ -23,29 +23,9 @@ from kdgraph.wording import some
 ISO_FORMAT, DURATION_FORMAT = "ISO8601", "duration"
 """Formats of columns without a format string: ISO 8601 and durations."""
 _DATE_FORMATS = (
-    *(
-        "%Y-%m-%d",
-        "%Y/%m/%d",
-        "%Y.%m.%d",
-        "%d.%m.%Y",
-        "%d.%m.%y",
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%d/%m/%y",
-        "%m/%d/%y",
-    ),
-    *(
-        "%Y%m%d",
-        "%d-%m-%Y",
-        "%m-%d-%Y",
-        "%d-%m-%y",
-        "%m-%d-%y",
-        "%d %b %Y",
-        "%d %B %Y",
-        "%d-%b-%Y",
-        "%d-%b-%y",
-        "%d. %B %Y",
-    ),
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y"),
+    *("%d/%m/%y", "%m/%d/%y", "%Y%m%d", "%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y"),
+    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
 )
 _TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
@@ -81,25 +61,17 @@ def to_days(column: pd.Series, date_format: str) -> np.ndarray:
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.start_time
     if is_timedelta64_dtype(column.dtype) or date_format == DURATION_FORMAT:
-        cells = (
-            column
-            if is_timedelta64_dtype(column.dtype)
-            else column.astype(object).where(column.notna(), None)
-        )
-        return _nanoseconds_to_days(
-            pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]")
-        )
+        if not is_timedelta64_dtype(column.dtype):
+            column = column.astype(object).where(column.notna(), None)
+        durations = pd.to_timedelta(column, errors="coerce")
+        return _nanoseconds_to_days(durations.to_numpy(dtype="timedelta64[ns]"))
     if not is_datetime64_any_dtype(column.dtype):
         column = column.map(format_cell, na_action="ignore").astype(object)
         if date_format == ISO_FORMAT:
             # pandas would read a year or another number alone as a date.
             column = column.where(column.str.contains("-", na=False), None)
-    times = pd.to_datetime(
-        column,
-        format=None if is_datetime64_any_dtype(column.dtype) else date_format,
-        errors="coerce",
-        utc=True,
-    )
+    known_format = None if is_datetime64_any_dtype(column.dtype) else date_format
+    times = pd.to_datetime(column, format=known_format, errors="coerce", utc=True)
     if "%" in date_format and not any(sign in date_format for sign in ("%d", "%j")):
         times = times - times.dt.normalize()
         return _nanoseconds_to_days(times.to_numpy(dtype="timedelta64[ns]"))
@@ -107,12 +79,8 @@ def to_days(column: pd.Series, date_format: str) -> np.ndarray:
 
 
 def _nanoseconds_to_days(times: np.ndarray) -> np.ndarray:
-    nanoseconds = times.astype(np.int64)
-    days = (
-        nanoseconds // _NANOSECONDS_PER_DAY
-        + (nanoseconds % _NANOSECONDS_PER_DAY) / _NANOSECONDS_PER_DAY
-    )
-    return np.where(np.isnat(times), np.nan, days)
+    whole_days, rest = np.divmod(times.astype(np.int64), _NANOSECONDS_PER_DAY)
+    return np.where(np.isnat(times), np.nan, whole_days + rest / _NANOSECONDS_PER_DAY)
 
 
 def matching_formats(column: pd.Series) -> list[str]:
@@ -127,19 +95,16 @@ def matching_formats(column: pd.Series) -> list[str]:
     values = pd.Series(column.dropna().unique(), dtype=object).map(format_cell)
     if not np.isnan(to_days(values, ISO_FORMAT)).any():
         return [ISO_FORMAT]
-    if (
-        # pandas writes durations with the word "days".
-        values.str.contains("day").all() and not np.isnan(to_days(values, DURATION_FORMAT)).any()
-    ):
+    # pandas writes durations with the word "days".
+    if values.str.contains("day").all() and not np.isnan(to_days(values, DURATION_FORMAT)).any():
         return [DURATION_FORMAT]
     # The first 20 values rule out most of the formats cheaply. Of formats that give equal days for
     # all values, only the first one counts: these formats do not contradict each other.
-    first_values = values.iloc[:20]
-    candidates = [
+    candidates = (
         date_format
         for date_format in _ALL_FORMATS
-        if not np.isnan(to_days(first_values, date_format)).any()
-    ]
+        if not np.isnan(to_days(values.iloc[:20], date_format)).any()
+    )
     days_by_format = {
         date_format: days
         for date_format in candidates
@@ -173,9 +138,9 @@ def convert_dates(
                 " dataset.parse_dates"
             )
         formats[name] = (
-            date_format
-            if date_format is not None and not is_date_type(column)
-            else _unambiguous_format(table, column, settings)
+            _unambiguous_format(table, column, settings)
+            if date_format is None or is_date_type(column)
+            else date_format
         )
         days = to_days(column, formats[name])
         if (invalid_rows := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
@@ -197,35 +162,26 @@ def _unambiguous_format(table: str, column: pd.Series, settings: ColumnSettings)
             f"{table}: column '{column.name}' has dates such as {example}, and day or month may"
             f" come first; give {overrides}"
         )
-    row = _first_unparsable_row(column)
-    raise _invalid_date_error(table, column, row, None, settings)
-
-
-def _first_unparsable_row(column: pd.Series) -> int:
+    # The first row whose cell does not have the format that most cells have.
     first_cells = column.dropna().iloc[:200]
     best_format = min(
         (ISO_FORMAT, *_ALL_FORMATS),
         key=lambda date_format: int(np.isnan(to_days(first_cells, date_format)).sum()),
     )
-    return int(
-        np.flatnonzero(np.isnan(to_days(column, best_format)) & column.notna().to_numpy())[0]
-    )
+    is_other = np.isnan(to_days(column, best_format)) & column.notna().to_numpy()
+    raise _invalid_date_error(table, column, int(np.flatnonzero(is_other)[0]), None, settings)
 
 
 def _invalid_date_error(
     table: str, column: pd.Series, row: int, date_format: str | None, settings: ColumnSettings
 ) -> DataError:
     cell = str(column.iloc[row])
-    comparison = (
-        " like the others"
-        if date_format in (None, ISO_FORMAT, DURATION_FORMAT)
-        else f" in the format {date_format}"
-    )
-    remedy = f"{settings.adding('missing', [cell])} reads it as missing"
-    rule = f"which is not a date between 1678 and 2261{comparison}"
+    is_named = date_format not in (None, ISO_FORMAT, DURATION_FORMAT)
+    comparison = f" in the format {date_format}" if is_named else " like the others"
     return DataError(
-        f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule};"
-        f" {remedy}"
+        f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, which is"
+        f" not a date between 1678 and 2261{comparison};"
+        f" {settings.adding('missing', [cell])} reads it as missing"
     )
 
 
@@ -260,13 +216,12 @@ def date_overrides(
     formats = matching_formats(column) if column.notna().any() else []
     if not formats or len(other_texts) > 5:
         return None
-    overrides = [
-        reference.as_dates(),
-        *([reference.as_missing(other_texts)] if other_texts else []),
-    ]
-    ambiguous = (
-        some([override("dataset.date_format", date_format) for date_format in formats[:2]])
-        if len(formats) > 1
-        else ""
-    )
-    return " ".join(overrides) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")
+    overrides = reference.as_dates()
+    if other_texts:
+        overrides += f" {reference.as_missing(other_texts)}"
+    if len(formats) > 1:
+        choices = some(
+            [override("dataset.date_format", date_format) for date_format in formats[:2]]
+        )
+        overrides += f" with {choices.replace(', ', ' or ')}"
+    return overrides

@@ -28,28 +28,13 @@ from kdgraph.parameters import Count
 from kdgraph.quoting import override
 
 _PICTURE_SUFFIXES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".gif",
-    ".tif",
-    ".tiff",
-    ".webp",
-    ".pgm",
-    ".ppm",
+    *(".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm"),
 )
 _GREY_MODES = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
 """Grey modes of Pillow, and the modes to which they are converted; all others become colours."""
 _PICTURE_ERRORS = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-    RuntimeError,
+    *(OSError, SyntaxError, ValueError, EOFError, RuntimeError),
+    *(struct.error, zlib.error, zipfile.BadZipFile),
 )
 """Errors of Pillow and archives for invalid content; RuntimeError: a password is required."""
 
