@@ -9,7 +9,6 @@ out-of-distribution rows near the training distribution.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -81,11 +80,9 @@ def split_indices(
     needs_training_rows = trains or sizes.n_train is not None or sizes.log_share is not None
     of_scores = table.has_scores or not needs_training_rows
     if split == "group" and table.split_groups is None:
-        way_out = (
-            "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
-        )
         raise DataError(
-            f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random"
+            f"{table.name} has no groups to keep together; name their column (dataset.split_groups;"
+            " of dataset=arrays an array split_groups), or give dataset.split=random"
         )
     by_group = split == "group" or (split == "auto" and table.split_groups is not None)
     groups = table.split_groups if by_group else None
@@ -146,11 +143,9 @@ def _prescribed_indices(
     )
 
     def draw(rows: np.ndarray, *n_wanted: int) -> list[np.ndarray]:
-        return (
-            [rows[part] for part in stratified_split(strata[rows], n_wanted, rng)]
-            if len(rows)
-            else [rows] * len(n_wanted)
-        )
+        if not len(rows):
+            return [rows] * len(n_wanted)
+        return [rows[part] for part in stratified_split(strata[rows], n_wanted, rng)]
 
     (test,) = draw(test, counts.test)
     if len(calibration):
@@ -196,12 +191,9 @@ def split_off_classes(
     left_out_indices = _left_out_class_indices(table, left_out, rng)
     remaining = np.setdiff1d(np.arange(len(table.classes)), left_out_indices)
     if len(remaining) < _MIN_CLASSES:
-        problem = (
-            f"{table.name} has {len(table.classes)} classes, and without {len(left_out_indices)} of"
-            " them"
-        )
         raise DataError(
-            f"{problem} {len(remaining)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
+            f"{table.name} has {len(table.classes)} classes, and without {len(left_out_indices)} of"
+            f" them {len(remaining)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
             " dataset.left_out"
         )
     table = replace(
@@ -357,11 +349,7 @@ def make_splits(
 
 def split_options() -> dict[str, Any]:
     """Return the configuration keys of a split with their annotations, without its source's."""
-    annotations = {
-        name: kind
-        for name, kind in annotations_of(make_splits).items()
-        if name in inspect.signature(make_splits).parameters
-    }
+    annotations = annotations_of(make_splits)
     return {
         **annotations_of(SplitSizes),
         **{name: annotations[name] for name in ("scale", "split", "rare", "left_out")},
@@ -434,20 +422,14 @@ def _split_source(
 def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
     # Each role has a child generator, so the size of one role does not change the rows of another.
     counts, roles = sizes.of_simulation(source.name), []
-    for n, generator in zip(
-        (counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True
-    ):
+    sizes_of_roles = (counts.train, counts.calibration, counts.test)
+    for n, generator in zip(sizes_of_roles, rng.spawn(3), strict=True):
         X, y = source.sample(n, generator)
-        truth: dict[str, Any] = (
-            {"posterior": ScaledPosterior(source, n, Scaling())}
-            if isinstance(source, PosteriorSimulation)
-            else {}
-        )
-        truth |= (
-            {"distribution": ScaledDistribution(source, Scaling())}
-            if isinstance(source, RegressionSimulation)
-            else {}
-        )
+        truth: dict[str, Any] = {}
+        if isinstance(source, PosteriorSimulation):
+            truth["posterior"] = ScaledPosterior(source, n, Scaling())
+        if isinstance(source, RegressionSimulation):
+            truth["distribution"] = ScaledDistribution(source, Scaling())
         task = "classification" if len(source.classes) else "regression"
         roles.append(
             Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth)
@@ -458,12 +440,10 @@ def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator
 def join_rows(first: Dataset, second: Dataset) -> Dataset:
     """Return the rows of two roles of one source, those of ``second`` last."""
     by_row = ("X", "y", "split_groups", "groups", "roles", "source_rows")
-    joined: dict[str, Any] = {
-        name: None
-        if getattr(first, name) is None
-        else np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in by_row
-    }
+    joined: dict[str, Any] = {}
+    for name in by_row:
+        rows = getattr(first, name)
+        joined[name] = None if rows is None else np.concatenate([rows, getattr(second, name)])
     if isinstance(first.posterior, ScaledPosterior):
         joined["posterior"] = replace(first.posterior, n=len(first.y) + len(second.y))
     return replace(first, **joined)

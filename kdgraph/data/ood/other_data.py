@@ -157,11 +157,7 @@ class OtherDataset(OodRows):
         else:
             X, changes = _match_rows(train, X, table, self.source.name)
             X = splits.scaling.apply(X)
-        name = (
-            self.source.name
-            if self.class_half is None
-            else f"{self.source.name}_{self.class_half}_half"
-        )
+        name = self.source.name + (f"_{self.class_half}_half" if self.class_half else "")
         return [OodSet(name, X, facts={**facts, "repaired": changes}, source_rows=source_rows)]
 
     def _draw_rows(
@@ -175,20 +171,24 @@ class OtherDataset(OodRows):
             # Warnings about training rows do not matter here.
             warnings.simplefilter("ignore", UserWarning)
             table = self.source.load()
-        has_test_rows = table.roles is not None and (table.roles == TEST).any()
-        candidates = np.flatnonzero(
-            is_in_class_half(table, self.class_half)
-            & (table.roles == TEST if has_test_rows else True)
+        sample, description = _sample_rows(
+            table, is_in_class_half(table, self.class_half), self.n, rng
         )
-        indices = rng.choice(candidates, min(self.n, len(candidates)), replace=False)
-        description = _describe_draw(len(indices), len(candidates), has_test_rows)
         description += f" of the {self.class_half} half of the classes" if self.class_half else ""
-        sample = table.rows(indices)
         return sample.X, table, {**table.facts, "rows": description}, sample.source_rows
 
 
-def _describe_draw(n: int, n_candidates: int, has_test_rows: bool) -> str:
-    return f"{n:,} at random of {n_candidates:,}{' test' if has_test_rows else ''} rows"
+def _sample_rows(
+    table: Dataset, is_candidate: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[Dataset, str]:
+    """Draw candidates (Bool[n]), of the test rows if there are such, and describe the draw."""
+    has_test_rows = table.roles is not None and (table.roles == TEST).any()
+    if has_test_rows:
+        is_candidate = is_candidate & (table.roles == TEST)
+    candidates = np.flatnonzero(is_candidate)
+    indices = rng.choice(candidates, min(n, len(candidates)), replace=False)
+    kind = " test" if has_test_rows else ""
+    return table.rows(indices), f"{len(indices):,} at random of {len(candidates):,}{kind} rows"
 
 
 def _check_different_datasets(train: Dataset, table: Dataset) -> None:
@@ -303,19 +303,11 @@ class LeftOutClasses(OodRows):
                 f"no class of {splits.train.name} is left out; name some, or give their number:"
                 " dataset.left_out=…"
             )
-        has_test_rows = left_out.roles is not None and (left_out.roles == TEST).any()
-        candidates = (
-            np.flatnonzero(left_out.roles == TEST) if has_test_rows else np.arange(len(left_out.y))
-        )
-        indices = rng.choice(candidates, min(self.n, len(candidates)), replace=False)
+        sample, description = _sample_rows(left_out, np.ones(len(left_out.y), bool), self.n, rng)
         classes = left_out.classes.tolist()
-        class_names = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
-            f" and {len(classes) - _MAX_NAMED_CLASSES} more"
-            if len(classes) > _MAX_NAMED_CLASSES
-            else ""
-        )
-        description = _describe_draw(len(indices), len(candidates), has_test_rows)
-        sample = left_out.rows(indices)
+        class_names = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES]))
+        if (n_more := len(classes) - _MAX_NAMED_CLASSES) > 0:
+            class_names += f" and {n_more} more"
         facts = {"classes": classes, "rows": f"{description}, class {class_names}"}
         return [OodSet("left_out", sample.X, facts=facts, source_rows=sample.source_rows)]
 

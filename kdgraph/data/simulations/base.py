@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class ClassSimulation(Source, ABC):
-    """Simulation of classes, by default of two in the plane."""
+class SimulationSource(Source, ABC):
+    """Simulation, which draws any number of rows."""
 
     name: str = field(init=False)
-    classes = np.arange(2)
-    feature_names = ("x1", "x2")
+    feature_names: tuple[str, ...] = field(init=False)
 
     @abstractmethod
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -39,38 +38,26 @@ class ClassSimulation(Source, ABC):
         -------
         X : Float[n, d], or Float32[n, channels, size, size]
             Rows, or images in [0, 1].
-        y : Int[n]
-            Positions in ``classes``.
+        y : Int[n] or Float[n]
+            Positions in ``classes``, or targets of a regression.
         """
 
 
-@dataclass(eq=False, repr=False)
-class RegressionSource(Source, ABC):
-    """Simulation of a regression whose true conditional distributions are known."""
+class ClassSimulation(SimulationSource):
+    """Simulation of classes, by default of two in the plane."""
 
-    name: str = field(init=False)
+    classes = np.arange(2)
+    feature_names = ("x1", "x2")
+
+
+class RegressionSource(SimulationSource):
+    """Simulation of rows Float[n, d] of a regression with known conditional distributions."""
+
     classes = np.empty(0)
-    feature_names: tuple[str, ...] = field(init=False)
     _support: ClassVar[str] = "all features are finite"
     """Condition under which the distribution exists, for messages."""
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : Generator
-            Source of the draws.
-
-        Returns
-        -------
-        X : Float[n, d]
-            Features.
-        y : Float[n]
-            Targets.
-        """
         X = self._draw_features(n, rng)
         return X, self.distribution(X).sample(1, rng)[:, 0]
 

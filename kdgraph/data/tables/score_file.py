@@ -21,6 +21,7 @@ from kdgraph.data.files.file_source import TextSource
 from kdgraph.data.files.paths import checked_suffix, path_argument, resolve_existing
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
+from kdgraph.data.source import numbered_names
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.quoting import override
 from kdgraph.wording import some
@@ -72,13 +73,10 @@ def to_probabilities(
     sums = scores.sum(axis=1)
     if len(improper_rows := _improper_rows(scores, sums, tolerance)):
         row = improper_rows[0]
-        problem = (
-            f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g}"
-            f" ({len(improper_rows):,} such)"
-        )
-        rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
         raise DataError(
-            f"{source}: {rule}, {problem}; {way_out or _probability_advice(scores, sums)}"
+            f"{source}: probabilities must be at least 0 and sum to 1 within {tolerance:.2g}, row"
+            f" {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g}"
+            f" ({len(improper_rows):,} such); {way_out or _probability_advice(scores, sums)}"
         )
     return scores / sums[:, None]
 
@@ -87,10 +85,10 @@ def warn_repeated_softmax(name: str, scores: np.ndarray) -> None:
     """Warn if logits, Float[n, K], are probabilities already."""
     doubles = scores.astype(np.float64)
     if len(scores) and not len(_improper_rows(doubles, doubles.sum(axis=1), sum_tolerance(scores))):
-        way_out = override("dataset.kind", "probabilities")
-        problem = "each row of the scores is at least 0 and sums to 1, as probabilities do"
         warnings.warn(
-            f"{name}: {problem}, and the softmax of them is taken; give {way_out}", stacklevel=2
+            f"{name}: each row of the scores is at least 0 and sums to 1, as probabilities do, and"
+            f" the softmax of them is taken; give {override('dataset.kind', 'probabilities')}",
+            stacklevel=2,
         )
 
 
@@ -210,25 +208,18 @@ class ScoreFile(TextSource):
         scores = self._check_finite(scores, "scores")
         if self.kind == "logits":
             warn_repeated_softmax(self.name, scores)
-        probabilities = to_probabilities(self.name, scores, self.kind)
-        X = np.hstack(
-            [probabilities, *(self._numeric_values(frame, "features") for frame in layers.values())]
-        )
-        names = [
-            str(name)
-            for group in (classes.tolist(), *(frame.columns for frame in layers.values()))
-            for name in group
-        ]
-        layer_widths = tuple((name, frame.shape[1]) for name, frame in layers.items())
+        X = [to_probabilities(self.name, scores, self.kind)]
+        X += [self._numeric_values(frame, "features") for frame in layers.values()]
+        names = [*classes.tolist(), *(name for frame in layers.values() for name in frame.columns)]
         return Dataset(
             self.name,
-            X,
+            np.hstack(X),
             y,
             classes,
-            tuple(names),
+            tuple(map(str, names)),
             facts=facts,
             has_scores=True,
-            layer_widths=layer_widths,
+            layer_widths=tuple((name, frame.shape[1]) for name, frame in layers.items()),
             **roles_and_groups,
         )
 
@@ -240,36 +231,32 @@ class ScoreFile(TextSource):
 
         scores, y, columns, arrays = self._arrays()
         self._check_shapes(scores, y)
-        if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= scores.shape[1]:
-            rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
-            dtype_name = (
-                f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
+        k = scores.shape[1]
+        if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= k:
+            observed = f" up to {y.max(initial=0)}" if y.dtype.kind in "iu" else ""
+            raise DataError(
+                f"{path_argument(self.path)}: {self.target} must hold the columns of the labels, 0"
+                f" to {k - 1}, got {y.dtype}{observed}"
             )
-            raise DataError(f"{path_argument(self.path)}: {self.target} {rule}, got {dtype_name}")
         for name, words in columns.items():
             if words.shape != y.shape or words.dtype.kind not in "biufU":
-                dtype_name = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
                     f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
-                    f" rows, {dtype_name}"
+                    f" rows, got {words.dtype} of shape {words.shape}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
         roles_and_groups = self._roles_and_groups(
             {name: Series(words, name=name) for name, words in columns.items()}
         )
-        return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, roles_and_groups
+        return scores, y.astype(np.intp), np.arange(k), layers, roles_and_groups
 
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
         if y.ndim != 1:
-            way_out = (
-                f"save {self.target}.argmax(axis=1)"
-                if y.ndim == 2 and y.shape[1] > 1
-                else f"save {self.target}.ravel()"
-            )
-            rule = "labels must be one number for each row, [n]"
+            is_one_hot = y.ndim == 2 and y.shape[1] > 1
             raise DataError(
-                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and {rule};"
-                f" {way_out}"
+                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and labels must be"
+                f" one number for each row, [n]; save"
+                f" {self.target}.{'argmax(axis=1)' if is_one_hot else 'ravel()'}"
             )
         if scores.ndim != 2:
             raise DataError(
@@ -277,27 +264,21 @@ class ScoreFile(TextSource):
                 f" {_SCORE_SHAPE_RULE}"
             )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
-            shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
                 f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
-                f" row, got shapes {shapes}"
+                f" row, got shapes {scores.shape} of {scores.dtype} and {y.shape}"
             )
 
     def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
         from pandas import DataFrame
 
-        if (
-            array.ndim != 2
-            or array.shape[1] == 0
-            or len(array) != n
-            or array.dtype.kind not in "biuf"
-        ):
-            problem = f"got {array.dtype} of shape {array.shape}"
+        is_matrix = array.ndim == 2 and array.shape[1] > 0 and len(array) == n
+        if not is_matrix or array.dtype.kind not in "biuf":
             raise DataError(
                 f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for"
-                f" each of {n} labels, {problem}"
+                f" each of {n} labels, got {array.dtype} of shape {array.shape}"
             )
-        return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
+        return DataFrame(array, columns=list(numbered_names(array.shape[1], name)))
 
     def _arrays(
         self,
@@ -310,12 +291,8 @@ class ScoreFile(TextSource):
         with open_npz(self._existing_path()) as archive:
             scores_name = self.scores or self._single_matrix_name(archive)
             features = [("features", name) for name in self.features]
-            for key, name in (
-                ("scores", scores_name),
-                ("target", self.target),
-                *self._extra_columns(),
-                *features,
-            ):
+            named = [("scores", scores_name), ("target", self.target), *self._extra_columns()]
+            for key, name in (*named, *features):
                 if name not in archive.files:
                     hint = did_you_mean(
                         str(name), archive.files, f"; it has {some(archive.files, 10) or 'none'}"
@@ -393,12 +370,8 @@ class ScoreFile(TextSource):
         for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
                 raise unknown_column_error(self.name, key, column, list(frame.columns))
-        remaining = [
-            column
-            for column in frame.columns
-            if column not in (self.target, self.split_column, self.group)
-        ]
-        columns = list(drop_row_index(self.name, frame[remaining]).columns)
+        others = frame.drop(columns={self.target, self.split_column, self.group} - {None})
+        columns = list(drop_row_index(self.name, others).columns)
         # What remains are the columns of layers, a prefix and a number, and those of the classes.
         layers = {
             name: frame[
@@ -407,9 +380,9 @@ class ScoreFile(TextSource):
             for name in self.features
         }
         if missing := [name for name, layer in layers.items() if not layer.shape[1]]:
-            rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"
             raise DataError(
-                f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and"
+                f"{self.name}: no column is '{missing[0]}' with a number behind it"
+                " (dataset.features); name the first word of columns, as hidden of hidden1 and"
                 " hidden2"
             )
         columns = [
@@ -425,13 +398,8 @@ class ScoreFile(TextSource):
             extra_columns[self.group] = cells.where(cells != "").rename(self.group)
         roles_and_groups = self._roles_and_groups(extra_columns)
         scores = self._numeric_values(frame[columns], "scores")
-        return (
-            scores,
-            y,
-            np.array(columns, dtype=int if are_numbers else str),
-            layers,
-            roles_and_groups,
-        )
+        classes = np.array(columns, dtype=int if are_numbers else str)
+        return scores, y, classes, layers, roles_and_groups
 
     def _text_cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
         """Return the cells of a column of names as text, [n], with "" for empty cells.
@@ -443,19 +411,17 @@ class ScoreFile(TextSource):
 
         # NA, true and 01 are valid names, but pandas reads them as missing, a truth value and 1.
         cells = read_labels(path, self._text_format(), name)
-        return (
-            frame[name].astype(object).map(format_cell, na_action="ignore").fillna("").astype(str)
-            if cells is None
-            else cells
-        )
+        if cells is not None:
+            return cells
+        texts = frame[name].astype(object).map(format_cell, na_action="ignore")
+        return texts.fillna("").astype(str)
 
     def _class_indices(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
         if (empty_rows := np.flatnonzero(labels == "")).size:
-            problem = (
-                f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
-                f" (first: row {empty_rows[0]})"
+            raise DataError(
+                f"{self.name}: {len(empty_rows):,} of {len(labels):,} rows have no label in"
+                f" '{self.target}' (first: row {empty_rows[0]}); remove them"
             )
-            raise DataError(f"{self.name}: {problem}; remove them")
         position_of = {label: _class_column(label, columns) for label in labels.unique()}
         if unknown := sorted(label for label, position in position_of.items() if position is None):
             raise DataError(
@@ -492,16 +458,11 @@ def _class_column(label: str, columns: Sequence[str]) -> int | None:
     if label in columns:
         return columns.index(label)
     if label.lower() in ("true", "false"):
-        matches = [
-            position for position, column in enumerate(columns) if column.lower() == label.lower()
-        ]
+        matches = [column for column in columns if column.lower() == label.lower()]
     else:
-        matches = [
-            position
-            for position, column in enumerate(columns)
-            if _parse_float(column) == _parse_float(label) is not None
-        ]
-    return matches[0] if len(matches) == 1 else None
+        number = _parse_float(label)
+        matches = [column for column in columns if _parse_float(column) == number is not None]
+    return columns.index(matches[0]) if len(matches) == 1 else None
 
 
 def _parse_float(text: str) -> float | None:
