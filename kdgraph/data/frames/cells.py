@@ -59,6 +59,9 @@ class MissingCells:
         return cls(frozenset(words), np.unique(numbers[~np.isnan(numbers)]))
 
 
+NO_MISSING_CELLS = MissingCells(frozenset(), np.empty(0))
+
+
 def format_cell(value: Any) -> str:
     """Return the text that a person would write for the value of a cell.
 
@@ -116,11 +119,9 @@ def infer_numeric_type(column: pd.Series) -> pd.Series:
     )
     if all_integers:
         integers = integer_array([None if pd.isna(cell) else int(cell) for cell in column])
-        return (
-            column
-            if integers is None
-            else pd.Series(integers, index=column.index, name=column.name)
-        )
+        if integers is None:
+            return column
+        return pd.Series(integers, index=column.index, name=column.name)
     if kind in ("decimal", "floating", "mixed-integer-float"):
         return column.map(float, na_action="ignore").astype(np.float64)
     return column
@@ -133,11 +134,11 @@ def check_distinct_as_float(source: str, values: np.ndarray, way_out: str) -> No
     large = values[(values >= FLOAT_INTEGER_LIMIT) | (values <= -FLOAT_INTEGER_LIMIT)]
     n = len(distinct := np.unique(large))
     if n_lost := n - len(np.unique(distinct.astype(np.float64))):
-        problem = (
+        raise DataError(
             f"{source} has whole numbers from 2^53 on ({distinct[0]}), and"
-            f" {counted(n_lost, 'different value')} of {n:,}"
+            f" {counted(n_lost, 'different value')} of {n:,} would be lost in double precision;"
+            f" {way_out}"
         )
-        raise DataError(f"{problem} would be lost in double precision; {way_out}")
 
 
 def parse_integers(texts: Any) -> np.ndarray:
@@ -165,11 +166,9 @@ def label_array(values: Sequence[Any]) -> np.ndarray:
         isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in values
     )
     if all_integers and len(values) and max(values) >= 2**63:
-        return (
-            np.array(values, dtype=np.uint64)
-            if min(values) >= 0
-            else np.array([str(int(value)) for value in values])
-        )
+        if min(values) < 0:
+            return np.array([str(int(value)) for value in values])
+        return np.array(values, dtype=np.uint64)
     return np.array(values)
 
 
@@ -205,7 +204,8 @@ _DIGITS_PATTERN = re.compile(
 )
 _UNIT_PATTERN = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
 _ORDINAL_SUFFIXES = {"st", "nd", "rd", "th"}
-# All groups of three digits have the same separator; a decimal point or comma may follow them.
+# All groups of three digits have the same separator; a decimal point or comma may follow them. So
+# 1_0, 1.2.3 and 192.168.0.1 are not numbers.
 _THOUSANDS_PATTERN = re.compile(
     r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?"
 )
@@ -237,12 +237,10 @@ def classify_text(cell: str) -> ClassifiedText:
     # with which accountants mark negative numbers, sign, currency, percent sign, second sign.
     in_parentheses = text.startswith("(") and text.endswith(")")
     body, signed = _strip_sign(text[1:-1] if in_parentheses else text)
-    currency_signs = [character for character in body if unicodedata.category(character) == "Sc"]
+    currency_signs = [sign for sign in body if unicodedata.category(sign) == "Sc"]
     currency_prefix = _CURRENCY_PREFIX.match(body)
     body = body[currency_prefix.end() :] if currency_prefix else body
-    body = "".join(
-        character for character in body if unicodedata.category(character) != "Sc"
-    ).strip()
+    body = "".join(sign for sign in body if unicodedata.category(sign) != "Sc").strip()
     percent = body[-1:] in ("%", "‰")
     body, signed_inside = _strip_sign(body.rstrip("%‰ \u00a0\u202f"))
     digits = _DIGITS_PATTERN.match(body)
@@ -255,19 +253,18 @@ def classify_text(cell: str) -> ClassifiedText:
         suffix, signed = "", True
     if suffix.strip() and not currency_suffix:
         unit = _UNIT_PATTERN.fullmatch(suffix)
-        return (
-            ClassifiedText("unit", unit[1].strip())
-            if unit and unit[1].lower() not in _ORDINAL_SUFFIXES
-            else ClassifiedText(None)
-        )
+        if unit and unit[1].lower() not in _ORDINAL_SUFFIXES:
+            return ClassifiedText("unit", unit[1].strip())
+        return ClassifiedText(None)
     if percent:
         return ClassifiedText("percent sign")
     if currency_signs or currency_prefix or currency_suffix:
         return ClassifiedText("currency sign")
-    if number.count(",") == 1 or ("," in number and _has_thousands_groups(number)):
+    in_thousands = _THOUSANDS_PATTERN.fullmatch(number) is not None
+    if number.count(",") == 1 or ("," in number and in_thousands):
         return ClassifiedText("comma")
     if "," in number or _SPACES_AND_QUOTES.search(number) or number.count(".") > 1:
-        return ClassifiedText("thousands separator" if _has_thousands_groups(number) else None)
+        return ClassifiedText("thousands separator" if in_thousands else None)
     return ClassifiedText(
         "sign" if signed or signed_inside or in_parentheses or not number.isascii() else "number"
     )
@@ -278,10 +275,6 @@ def _strip_sign(text: str) -> tuple[str, bool]:
     sign = re.match(r"[+\-\u2212\u2013\s]*", text)
     assert sign is not None
     return text[sign.end() :], bool(re.search("[\u2212\u2013]", sign[0]))
-
-
-def _has_thousands_groups(number: str) -> bool:
-    return _THOUSANDS_PATTERN.fullmatch(number) is not None
 
 
 class DominantForm(NamedTuple):
@@ -307,35 +300,28 @@ def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
     ]
     # Plain numbers count together with each special form, because a column in which only some
     # cells have, say, a thousands separator is nevertheless one of numbers in that form.
+    kinds: list[TextForm | None] = [text.kind for text in classifications]
     half = row_counts.sum() / 2
     n_plain = row_counts[numbers].sum()
-    n_dates = row_counts[[kind == "date" for kind, _ in classifications]].sum()
+    is_date = np.array([kind == "date" for kind in kinds], dtype=bool)
+    is_formatted = np.array(
+        [kind not in (None, "number", "date", "unit") for kind in kinds], dtype=bool
+    )
+    n_formatted = row_counts[is_formatted].sum()
     units = Counter[str]()
     for (kind, unit), n in zip(classifications, row_counts.tolist(), strict=True):
         units[unit] += n if kind == "unit" else 0
     (unit, n_with_unit), *_ = units.most_common(1) or [("", 0)]
-    is_formatted = np.array(
-        [kind not in (None, "number", "date", "unit") for kind, _ in classifications], dtype=bool
-    )
-    n_formatted = row_counts[is_formatted].sum()
-    if n_dates > half:
-        return DominantForm(
-            "date", "", next(i for i, (kind, _) in enumerate(classifications) if kind == "date")
-        )
+    if row_counts[is_date].sum() > half:
+        return DominantForm("date", "", int(np.argmax(is_date)))
     if n_formatted and n_plain + n_formatted > half:
-        first = int(np.flatnonzero(is_formatted)[0])
-        return DominantForm(classifications[first].kind, "", first)
+        first = int(np.argmax(is_formatted))
+        return DominantForm(kinds[first], "", first)
     if n_plain > half:
-        return DominantForm("number", "", int(np.flatnonzero(numbers)[0]))
-    if (
-        n_with_unit
-        and n_with_unit >= sum(units.values()) / 2
-        and n_plain + n_formatted + n_with_unit > half
-    ):
-        first = next(
-            i for i, text in enumerate(classifications) if text == ClassifiedText("unit", unit)
-        )
-        return DominantForm("unit", unit, first)
+        return DominantForm("number", "", int(np.argmax(numbers)))
+    has_main_unit = n_with_unit and n_with_unit >= sum(units.values()) / 2
+    if has_main_unit and n_plain + n_formatted + n_with_unit > half:
+        return DominantForm("unit", unit, classifications.index(ClassifiedText("unit", unit)))
     return DominantForm(None, "", -1)
 
 

@@ -21,6 +21,7 @@ from kdgraph.data.dataset import ColumnKind
 from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, exact_numbers
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
+    NO_MISSING_CELLS,
     DominantForm,
     MissingCells,
     check_distinct_as_float,
@@ -63,20 +64,13 @@ def encode_features(
     X = np.empty(features.shape)
     categories: list[CategoryNames] = [None] * features.shape[1]
     # Columns of numbers, most columns of most tables, need no inference and are copied directly.
-    plain_numbers = [
-        j
-        for j, (name, dtype) in enumerate(features.dtypes.items())
-        if _is_numpy_number(dtype) and name not in kinds
-    ]
-    for j in plain_numbers:
-        reference = ColumnReference(table, str(features.columns[j]), settings)
-        values = features.iloc[:, j].to_numpy()
-        check_distinct_as_float(str(reference), values, _categorical_or_drop_advice(reference))
-        X[:, j] = values
-    for j in sorted(set(range(features.shape[1])) - set(plain_numbers)):
-        X[:, j], categories[j] = _encode_column(
-            table, features.iloc[:, j], kinds.get(features.columns[j]), empty, settings
-        )
+    for j, (name, dtype) in enumerate(features.dtypes.items()):
+        reference, column = ColumnReference(table, str(name), settings), features.iloc[:, j]
+        if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and name not in kinds:
+            X[:, j] = values = column.to_numpy()
+            check_distinct_as_float(str(reference), values, _categorical_or_drop_advice(reference))
+        else:
+            X[:, j], categories[j] = _encode_column(reference, column, kinds.get(name), empty)
     # Text and categories were compared with the missing cells while their codes were made; numeric
     # columns are compared here, after text that contains numbers has become numeric.
     if len(empty.numbers):
@@ -110,20 +104,11 @@ def join_numbers(
     return joined
 
 
-def _is_numpy_number(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-
-
 def _encode_column(
-    table: str,
-    column: pd.Series,
-    kind: ColumnKind | None,
-    missing: MissingCells,
-    settings: ColumnSettings,
+    reference: ColumnReference, column: pd.Series, kind: ColumnKind | None, missing: MissingCells
 ) -> tuple[np.ndarray, CategoryNames]:
     # The order of the rules matters: a declared kind overrides the type, and dates are refused
     # before a column that is not numeric counts as text.
-    reference = ColumnReference(table, str(column.name), settings)
     column = infer_numeric_type(column)
     dtype = column.dtype
     if is_complex_dtype(dtype):
@@ -132,21 +117,17 @@ def _encode_column(
             f" {reference.dropped()}"
         )
     if kind == "categorical":
-        return _category_codes(column, missing)
+        return sorted_codes(column, missing)
     if is_date_type(column):
-        raise _date_error(
-            reference, column, column.dropna().iloc[0] if column.notna().any() else dtype, missing
-        )
+        example = column.dropna().iloc[0] if column.notna().any() else dtype
+        raise _date_error(reference, column, example, missing)
     if is_real_dtype(dtype):
-        check_distinct_as_float(
-            str(reference),
-            to_exact_numbers(column.dropna()),
-            _categorical_or_drop_advice(reference),
-        )
+        numbers = to_exact_numbers(column.dropna())
+        check_distinct_as_float(str(reference), numbers, _categorical_or_drop_advice(reference))
     if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     if isinstance(dtype, pd.CategoricalDtype) and kind is None:
-        return _category_codes(column, missing)
+        return sorted_codes(column, missing)
     return _encode_text_column(reference, column, kind, missing)
 
 
@@ -165,92 +146,76 @@ def _encode_text_column(
     numbers = exact_numbers(texts)
     # All present cells are numbers, or no cell is present.
     if not (is_present & np.isnan(numbers)).any():
-        _check_integer_digits(
-            str(reference), texts[is_present], _categorical_or_drop_advice(reference)
-        )
+        _check_integer_digits(reference, texts[is_present])
         return _values_at_codes(codes, np.where(is_present, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(texts))
     form = dominant_form(texts[is_present], rows[is_present])
     if form.kind == "number" or (kind == "numeric" and form.kind is None):
         raise _text_among_numbers_error(reference, codes, texts, is_present & np.isnan(numbers))
     if form.kind == "date":
-        raise _text_date_error(reference, column, texts[is_present], form, missing)
+        other_texts = [text for text in texts[is_present] if classify_text(text).kind != "date"]
+        example = texts[is_present][form.first]
+        raise _date_error(reference, column, example, missing, other_texts)
     if form.kind is not None:
-        mostly_plain = rows[is_present & ~np.isnan(numbers)].sum() > rows[is_present].sum() / 2
-        _check_formatted_numbers(
-            reference,
-            texts[is_present],
-            form,
-            texts[is_present & np.isnan(numbers)].tolist() if mostly_plain else [],
-        )
+        is_other = is_present & np.isnan(numbers)
+        mostly_plain = rows[is_present & ~is_other].sum() > rows[is_present].sum() / 2
+        others = texts[is_other].tolist() if mostly_plain else []
+        _check_formatted_numbers(reference, texts[is_present], form, others)
     _check_free_text(reference, texts[is_present], int(rows[is_present].sum()))
-    return _category_codes(column, missing)
+    return sorted_codes(column, missing)
 
 
-def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
+def _check_integer_digits(reference: ColumnReference, texts: np.ndarray) -> None:
     """Raise DataError if integers in text have more digits than a float keeps.
 
     A single one is taken for a code of missing values.
     """
-    check_distinct_as_float(source, parse_integers(texts), way_out)
+    way_out = _categorical_or_drop_advice(reference)
+    check_distinct_as_float(str(reference), parse_integers(texts), way_out)
     # A single long integer, such as a row of nines, stands for missing and meets the limit of
     # MAX_CELL_VALUE later; several are identifiers.
-    if (
-        len(
-            long_integers := [
-                text
-                for text in texts
-                if INTEGER_PATTERN.fullmatch(text.strip()) and abs(int(text)) >= 2**64
-            ]
-        )
-        > 1
-    ):
+    integers = [text for text in texts if INTEGER_PATTERN.fullmatch(text.strip())]
+    long_integers = [text for text in integers if abs(int(text)) >= 2**64]
+    if len(long_integers) > 1:
         raise DataError(
-            f"{source} has whole numbers of more digits than double precision has"
+            f"{reference} has whole numbers of more digits than double precision has"
             f" ({long_integers[0]}); {way_out}"
         )
 
 
-def _category_codes(column: pd.Series, missing: MissingCells) -> tuple[np.ndarray, tuple[str, ...]]:
-    return sorted_codes(column, missing.words, missing.numbers)
-
-
 def sorted_codes(
-    column: pd.Series, words: Iterable[str] = (), numbers: np.ndarray | None = None
+    column: pd.Series, missing: MissingCells = NO_MISSING_CELLS
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return codes, Float64[n], of the distinct values of any column, and the names of the codes.
 
-    Numbers are sorted as numbers, all others as text. ``words`` and ``numbers`` are values to read
-    as missing; missing cells have the code NaN.
+    Numbers are sorted as numbers, all others as text. Missing cells have the code NaN.
     """
     column = infer_numeric_type(column)
     codes, values = pd.factorize(column)
     if is_real_dtype(column.dtype):
         values = to_exact_numbers(values)
-        is_present = ~_missing_mask(values, words, np.empty(0) if numbers is None else numbers)
+        is_present = ~_missing_mask(values, missing)
         sorted_values = np.unique(values[is_present])
         names = tuple(format_cell(value) for value in sorted_values)
     else:
         values = np.array([format_cell(value) for value in values], dtype=str)
-        is_present = ~np.isin(values, list(words))
+        is_present = ~np.isin(values, list(missing.words))
         sorted_values = np.unique(values[is_present])
         names = tuple(sorted_values.tolist())
     positions = np.where(is_present, np.searchsorted(sorted_values, values), np.nan)
     return _values_at_codes(codes, positions), names
 
 
-def _missing_mask(values: np.ndarray, words: Iterable[str], numbers: np.ndarray) -> np.ndarray:
+def _missing_mask(values: np.ndarray, missing: MissingCells) -> np.ndarray:
     """Return which numbers are read as missing, Bool[m]; integers are compared exactly."""
     if values.dtype.kind == "f":
-        return np.isin(values, numbers)
-    missing_integers = {int(word) for word in words if INTEGER_PATTERN.fullmatch(word)} | {
-        int(n) for n in numbers if n.is_integer() and abs(n) < FLOAT_INTEGER_LIMIT
+        return np.isin(values, missing.numbers)
+    integers = {int(word) for word in missing.words if INTEGER_PATTERN.fullmatch(word)} | {
+        int(n) for n in missing.numbers if n.is_integer() and abs(n) < FLOAT_INTEGER_LIMIT
     }
-    return (
-        np.array([int(value) in missing_integers for value in values], dtype=bool)
-        if missing_integers
-        else np.zeros(len(values), dtype=bool)
-    )
+    if not integers:
+        return np.zeros(len(values), dtype=bool)
+    return np.array([int(value) in integers for value in values], dtype=bool)
 
 
 def _factorize(reference: ColumnReference, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -291,17 +256,6 @@ def _date_error(
     )
 
 
-def _text_date_error(
-    reference: ColumnReference,
-    column: pd.Series,
-    texts: np.ndarray,
-    form: DominantForm,
-    missing: MissingCells,
-) -> DataError:
-    other_texts = [text for text in texts if classify_text(text).kind != "date"]
-    return _date_error(reference, column, texts[form.first], missing, other_texts)
-
-
 def _categorical_or_drop_advice(reference: ColumnReference) -> str:
     return (
         f"if they are names, {reference.as_categorical()} takes them as such, and"
@@ -321,18 +275,16 @@ def _check_formatted_numbers(
     # categories. In other forms the order of the numbers would be lost, so they are refused.
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
     if form.kind == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
-        advice = (
-            "which are used as names; if they are numbers, write them without it, else"
-            f" {reference.as_categorical()} confirms it"
+        warnings.warn(
+            f"{numbers}, which are used as names; if they are numbers, write them without it, else"
+            f" {reference.as_categorical()} confirms it",
+            stacklevel=2,
         )
-        warnings.warn(f"{numbers}, {advice}", stacklevel=2)
         return
-    suggestions = (
-        [f"{reference.as_missing(list(other_texts))} reads such cells as missing"]
-        if 0 < len(other_texts) <= _MAX_SUGGESTED_TEXTS
-        else []
-    )
-    suggestions += [f"{reference.as_categorical()} takes them as names"]
+    suggestions = [f"{reference.as_categorical()} takes them as names"]
+    if 0 < len(other_texts) <= _MAX_SUGGESTED_TEXTS:
+        as_missing = reference.as_missing(list(other_texts))
+        suggestions.insert(0, f"{as_missing} reads such cells as missing")
     raise DataError(
         f"{numbers}, which are read as text; write plain numbers such as 1234.5, or"
         f" {', or '.join(suggestions)}"
@@ -379,10 +331,10 @@ def check_numeric_features(
     """
     # Extremes find all problems without arrays of flags as large as X.
     low, high = column_extremes(X, ignore_nan=True)
-    largest = np.fmax(high, -low)
+    largest, lists = np.fmax(high, -low), settings or NO_COLUMN_SETTINGS
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
-        reference = ColumnReference(table, names[0], settings or NO_COLUMN_SETTINGS)
+        reference = ColumnReference(table, names[0], lists)
         way_out = (
             "leave it out of X"
             if settings is None
@@ -391,13 +343,8 @@ def check_numeric_features(
         raise DataError(f"{reference} has no value in any row; {way_out}")
     if (is_too_large := largest >= MAX_CELL_VALUE).any():
         j = int(np.flatnonzero(is_too_large)[0])
-        row = int(np.flatnonzero(np.abs(X[:, j]) >= MAX_CELL_VALUE)[0])
-        raise _too_large_error(
-            ColumnReference(table, columns[j], settings or NO_COLUMN_SETTINGS),
-            row,
-            X[:, j],
-            can_be_read=settings is not None,
-        )
+        reference = ColumnReference(table, columns[j], lists)
+        raise _too_large_error(reference, X[:, j], can_be_read=settings is not None)
 
 
 _MAX_MISSING_CODES = 3
@@ -405,8 +352,9 @@ _MAX_MISSING_CODES = 3
 
 
 def _too_large_error(
-    reference: ColumnReference, row: int, column: np.ndarray, *, can_be_read: bool
+    reference: ColumnReference, column: np.ndarray, *, can_be_read: bool
 ) -> DataError:
+    row = int(np.flatnonzero(np.abs(column) >= MAX_CELL_VALUE)[0])
     value = float(column[row])
     problem = f"{reference} has {value!r} in row {row}"
     # Infinity is suggested as text, which is read as the number too. Records and schemas are JSON,
@@ -422,8 +370,7 @@ def _too_large_error(
     # A code for missing is one value; several long numbers are names, such as those of accounts.
     if len(np.unique(column[np.abs(column) >= MAX_CELL_VALUE])) > _MAX_MISSING_CODES:
         way_out = (
-            f"if they are names, {reference.as_categorical()} takes them as such, and"
-            f" {reference.dropped()} leaves them out"
+            _categorical_or_drop_advice(reference)
             if can_be_read
             else "if they are names, leave the column out of X"
         )
@@ -462,11 +409,10 @@ def is_row_index(name: str, column: pd.Series) -> bool:
     True
     """
     if _UNNAMED_INDEX_PATTERN.fullmatch(name):
-        return (
-            is_real_dtype(column.dtype)
-            and bool(column.notna().all())
-            and _all_integers(to_exact_numbers(column))
-        )
+        if not is_real_dtype(column.dtype) or column.isna().any():
+            return False
+        values = to_exact_numbers(column)
+        return bool((values == np.round(values)).all())
     return (
         bool(_INDEX_NAME_PATTERN.fullmatch(name))
         and len(column) > _MIN_INDEX_ROWS
@@ -492,10 +438,6 @@ def counts_rows(column: pd.Series | np.ndarray, *, in_order: bool = True) -> boo
     return bool(numbers[0] in (0, 1) and (numbers == np.arange(n) + numbers[0]).all())
 
 
-def _all_integers(values: np.ndarray) -> bool:
-    return values.dtype.kind in "iu" or bool((values == np.round(values)).all())
-
-
 def drop_row_index(
     table: str,
     features: pd.DataFrame,
@@ -509,20 +451,20 @@ def drop_row_index(
     """
     # A column that the user lists as dates or categories is meant to be a feature.
     intended = {*settings.parse_dates, *settings.categorical}
-    index_positions = [
-        j
-        for j, name in enumerate(features.columns)
-        if name not in intended and is_row_index(str(name), features.iloc[:, j])
-    ]
-    if index_positions:
-        names = some([f"'{features.columns[j]}'" for j in index_positions])
+    is_index = np.array(
+        [
+            name not in intended and is_row_index(str(name), features.iloc[:, j])
+            for j, name in enumerate(features.columns)
+        ],
+        dtype=bool,
+    )
+    if is_index.any():
+        names = some([f"'{name}'" for name in features.columns[is_index]])
         warnings.warn(
             f"{table}: columns that number the rows are left out: {names}; rename one to use it",
             stacklevel=3,
         )
-        features = features.iloc[
-            :, [j for j in range(features.shape[1]) if j not in index_positions]
-        ]
+        features = features.loc[:, ~is_index]
     names = [str(name) for name in features.columns]
     if len(names) + n_others > 1:  # an only feature is intended
         warn_row_numbering(table, features, names, settings)
@@ -547,11 +489,8 @@ def warn_row_numbering(
             if isinstance(X, pd.DataFrame)
             else "leave it out of X"
         )
-        problem = (
-            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows"
-            " in their order"
-        )
         warnings.warn(
-            f"{problem}, which may be that of the labels; if it is their number, {advice}",
+            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows"
+            f" in their order, which may be that of the labels; if it is their number, {advice}",
             stacklevel=4,
         )
