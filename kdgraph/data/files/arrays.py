@@ -54,10 +54,9 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         ) from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error):
-            way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
             raise DataError(
                 f"{path_argument(path)} holds Python objects, which are not read because they can"
-                f" run code; {way_out}"
+                " run code; save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
             ) from error
         raise DataError(
             f"{path_argument(path)} is not a .npz file, or damaged: {error};"

@@ -99,17 +99,13 @@ def read_layout(
 
     ``default`` is the separator if neither the user nor the file names one.
     """
-    text, separator = io.TextIOWrapper(file, codec, newline=""), text_format.separator
+    text = io.TextIOWrapper(file, codec, newline="")
     try:
         first_line = text.readline()
         excel_match = _EXCEL_SEPARATOR_LINE.fullmatch(first_line.rstrip("\r\n"))
-        resolved = (
-            resolve_separator(separator)
-            if separator is not None
-            else excel_match[1]
-            if excel_match
-            else default
-        )
+        resolved = excel_match[1] if excel_match else default
+        if text_format.separator is not None:
+            resolved = resolve_separator(text_format.separator)
         names = _read_header(text if excel_match else chain([first_line], text), resolved)
     finally:
         # The wrapper would otherwise close the file, which belongs to the caller.
@@ -117,8 +113,8 @@ def read_layout(
     if names is None:
         raise DataError(f"{source} is empty")
     nameless = frozenset(j for j, name in enumerate(names) if not name)
-    filled, lines_before = _fill_missing_names(names), 1 if excel_match else 0
-    return DelimitedLayout(codec, resolved, text_format, filled, nameless, lines_before)
+    filled = _fill_missing_names(names)
+    return DelimitedLayout(codec, resolved, text_format, filled, nameless, int(bool(excel_match)))
 
 
 def _fill_missing_names(names: list[str]) -> list[str]:
@@ -208,9 +204,8 @@ def read_text_column(path: Path, text_format: TextFormat, default: str, name: st
     # Names may look like anything, such as NA, true or 01; no cell may be converted.
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
-        return (
-            pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
-        )
+        cells = pd.read_csv(file, usecols=[layout.names.index(name)], **options)
+    return cells.iloc[:, 0].str.strip()
 
 
 def _table_format_error(

@@ -268,10 +268,9 @@ def from_frame(
     features = drop_row_index(name, features, settings, len(streamed))
     names = [column for column in columns if column in features or column in streamed]
     if not names:
-        excluded_columns = f"the {len(columns) - len(targets)} columns put aside"
         raise DataError(
-            f"{name}: no feature is left besides the target '{some(targets)}' and"
-            f" {excluded_columns}"
+            f"{name}: no feature is left besides the target '{some(targets)}' and the"
+            f" {len(columns) - len(targets)} columns put aside"
         )
     # A target among the group columns is allowed, for metrics by true class; the record lists it.
     group_columns = column_names(options.group)
@@ -282,11 +281,10 @@ def from_frame(
         kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     )
     y, classes, task = encode_target(name, labels, options.task, declared_kind, settings)
-    groups, group_names = (
-        (None, ())
-        if options.group is None
-        else encode_groups(name, "group", frame, stringify_names(options.group))
-    )
+    groups, group_names = None, ()
+    if options.group is not None:
+        by_column = stringify_names(options.group)
+        groups, group_names = encode_groups(name, "group", frame, by_column)
     X, categories = encode_features(name, features, kinds, settings)
     if numbers is not None:
         positions = [names.index(column) for column in features.columns]
@@ -318,11 +316,15 @@ def from_frame(
     warn_constant_columns(name, X, names)
     warn_copies_of_target(name, X, y, names, settings)
     warn_duplicate_rows(name, X)
-    extra_facts: dict[str, Any] = (
-        {"target_and_group": ", ".join(shared_columns)} if shared_columns else {}
-    )
-    extra_facts |= {"date_formats": date_formats} if date_formats else {}
-    extra_facts |= task_facts(y, options.task, task)
+    facts = {**facts, **target_facts, **task_facts(y, options.task, task)}
+    if shared_columns:
+        facts["target_and_group"] = ", ".join(shared_columns)
+    if date_formats:
+        facts["date_formats"] = date_formats
+    split_groups = None
+    if options.split_groups is not None:
+        by_column = stringify_names(options.split_groups)
+        split_groups = encode_groups(name, "split_groups", frame, by_column)[0]
     return Dataset(
         name,
         X,
@@ -330,20 +332,14 @@ def from_frame(
         classes,
         tuple(names),
         task,
-        split_groups=(
-            None
-            if options.split_groups is None
-            else encode_groups(name, "split_groups", frame, stringify_names(options.split_groups))[
-                0
-            ]
-        ),
+        split_groups=split_groups,
         groups=groups,
         group_names=group_names,
         groups_are_target=bool(shared_columns) and set(targets) == set(group_columns),
         categories=categories if any(categories) else (),
         columns=source_columns,
         roles=_prescribed_roles(name, frame, options),
-        facts={**facts, **target_facts, **extra_facts},
+        facts=facts,
     )
 
 
@@ -420,27 +416,21 @@ def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) ->
     if options.split_column is None:
         return None
     column = frame[options.split_column]
-    return (
-        roles_from_numbers(name, column, options.split_at)
-        if len(options.split_at)
-        else roles_from_names(name, column)
-    )
+    if len(options.split_at):
+        return roles_from_numbers(name, column, options.split_at)
+    return roles_from_names(name, column)
 
 
 def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    columns = [str(column) for column in frame.columns]
-    if duplicates := sorted(
-        {column for column in columns if columns.count(column) > 1}
-        if len(set(columns)) < len(columns)
-        else ()
-    ):
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
         raise DataError(
             f"{name}: several columns have the same name ({some(duplicates)}); give each column"
             " its own"
         )
     if len(frame) == 0:
-        raise DataError(f"{name}: the table has {len(columns)} columns and no rows")
-    return frame.set_axis(columns, axis=1)
+        raise DataError(f"{name}: the table has {frame.shape[1]} columns and no rows")
+    return frame
 
 
 def _check_column_names(
@@ -477,22 +467,20 @@ def _check_column_names(
                     " one of both"
                 )
     for key in ("categorical", "group"):
-        if shared_columns := [
-            column for column in options.parse_dates if column in columns_by_key[key]
-        ]:
-            raise DataError(
-                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key} names"
-                " it too; it can be one of both"
-            )
+        for column in options.parse_dates:
+            if column in columns_by_key[key]:
+                raise DataError(
+                    f"{name}: '{column}' is in dataset.parse_dates, and dataset.{key} names it too;"
+                    " it can be one of both"
+                )
 
 
 def _require_numeric(
     name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]
 ) -> None:
     problems = []
-    if categorical := [
-        column for column, values in zip(columns, categories, strict=True) if values is not None
-    ]:
+    pairs = zip(columns, categories, strict=True)
+    if categorical := [column for column, values in pairs if values is not None]:
         problems.append(f"{counted(len(categorical), 'categorical column')} ({some(categorical)})")
     if missing := sum(int(np.isnan(X[rows]).sum()) for rows in mapped_blocks(X)):
         problems.append(counted(missing, "missing cell"))

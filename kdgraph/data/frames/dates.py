@@ -34,6 +34,8 @@ _ALL_FORMATS = (
     *(f"{day} {time}" for day, time in product(_DATE_FORMATS, _TIME_FORMATS)),
     *_TIME_FORMATS,
 )
+DATE_KINDS = ("date", "datetime", "datetime64", "time", "timedelta", "period")
+"""Results of ``infer_dtype`` for Python objects that are dates or times."""
 _NANOSECONDS_PER_DAY = 86_400 * 10**9
 
 

@@ -34,7 +34,7 @@ from kdgraph.data.frames.cells import (
     parse_integers,
     to_exact_numbers,
 )
-from kdgraph.data.frames.dates import date_overrides, is_date_type
+from kdgraph.data.frames.dates import DATE_KINDS, date_overrides, is_date_type
 from kdgraph.data.frames.messages import NO_COLUMN_SETTINGS, ColumnReference, ColumnSettings
 from kdgraph.data.mapped_rows import column_extremes, empty_rows, release_rows
 from kdgraph.errors import DataError
@@ -137,7 +137,7 @@ def _encode_text_column(
     """Return a column of text as floats: numbers if all cells are numbers, else codes."""
     codes, values = _factorize(reference, column)
     inferred_type = infer_dtype(values, skipna=True)
-    if inferred_type in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
+    if inferred_type in DATE_KINDS:
         raise _date_error(reference, column, values[0], missing)
     if inferred_type == "boolean":
         return _values_at_codes(codes, np.asarray(values, dtype=np.float64)), None

@@ -45,17 +45,13 @@ def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> n
     codes, names = sorted_codes(column)
     if {name.lower() for name in names} <= {"true", "false"}:
         test = [name.lower() for name in names].index("true") if len(names) == 2 else None
-        return _check_required_roles(
-            source, codes if test is None else np.where(codes == test, TEST, TRAIN), trains
-        )
+        roles = codes if test is None else np.where(codes == test, TEST, TRAIN)
+        return _check_required_roles(source, roles, trains)
     for name in names:
         if name.strip().lower() not in ROLE_NAMES:
             raise _unknown_role_error(source, name, names, column if trains else None)
-    return _check_required_roles(
-        source,
-        np.array([ROLE_NAMES[name.strip().lower()] for name in names])[codes.astype(int)],
-        trains,
-    )
+    role_of_name = np.array([ROLE_NAMES[name.strip().lower()] for name in names])
+    return _check_required_roles(source, role_of_name[codes.astype(int)], trains)
 
 
 def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
@@ -78,11 +74,10 @@ def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.nda
             other_role = next(
                 word for word, value in role_codes.items() if value == roles[repeated_rows[0]]
             )
-            problem = (
+            raise DataError(
                 f"{table}: dataset.indices has row {repeated_rows[0]} in {other_role} and in {role}"
-                f" ({len(repeated_rows)} such rows)"
+                f" ({len(repeated_rows)} such rows); a row has one role"
             )
-            raise DataError(f"{problem}; a row has one role")
         roles[rows] = role_codes[role]
     return _check_required_roles(f"{table}: dataset.indices", roles)
 
@@ -105,11 +100,8 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
         )
     column = infer_numeric_type(column)
     numeric = pd.to_numeric(column, errors="coerce")
-    if (
-        invalid_rows := np.flatnonzero(
-            ~np.isfinite(numeric.to_numpy(dtype=np.float64, na_value=np.nan))
-        )
-    ).size:
+    is_number = np.isfinite(numeric.to_numpy(dtype=np.float64, na_value=np.nan))
+    if (invalid_rows := np.flatnonzero(~is_number)).size:
         raise DataError(
             f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and split_at"
             " needs a number in each row"
@@ -173,10 +165,8 @@ def _unknown_role_error(
     allowed = "train, calibration, test or unused (or True where a row tests)"
     if not all(re.fullmatch(r"[+-]?\d+(\.\d+)?", text) for text in names):
         return DataError(f"{source} has {name!r}, which is none of {allowed}")
-    problem, replacement = (
-        f"{source} has numbers such as {name}, and which of them test is not guessed",
-        f"replace them with {allowed}",
-    )
+    problem = f"{source} has numbers such as {name}, and which of them test is not guessed"
+    replacement = f"replace them with {allowed}"
     if column is None or not is_real_dtype(infer_numeric_type(column).dtype) or len(names) < 2:
         return DataError(f"{problem}; {replacement}")
     # The largest number often marks the test rows (the last fold, the last year), so the suggested

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import ColumnKind, TaskSetting
-from kdgraph.data.files.numbers import exact_numbers
+from kdgraph.data.files.numbers import FLOAT_INTEGER_LIMIT, exact_numbers
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
     check_distinct_as_float,
@@ -24,7 +24,7 @@ from kdgraph.data.frames.cells import (
     is_real_dtype,
     to_exact_numbers,
 )
-from kdgraph.data.frames.dates import is_date_type, matching_formats
+from kdgraph.data.frames.dates import DATE_KINDS, is_date_type, matching_formats
 from kdgraph.data.frames.features import sorted_codes
 from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
@@ -78,11 +78,9 @@ def largest_column_index(
     for name, dtype in frame.dtypes.items():
         if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)) or is_complex_dtype(dtype):
             example = frame[name].iloc[0]
-            reason = (
-                "of several columns the largest counts, so each must hold numbers or truth values"
-            )
             raise DataError(
-                f"{table}: dataset.{key} names '{name}', which has {example!r}; {reason}"
+                f"{table}: dataset.{key} names '{name}', which has {example!r}; of several columns"
+                " the largest counts, so each must hold numbers or truth values"
             )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if (missing := np.isnan(values)).any():
@@ -94,12 +92,11 @@ def largest_column_index(
     # argmax returns the first of equal values; rows without a positive value are moved to "other".
     names = [str(name) for name in frame.columns]
     none_positive = ~(values > 0).any(axis=1)
-    names += [OTHER_GROUP] if none_positive.any() and OTHER_GROUP not in names else []
-    return np.where(
-        none_positive,
-        names.index(OTHER_GROUP) if OTHER_GROUP in names else 0,
-        values.argmax(axis=1),
-    ), tuple(names)
+    largest = values.argmax(axis=1)
+    if none_positive.any():
+        names += [] if OTHER_GROUP in names else [OTHER_GROUP]
+        largest[none_positive] = names.index(OTHER_GROUP)
+    return largest, tuple(names)
 
 
 Threshold = float | Literal["median"] | None
@@ -127,10 +124,9 @@ def target_column(
     """
     if not isinstance(target, str):
         if threshold is not None:
-            problem = f"dataset.target names {len(target)} columns"
             raise DataError(
-                f"{table}: dataset.threshold cuts one column of numbers, and {problem}; give one of"
-                " them"
+                f"{table}: dataset.threshold cuts one column of numbers, and dataset.target names"
+                f" {len(target)} columns; give one of them"
             )
         largest, names = largest_column_index(table, "target", frame[list(target)])
         return pd.Series(np.array(names, dtype=object)[largest], name=" ".join(target)), {}
@@ -142,11 +138,8 @@ def target_column(
             " needs numbers; give one of them"
         )
     _check_no_missing_labels(table, frame[target])
-    values = _numeric_target(
-        table,
-        frame[target],
-        "dataset.threshold cuts finite numbers; leave it null, and each value is a class",
-    )
+    rule = "dataset.threshold cuts finite numbers; leave it null, and each value is a class"
+    values = _numeric_target(table, frame[target], rule)
     cut = float(np.median(values)) if threshold == "median" else float(threshold)
     # Classes are sorted by name, so the lower one is the first class.
     class_names = np.array([f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object)
@@ -204,11 +197,8 @@ def infer_task(
     if not is_real_dtype(target.dtype):
         return "regression" if _is_fractional_text(target) else "classification"
     values = np.unique(to_exact_numbers(target))
-    return (
-        "classification"
-        if len(values) <= MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
-        else "regression"
-    )
+    are_classes = len(values) <= MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
+    return "classification" if are_classes else "regression"
 
 
 def task_facts(
@@ -234,19 +224,10 @@ def _is_fractional_text(target: pd.Series) -> bool:
 def _check_target_format(
     table: str, target: pd.Series, task: TaskSetting, settings: ColumnSettings | None
 ) -> None:
-    source, class_advice = (
-        f"{table}: the target '{target.name}'",
-        "'dataset.task=classification' takes its values as classes",
-    )
+    source = f"{table}: the target '{target.name}'"
+    class_advice = "'dataset.task=classification' takes its values as classes"
     kind = infer_dtype(target, skipna=True) if target.dtype == object else ""
-    if is_date_type(target) or kind in (
-        "date",
-        "datetime",
-        "datetime64",
-        "time",
-        "timedelta",
-        "period",
-    ):
+    if is_date_type(target) or kind in DATE_KINDS:
         raise _target_date_error(source, target, target.iloc[0], settings, class_advice)
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return
@@ -260,20 +241,17 @@ def _check_target_format(
     if form.kind == "date":
         raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
     if form.kind != "number":
-        problem = (
-            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read"
-            " as text"
-        )
         raise DataError(
-            f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read"
+            f" as text; write plain numbers such as 1234.5 for a regression, or {class_advice}"
         )
     is_other = np.isnan(exact_numbers(texts))
     if task == "auto" and is_other.any() and not is_small:
         row = int(np.flatnonzero(is_other)[0])
-        problem = (
-            f"{source} has '{texts.iloc[row]}' in row {row}, and most of its cells are numbers"
+        raise DataError(
+            f"{source} has '{texts.iloc[row]}' in row {row}, and most of its cells are numbers;"
+            f" remove the row for a regression, or {class_advice}"
         )
-        raise DataError(f"{problem}; remove the row for a regression, or {class_advice}")
 
 
 def _target_date_error(
@@ -285,9 +263,8 @@ def _target_date_error(
 ) -> DataError:
     way_out = "write numbers such as days for a regression"
     if settings is not None and len(matching_formats(target)) == 1:
-        way_out = (
-            f"{settings.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
-        )
+        as_days = settings.adding("parse_dates", [target.name])
+        way_out = f"{as_days} turns it into days since 1970-01-01"
     return DataError(f"{source} holds dates or times ({example}); {way_out}, {class_advice}")
 
 
@@ -295,11 +272,10 @@ def _check_no_missing_labels(table: str, target: pd.Series) -> None:
     missing = target.isna().to_numpy()
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        problem = (
-            f"{missing.sum():,} of {len(target):,} rows have no label in '{target.name}' (first:"
-            f" row {row})"
+        raise DataError(
+            f"{table}: {missing.sum():,} of {len(target):,} rows have no label in '{target.name}'"
+            f" (first: row {row}); remove them"
         )
-        raise DataError(f"{table}: {problem}; remove them")
 
 
 def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndarray, np.ndarray]:
@@ -308,11 +284,8 @@ def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndar
         values = (
             target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else to_exact_numbers(target)
         )
-        if (
-            values.dtype.kind == "f"
-            and (values == np.round(values)).all()
-            and np.abs(values).max() < 2**53
-        ):
+        are_whole = values.dtype.kind == "f" and (values == np.round(values)).all()
+        if are_whole and np.abs(values).max() < FLOAT_INTEGER_LIMIT:
             values = values.astype(np.int64)
         classes, y = np.unique(values, return_inverse=True)
         return y, classes
@@ -333,12 +306,9 @@ def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
         raise DataError(f"{source} '{target.iloc[row]}' in row {row}, and {rule}")
     if (np.abs(values) >= MAX_CELL_VALUE).any():
         row = int(np.flatnonzero(np.abs(values) >= MAX_CELL_VALUE)[0])
-        reason = (
-            "values from 1e18 on are usually codes for missing, and their squares lose all others"
-        )
         raise DataError(
-            f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the"
-            " target"
+            f"{source} {values[row]:g} in row {row}; values from 1e18 on are usually codes for"
+            " missing, and their squares lose all others: remove the row, or rescale the target"
         )
     # A regression computes in float64, in which different large integers may be equal.
     if is_real:

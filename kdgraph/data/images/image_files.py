@@ -74,17 +74,14 @@ def _iterate_pictures(
                 pixels = _read_picture(file)
         except (*_PICTURE_ERRORS, Image.DecompressionBombError) as error:
             if unreadable is None:
-                way_out = (
-                    "repair or remove it, or leave out all such files: dataset.unreadable=skip"
-                )
                 reason = (
                     "it is of no known format"
                     if isinstance(error, UnidentifiedImageError)
                     else error
                 )
                 raise DataError(
-                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason};"
-                    f" {way_out}"
+                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason}; repair"
+                    " or remove it, or leave out all such files: dataset.unreadable=skip"
                 ) from error
             unreadable.append(str(name))
         else:
@@ -94,11 +91,8 @@ def _iterate_pictures(
 def list_pictures(path: Path) -> list[PurePosixPath]:
     """Return the sorted names of the pictures in a folder or a zip file."""
     if path.is_dir():
-        names = [
-            PurePosixPath(file.relative_to(path).as_posix())
-            for file in path.rglob("*")
-            if file.is_file()
-        ]
+        files = (file for file in path.rglob("*") if file.is_file())
+        names = [PurePosixPath(file.relative_to(path).as_posix()) for file in files]
     else:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -162,12 +156,9 @@ def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[Im
     if path.suffix.lower() == ".npz":
         return list(_read_npz_parts(path))
     if path.is_dir():
-        idx_files = _list_idx_files(path)
-        return (
-            [_read_idx_part(file, _role_from_name(file)) for file in idx_files]
-            if idx_files
-            else _read_picture_parts(path, unreadable)
-        )
+        if idx_files := _list_idx_files(path):
+            return [_read_idx_part(file, _role_from_name(file)) for file in idx_files]
+        return _read_picture_parts(path, unreadable)
     if _is_idx_file(path):
         return [_read_idx_part(path, None)]
     if path.suffix.lower() == ".zip":
@@ -179,9 +170,8 @@ def list_image_files(path: Path) -> list[Path]:
     """Return the files that ``read_image_parts`` reads."""
     idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
-        return [
-            file for images in idx for file in (images, label_file_of(images)) if file is not None
-        ]
+        files = [file for images in idx for file in (images, label_file_of(images))]
+        return [file for file in files if file is not None]
     return [path / name for name in list_pictures(path)] if path.is_dir() else [path]
 
 
@@ -215,11 +205,9 @@ def _read_idx_part(path: Path, role: int | None) -> ImagePart:
     if labels is not None and labels.ndim == 2:
         # QMNIST has further columns for each digit, such as its writer.
         labels = labels[:, 0]
-    return ImagePart(
-        _scale_pixels(images[:, None], path_argument(path)),
-        _check_image_labels(labels, len(images), path_argument(path)),
-        role,
-    )
+    source = path_argument(path)
+    X = _scale_pixels(images[:, None], source)
+    return ImagePart(X, _check_image_labels(labels, len(X), source), role)
 
 
 def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
@@ -235,13 +223,9 @@ def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
         for images, labels in present:
             source = f"{path_argument(path)}: {images}"
             X = _scale_pixels(_to_channel_first(arrays[images], source), source)
-            yield ImagePart(
-                X,
-                _check_image_labels(
-                    arrays[labels] if labels in arrays.files else None, len(X), source
-                ),
-                _NPZ_ARRAY_NAMES[images, labels],
-            )
+            y = arrays[labels] if labels in arrays.files else None
+            role = _NPZ_ARRAY_NAMES[images, labels]
+            yield ImagePart(X, _check_image_labels(y, len(X), source), role)
 
 
 def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImagePart]:
@@ -399,16 +383,11 @@ class ImageFiles(FileSource):
         names = numbered_names(X[0].size, "pixel") if self.flat else ()
         y, classes, roles = self._labels_and_roles(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
-        return Dataset(
-            self.name,
-            X,
-            y,
-            classes,
-            names,
-            roles=roles,
-            facts=facts,
-            source_rows=_concatenate_source_rows(parts),
-        )
+        # Pictures of several shapes are read shape by shape.
+        rows = [part.source_rows for part in parts if part.source_rows is not None]
+        source_rows = np.concatenate(rows) if len(rows) == len(parts) else None
+        more = {"roles": roles, "facts": facts, "source_rows": source_rows}
+        return Dataset(self.name, X, y, classes, names, **more)
 
     def _with_common_shape(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, list[str]]:
         from kdgraph.data.images.pixels import match_image_shape
@@ -421,10 +400,9 @@ class ImageFiles(FileSource):
         }
         if len(shapes) > 1:
             examples = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
-            sizes_differ = len({shape[1:] for shape in shapes}) > 1
             way_out = (
                 override("dataset.size", [28, 28])
-                if sizes_differ
+                if len({shape[1:] for shape in shapes}) > 1
                 else override("dataset.channels", 1)
             )
             raise DataError(
@@ -444,13 +422,16 @@ class ImageFiles(FileSource):
         from kdgraph.data.images.pixels import parse_image_labels
 
         labels = [part.labels for part in parts if part.labels is not None]
-        roles = _concatenate_roles(parts)
+        of_parts = [part.role for part in parts if part.role is not None]
+        roles = None
+        if len(of_parts) == len(parts):
+            sizes = [len(part.images) for part in parts]
+            roles = np.repeat(np.array(of_parts, dtype=np.int8), sizes)
         # Without labels for all images, or with one class only, nothing can be trained.
         if len(labels) == len(parts):
-            classes, y = np.unique(
-                parse_image_labels(np.concatenate(labels), path_argument(self.path)),
-                return_inverse=True,
-            )
+            source = path_argument(self.path)
+            all_labels = parse_image_labels(np.concatenate(labels), source)
+            classes, y = np.unique(all_labels, return_inverse=True)
             if len(classes) > 1:
                 return y, classes, roles
         n = sum(len(part.images) for part in parts)
@@ -460,18 +441,3 @@ class ImageFiles(FileSource):
             else np.where(roles == TEST, roles, UNUSED)
         )
         return np.zeros(n, dtype=int), np.array(["none"]), only_test
-
-
-def _concatenate_source_rows(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    """Return the source rows of all parts, which are read shape by shape, or None."""
-    rows = [part.source_rows for part in parts if part.source_rows is not None]
-    return np.concatenate(rows) if len(rows) == len(parts) else None
-
-
-def _concatenate_roles(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    roles = [part.role for part in parts if part.role is not None]
-    return (
-        np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts])
-        if len(roles) == len(parts)
-        else None
-    )

@@ -101,28 +101,25 @@ class OpenmlImages(Source):
         X = reshape_pixels(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
         X /= _MAX_PIXEL_VALUE
         names = numbered_names(pixels.shape[1], "pixel") if self.flat else None
-        rows = {"roles": self._roles(len(X)), "facts": self._facts(data, len(X), layout)}
+        train, test = self.official
+        roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
         return Dataset.from_labels(
-            self.name, X.reshape(pixels.shape) if self.flat else X, labels, names, **rows
+            self.name,
+            X.reshape(pixels.shape) if self.flat else X,
+            labels,
+            names,
+            roles=roles if len(X) == train + test else None,
+            facts=self._facts(data, len(X), layout),
         )
 
     def _shape_of(self, pixels: np.ndarray, source: str) -> tuple[int, int, int]:
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
-            rule = f"needs {c * h * w} columns of pixels"
             raise DataError(
-                f"{source}: shape {[c, h, w]} {rule}, and there are {pixels.shape[1]}; correct"
-                " dataset.shape or dataset.id"
+                f"{source}: shape {[c, h, w]} needs {c * h * w} columns of pixels, and there are"
+                f" {pixels.shape[1]}; correct dataset.shape or dataset.id"
             )
         return c, h, w
-
-    def _roles(self, n: int) -> np.ndarray | None:
-        train, test = self.official
-        return (
-            np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
-            if n == train + test
-            else None
-        )
 
     def _facts(self, data: OpenmlData, n: int, layout: PixelLayout) -> dict[str, Any]:
         facts: dict[str, Any] = {

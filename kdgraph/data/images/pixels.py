@@ -78,12 +78,8 @@ def _read_parquet_pixels(
                 part.column_names, (column.to_numpy() for column in part.itercolumns()), strict=True
             )
 
-    return (
-        names,
-        file.metadata.num_rows,
-        columns(),
-        file.read(columns=[target]).column(target).to_pylist(),
-    )
+    labels = file.read(columns=[target]).column(target).to_pylist()
+    return names, file.metadata.num_rows, columns(), labels
 
 
 def _read_arff_pixels(
@@ -168,14 +164,12 @@ def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, 
                 f"images of {X.shape[1]} channels cannot become images of {shape[0]}; only 1 and 3"
                 " can be exchanged"
             )
-        changes.append(
-            "grey from colours (Rec. 601 luma)" if shape[0] == 1 else "grey repeated in 3 channels"
-        )
-        X = (
-            np.tensordot(X, np.asarray(_LUMA_WEIGHTS, dtype=X.dtype), axes=(1, 0))[:, None]
-            if shape[0] == 1
-            else X
-        )
+        if shape[0] == 1:
+            changes.append("grey from colours (Rec. 601 luma)")
+            weights = np.asarray(_LUMA_WEIGHTS, dtype=X.dtype)
+            X = np.tensordot(X, weights, axes=(1, 0))[:, None]
+        else:
+            changes.append("grey repeated in 3 channels")
     if X.shape[2:] != tuple(shape[1:]):
         changes.insert(
             0, f"resized from {X.shape[2]}×{X.shape[3]} to {shape[1]}×{shape[2]} (bilinear)"

@@ -169,13 +169,11 @@ def is_cached(id: int) -> bool:
 def announced_row_count(id: int) -> int | None:
     """Return the number of rows in the cached list of qualities of a data set, or None."""
     path = dataset_folder(id) / "qualities.xml"
-    if not path.is_file():
-        return None
     try:
         qualities = ElementTree.parse(path).getroot().iter(f"{_XML_NAMESPACE}quality")
         values = {node[0].text: node[1].text for node in qualities if len(node) > 1}
         return int(float(values.get("NumberOfInstances") or ""))
-    except (ElementTree.ParseError, ValueError):
+    except (OSError, ElementTree.ParseError, ValueError):
         # The file is used for this number only, so damage to it is harmless.
         return None
 
@@ -202,17 +200,20 @@ def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
     """
     from pyarrow.parquet import ParquetFile
 
+    from kdgraph.data.files.arff import frame_from_arff
     from kdgraph.data.files.arrow import frame_from_arrow
 
     try:
-        return (
-            frame_from_arrow(ParquetFile(data.file).read())
-            if data.loader == "parquet"
-            else _read_arff(data)
-        )
+        if data.loader == "parquet":
+            return frame_from_arrow(ParquetFile(data.file).read())
+        with data.file.open(encoding="utf-8") as file:
+            frame, nominal = frame_from_arff(file)
     # The errors of pyarrow and of liac-arff are ValueErrors.
     except (OSError, ValueError) as error:
         raise damaged_file_error(data.file, error) from error
+    for name in nominal:
+        frame[name] = frame[name].astype("category")
+    return frame
 
 
 def damaged_file_error(file: Path, cause: BaseException | str) -> DataError:
@@ -235,16 +236,6 @@ def _find_data_file(folder: Path, id: int) -> Path | None:
         # The other format stays a fallback, so a file in the cache is not fetched again.
         names.reverse()
     return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def _read_arff(data: OpenmlData) -> pd.DataFrame:
-    from kdgraph.data.files.arff import frame_from_arff
-
-    with data.file.open(encoding="utf-8") as file:
-        frame, nominal = frame_from_arff(file)
-    for name in nominal:
-        frame[name] = frame[name].astype("category")
-    return frame
 
 
 def _parse_xml(path: Path) -> ElementTree.Element:
@@ -293,11 +284,8 @@ class CacheCheck:
 def cached_ids() -> list[int]:
     """Return the numbers of all data sets in the cache, complete or not."""
     folder = cache_folder() / "datasets"
-    return (
-        sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-        if folder.is_dir()
-        else []
-    )
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def write_checksum(data: OpenmlData) -> None:

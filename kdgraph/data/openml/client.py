@@ -198,17 +198,11 @@ def _fetch_error(item: str, error: Exception) -> DataNotAvailable:
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
     ):
-        reason = next(
-            (
-                text
-                for cause in (error, error.__cause__)
-                if (text := getattr(cause, "strerror", None))
-            ),
-            _error_reason(error),
-        )
-        way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
+        texts = (getattr(cause, "strerror", None) for cause in (error, error.__cause__))
+        reason = next((text for text in texts if text), _error_reason(error))
         return DataNotAvailable(
-            f"{item} cannot be written to {cache_folder()} ({reason}); {way_out}"
+            f"{item} cannot be written to {cache_folder()} ({reason}); point OPENML_CACHE_DIR at a"
+            " folder that can be written to"
         )
     return DataNotAvailable(
         f"{host} did not answer for {item} ({_error_reason(error)}); {_RETRY_ADVICE}"
@@ -271,19 +265,17 @@ def _server_host() -> str:
 
 def _error_reason(error: Exception) -> str:
     if code := getattr(error, "code", None):
-        return (
-            f"code {code}:"
-            f" {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
-        )
+        message = " ".join(str(getattr(error, "message", "")).split())[:80]
+        return f"code {code}: {message.removesuffix(' - None')}"
     text = str(error)
     if NetworkState.status >= 500 or (NetworkState.status >= 400 and "Status code" in text):
         return str(NetworkState.status)
     if system := re.search(r"\[Errno -?\d+\] ([^'\")]+)", text):
         return system[1].strip()
+    if "timed out" in text.lower():
+        return "no answer in time"
     cause = " ".join(text.rpartition("Caused by ")[2].split())
-    return (
-        "no answer in time" if "timed out" in text.lower() else cause[:100] or type(error).__name__
-    )
+    return cause[:100] or type(error).__name__
 
 
 @contextmanager
@@ -356,7 +348,12 @@ def read_fold(
     of folds.
     """
     folder = fetch_task(task_id, dataset_id)
-    task_dataset_id = _read_task_dataset_id(folder / "task.xml")
+    task_file = folder / "task.xml"
+    try:
+        text = ElementTree.parse(task_file).findtext(".//{http://openml.org/openml}data_set_id")
+        task_dataset_id = int(text or "")
+    except (ElementTree.ParseError, OSError, ValueError) as error:
+        raise damaged_file_error(task_file, error) from error
     if task_dataset_id != dataset_id:
         raise DataError(
             f"task {task_id} of OpenML is of data set {task_dataset_id}, not of {dataset_id};"
@@ -377,14 +374,6 @@ def read_fold(
     roles = np.full(n_rows, UNUSED, dtype=np.int8)
     roles[rows["rowid"].to_numpy()] = np.where(rows["type"] == "TEST", TEST, TRAIN)
     return roles, {"task": task_id, "fold": fold, "folds": n_folds}
-
-
-def _read_task_dataset_id(path: Path) -> int:
-    try:
-        text = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
-        return int(text or "")
-    except (ElementTree.ParseError, OSError, ValueError) as error:
-        raise damaged_file_error(path, error) from error
 
 
 def _read_splits(path: Path) -> pd.DataFrame:

@@ -116,11 +116,7 @@ class TableFile(TextSource, ColumnOptions):
             else ParsedTable(numbers.read_others())
         )
         n_columns = parsed.frame.shape[1] + (0 if numbers is None else len(numbers.names))
-        facts = {
-            **self._file_facts(path),
-            "n_rows": len(parsed.frame),
-            "n_columns": n_columns,
-        }
+        facts = self._file_facts(path) | {"n_rows": len(parsed.frame), "n_columns": n_columns}
         data = from_frame(
             self.name,
             parsed.frame,
@@ -133,9 +129,8 @@ class TableFile(TextSource, ColumnOptions):
         )
         if self.indices is None:
             return data
-        return replace(
-            data, roles=roles_from_indices(self.name, len(data.y), _read_indices(self.indices))
-        )
+        roles = roles_from_indices(self.name, len(data.y), _read_indices(self.indices))
+        return replace(data, roles=roles)
 
     def _number_columns(self, path: Path) -> ParquetNumbers | None:
         """Return the columns of a large parquet file that are read in blocks, or None."""
@@ -144,12 +139,9 @@ class TableFile(TextSource, ColumnOptions):
         from kdgraph.data.files.arrow import ParquetNumbers
         from kdgraph.data.frames.features import may_be_row_index
 
-        named = [self.target, self.group, self.split_groups, self.split_column]
-        others = {
-            name
-            for names in (*named, self.drop, self.categorical, self.parse_dates)
-            for name in column_names(names)
-        }
+        named = [self.target, self.group, self.split_groups, self.split_column, self.drop]
+        named += [self.categorical, self.parse_dates]
+        others = {name for names in named for name in column_names(names)}
         numbers = ParquetNumbers(path, others, may_be_row_index)
         return numbers if numbers.is_large and numbers.names else None
 
@@ -157,14 +149,13 @@ class TableFile(TextSource, ColumnOptions):
         # If one of these keys lists several columns, they contain numbers and not names.
         name_columns = (self.target, self.split_groups, self.group)
         identifiers = [name for name in name_columns if isinstance(name, str)]
-        identifiers += column_names(self.categorical)
         return TextFormat(
             self.encoding,
             self.separator,
             self.decimal,
             self.skip_spaces,
             self.not_missing,
-            identifiers,
+            [*identifiers, *column_names(self.categorical)],
         )
 
 
@@ -255,10 +246,11 @@ class ArrayFile(FileSource):
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
         with open_npz(path) as archive:
-            if unknown := [name for name in archive.files if name not in _ARRAY_NAMES]:
-                hint = did_you_mean(unknown[0], _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
+            unknown = next((name for name in archive.files if name not in _ARRAY_NAMES), None)
+            if unknown is not None:
+                hint = did_you_mean(unknown, _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
                 raise DataError(
-                    f"{path_argument(path)} has an array '{unknown[0]}' with an unknown name{hint}"
+                    f"{path_argument(path)} has an array '{unknown}' with an unknown name{hint}"
                 )
             return {name: archive[name] for name in archive.files}
 
@@ -273,9 +265,10 @@ class ArrayFile(FileSource):
                 )
         # Test rows come last, and their role keeps a split from mixing them with the others.
         X, y = self._check_rows_and_labels(arrays, "X", "y")
-        if "X_test" not in arrays and "y_test" not in arrays:
+        has_test_rows = {name in arrays for name in ("X_test", "y_test")}
+        if has_test_rows == {False}:
             return X, y, None
-        if "X_test" not in arrays or "y_test" not in arrays:
+        if has_test_rows != {True}:
             raise DataError(
                 f"{path_argument(self.path)} has only one of X_test and y_test; give both or"
                 " neither"
@@ -319,11 +312,8 @@ class ArrayFile(FileSource):
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
-                check_distinct_as_float(
-                    f"{self.name}: column '{names[j]}' of {rows}",
-                    X[:, j],
-                    f"leave it out of {rows}",
-                )
+                source = f"{self.name}: column '{names[j]}' of {rows}"
+                check_distinct_as_float(source, X[:, j], f"leave it out of {rows}")
             return X.astype(np.float64), y
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 

@@ -74,11 +74,9 @@ def vectorize_texts(
     (:func:`strip_newsgroup_post`).
     """
     texts = [strip_newsgroup_post(text) for text in texts] if posts else texts
-    return (
-        hash_texts(texts, n_features)
-        if vectors is None
-        else mean_word_vectors(texts, vectors, width)
-    )
+    if vectors is None:
+        return hash_texts(texts, n_features)
+    return mean_word_vectors(texts, vectors, width)
 
 
 def join_text_columns(frame: pd.DataFrame) -> list[str]:
@@ -104,12 +102,11 @@ def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None)
             f"{path_argument(path, 'vectors')} has a vector for none of the words of these texts"
         )
     d = len(next(iter(vector_of.values()))) if vector_of else width
-    vectors_by_text = (
-        [vector_of[word] for word in words if word in vector_of] for words in words_by_text
-    )
-    return np.array(
-        [np.mean(vectors, axis=0) if vectors else np.zeros(d or 0) for vectors in vectors_by_text]
-    ).reshape(len(texts), d or 0)
+    rows = np.zeros((len(texts), d or 0))
+    for row, words in zip(rows, words_by_text, strict=True):
+        if vectors := [vector_of[word] for word in words if word in vector_of]:
+            row[:] = np.mean(vectors, axis=0)
+    return rows
 
 
 def _read_word_vectors(path: str, vocabulary: set[str]) -> dict[str, np.ndarray]:
@@ -285,11 +282,10 @@ class TextFile(TextSource):
                     f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has"
                     f" {examples}"
                 )
-        is_selected = (
-            labels.astype(str)
-            .map(lambda label: any(fnmatchcase(label, pattern) for pattern in self.keep))
-            .to_numpy(bool)
-        )
+        is_selected = [
+            any(fnmatchcase(label, pattern) for pattern in self.keep)
+            for label in labels.astype(str)
+        ]
         rows = np.flatnonzero(is_selected)
         return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
@@ -329,14 +325,11 @@ def _read_text(file: Path, encoding: str) -> str:
             codec = codec_without_bom(str(file), binary_file.read(4), codec_name(encoding))
         return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
-        position = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
-        way_out = (
-            "; it may be dataset.encoding=latin-1"
-            if codec_name(encoding).startswith("utf-8")
-            else ""
-        )
+        is_utf8 = codec_name(encoding).startswith("utf-8")
+        way_out = "; it may be dataset.encoding=latin-1" if is_utf8 else ""
         raise DataError(
-            f"{file} is not text in {encoding}: {position} cannot be decoded{way_out}"
+            f"{file} is not text in {encoding}: byte {error.start:,}"
+            f" (0x{error.object[error.start]:02x}) cannot be decoded{way_out}"
         ) from error
     except UnicodeError as error:
         raise DataError(f"{file} is not text in {encoding}: {error}") from error
@@ -383,16 +376,8 @@ class Newsgroups(Source):
             "loader": "fetch_20newsgroups",
             "removed": "headers, footers, quotes",
         }
-        classes = np.array(train.target_names)
-        return Dataset(
-            self.name,
-            X,
-            y,
-            classes,
-            hashed_feature_names(self.n_features),
-            roles=roles,
-            facts=facts,
-        )
+        classes, names = np.array(train.target_names), hashed_feature_names(self.n_features)
+        return Dataset(self.name, X, y, classes, names, roles=roles, facts=facts)
 
 
 def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
@@ -416,7 +401,7 @@ def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> A
             warnings.simplefilter("ignore")
             return fetch_20newsgroups(**options, n_retries=1, delay=0.5)
     except OSError as error:
-        way_out = "fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
         raise DataNotAvailable(
-            f"newsgroups is not on this machine, and it cannot be fetched ({error}); {way_out}"
+            f"newsgroups is not on this machine, and it cannot be fetched ({error}); fetch it where"
+            " there is one, and set SCIKIT_LEARN_DATA to the folder"
         ) from error
