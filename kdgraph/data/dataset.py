@@ -151,8 +151,10 @@ class Dataset:
         n, numbers = len(self.y), self.source_rows
         rows = np.arange(n) if numbers is None else np.asarray(numbers, dtype=np.int64)
         if rows.shape != (n,):
-            rule = f"source_rows must have one number for each of {n} rows"
-            raise DataError(f"{self.name}: {rule}, got shape {rows.shape}")
+            raise DataError(
+                f"{self.name}: source_rows must have one number for each of {n} rows, got shape"
+                f" {rows.shape}"
+            )
         object.__setattr__(self, "source_rows", rows)
 
     @property
@@ -164,9 +166,8 @@ class Dataset:
     def is_categorical(self) -> np.ndarray:
         """Bool[d]: True for each feature that contains categories; empty for images."""
         d = self.X.shape[1] if self.X.ndim == 2 else 0
-        return np.array(
-            [values is not None for values in self.categories] or [False] * d, dtype=bool
-        )
+        values = self.categories or [None] * d
+        return np.array([names is not None for names in values], dtype=bool)
 
     @property
     def source_columns(self) -> tuple[SourceColumn, ...]:
@@ -329,12 +330,13 @@ class Splits:
     @property
     def fingerprint(self) -> str:
         """Hex digest of the fingerprints of the three roles and of the rows that are left out."""
-        parts = [
-            role.fingerprint
-            for role in (self.train, self.calibration, self.test, self.left_out)
-            if role is not None
-        ]
+        parts = [role.fingerprint for role in self._roles]
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def _roles(self) -> list[Dataset]:
+        roles = (self.train, self.calibration, self.test, self.left_out)
+        return [role for role in roles if role is not None]
 
     @property
     def learning(self) -> Dataset:
@@ -344,11 +346,7 @@ class Splits:
     @property
     def has_missing(self) -> bool:
         """Truth value that is True if a row of any role, or a row left out, has a missing value."""
-        return any(
-            role.has_missing
-            for role in (self.train, self.calibration, self.test, self.left_out)
-            if role is not None
-        )
+        return any(role.has_missing for role in self._roles)
 
     @property
     def prior(self) -> np.ndarray | None:

@@ -172,19 +172,12 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceTypes:
-    """Types that a source gives its columns.
+    """Types that a source gives its columns; a source of text has none, and pandas infers them.
 
-    Attributes
-    ----------
-    has_types : bool, default=True
-        False for a source of text, such as a csv file, whose types pandas infers.
-    read_again : mapping of str to str, default={}
-        Type that pandas gives a column which was read again, because the type loses digits of
-        whole numbers or leading zeros.
-    missing_words : mapping of str to tuple of str, default={}
-        Column of text → cells that are read as missing and are not empty, such as "NA".
-    not_missing : sequence of str, default=()
-        Cells that are values because the user lists them, although pandas takes them for missing.
+    ``read_again`` has the type that pandas gives a column which was read again, because the type
+    loses digits of whole numbers or leading zeros; ``missing_words`` the cells in columns of text
+    that are read as missing and are not empty, such as "NA"; and ``not_missing`` those that the
+    user lists as values although pandas takes them for missing.
     """
 
     has_types: bool = True

@@ -24,29 +24,10 @@ _TAB_NAMES = {r"\t": "\t", "tab": "\t"}
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How cells are written in a text file, as the user describes it.
+    """How cells are written in a text file, as :class:`kdgraph.data.tables.TableFile` describes it.
 
-    Attributes
-    ----------
-    encoding : str, default="utf-8"
-        Encoding of the characters, by any of its names.
-    separator : str or None, default=None
-        Separator between the cells of a row. With None it is the one that Excel's first line
-        ``sep=;`` names, else a comma, or a tab in tsv files.
-    decimal : {".", ","}, default="."
-        Sign before the decimals of a number.
-    skip_spaces : bool, default=False
-        True leaves out spaces behind a separator.
-    not_missing : sequence of str, default=()
-        Cells of :data:`MISSING_CELLS` that are values, such as "NA" of a code of countries.
-    identifiers : sequence of str, default=()
-        Columns of names that may look like numbers. A column with leading zeros, such as 007, stays
-        text.
-
-    Raises
-    ------
-    DataError
-        If Python has no such encoding, or the separator cannot separate cells.
+    ``identifiers`` are columns of names that may look like numbers. A column with leading zeros,
+    such as 007, stays text.
     """
 
     encoding: str = "utf-8"

@@ -75,13 +75,8 @@ class ParquetNumbers:
 
     def read_others(self) -> pd.DataFrame:
         """Return the columns that are not streamed."""
-        from pyarrow import parquet
-
         others = [name for name in self._schema.names if name not in self.names]
-        with (
-            errors_of_arrow(self.path),
-            parquet.ParquetFile(self.path, pre_buffer=False) as file,
-        ):
+        with self._open() as file:
             frame = frame_from_arrow(file.read(columns=others).select(others))
         frame = index_as_columns(path_argument(self.path), frame)
         stored = [name for name in self._schema.names if name not in self._index]
@@ -89,15 +84,17 @@ class ParquetNumbers:
         self.column_order += stored
         return frame
 
-    def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
-        """Yield the rows of some of the streamed columns, Float64[b, len(names)]."""
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
         from pyarrow import parquet
 
         # Not buffered ahead: a row group may be as large as the file.
-        with (
-            errors_of_arrow(self.path),
-            parquet.ParquetFile(self.path, pre_buffer=False) as file,
-        ):
+        with errors_of_arrow(self.path), parquet.ParquetFile(self.path, pre_buffer=False) as file:
+            yield file
+
+    def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
+        """Yield the rows of some of the streamed columns, Float64[b, len(names)]."""
+        with self._open() as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                 block = np.empty((len(batch), len(names)))
                 for j, name in enumerate(names):

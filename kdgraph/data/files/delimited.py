@@ -39,20 +39,9 @@ _LOOKED_AT_ROWS = 1000
 class DelimitedLayout:
     """Layout of one delimited file.
 
-    Attributes
-    ----------
-    codec : str
-        Python's name of the encoding, without a byte-order mark.
-    separator : str
-        One character, or :data:`WHITESPACE_SEPARATOR`.
-    text_format : TextFormat
-        How cells are written.
-    names : list of str
-        Cells of the header, stripped. A column without a name has the name that pandas gives it.
-    nameless : frozenset of int
-        Positions of the columns without a name.
-    lines_before : int, default=0
-        Number of lines before the header that are not part of the table.
+    ``names`` are the stripped cells of the header; a column without a name has the one that pandas
+    gives it, and its position is in ``nameless``. ``lines_before`` the header are not part of the
+    table.
     """
 
     codec: str

@@ -254,6 +254,19 @@ def unreadable_file_error(path: Path, error: BaseException) -> DataError:
     return DataError(f"{path_argument(path)} cannot be read: {reason}")
 
 
+def undecodable_error(
+    source: str, encoding: str, position: int, error: UnicodeDecodeError
+) -> DataError:
+    """Return the error for a byte at a position of a file that is not text in an encoding."""
+    way_out = (
+        "; it may be dataset.encoding=latin-1" if codec_name(encoding).startswith("utf-8") else ""
+    )
+    return DataError(
+        f"{source} is not text in {encoding}: byte {position:,}"
+        f" (0x{error.object[error.start]:02x}) cannot be decoded{way_out}"
+    )
+
+
 def _check_decodable(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
     """Read the whole file once and raise an error with the position of the first invalid byte."""
     decoder, n_read = codecs.getincrementaldecoder(codec)(), 0
@@ -266,12 +279,7 @@ def _check_decodable(path: Path, file: IO[bytes], codec: str, encoding: str) -> 
             decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             position = n_read - pending + error.start
-            way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
-            byte = f"byte {position:,} (0x{error.object[error.start]:02x})"
-            raise DataError(
-                f"{path_argument(path)} is not text in {encoding}: {byte} cannot be"
-                f" decoded{way_out}"
-            ) from error
+            raise undecodable_error(path_argument(path), encoding, position, error) from error
         except UnicodeError as error:
             raise DataError(f"{path_argument(path)} is not text in {encoding}: {error}") from error
         if not block:

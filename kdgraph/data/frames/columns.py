@@ -245,7 +245,9 @@ def from_frame(
 
     # Names are checked before any value is read, so that a typo is reported first. Dates become
     # numbers before features and target are separated, because either may contain them.
-    frame = _stringify_columns(name, frame)
+    frame = with_text_names(name, frame)
+    if len(frame) == 0:
+        raise DataError(f"{name}: the table has {frame.shape[1]} columns and no rows")
     columns = list(frame.columns) if numbers is None else numbers.column_order
     _check_column_names(name, columns, target, options)
     settings = ColumnSettings(
@@ -421,15 +423,14 @@ def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) ->
     return roles_from_names(name, column)
 
 
-def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+def with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame [n, columns] with text as names of columns, which must differ."""
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
         raise DataError(
             f"{name}: several columns have the same name ({some(duplicates)}); give each column"
             " its own"
         )
-    if len(frame) == 0:
-        raise DataError(f"{name}: the table has {frame.shape[1]} columns and no rows")
     return frame
 
 

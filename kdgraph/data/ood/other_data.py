@@ -150,9 +150,17 @@ class OtherDataset(OodRows):
                 f" {_OTHER_DATASET_ADVICE}"
             )
         X, table, facts, source_rows = self._draw_rows(rng)
-        if table is not None:
-            _check_different_datasets(train, table)
-        if self.columns == "cycle" and not _are_image_rows(train, X, table):
+        origins = [
+            (data.facts.get("source"), data.facts.get("id")) for data in (train, table or train)
+        ]
+        if table is not None and origins[0] == origins[1] and origins[1][1] is not None:
+            raise DataError(
+                f"{table.name} and {train.name}, which is trained on, are both {origins[1][0]}"
+                f" {origins[1][1]}; {_OTHER_DATASET_ADVICE}"
+            )
+        has_pixels = X.ndim == 4 or (table is not None and "image_shape" in table.facts)
+        are_images = train.are_images or (has_pixels and "image_shape" in train.facts)
+        if self.columns == "cycle" and not are_images:
             X, changes = cycle_columns(train, X, table, self.source.name, rng)
         else:
             X, changes = _match_rows(train, X, table, self.source.name)
@@ -171,9 +179,8 @@ class OtherDataset(OodRows):
             # Warnings about training rows do not matter here.
             warnings.simplefilter("ignore", UserWarning)
             table = self.source.load()
-        sample, description = _sample_rows(
-            table, is_in_class_half(table, self.class_half), self.n, rng
-        )
+        is_candidate = is_in_class_half(table, self.class_half)
+        sample, description = _sample_rows(table, is_candidate, self.n, rng)
         description += f" of the {self.class_half} half of the classes" if self.class_half else ""
         return sample.X, table, {**table.facts, "rows": description}, sample.source_rows
 
@@ -191,24 +198,6 @@ def _sample_rows(
     return table.rows(indices), f"{len(indices):,} at random of {len(candidates):,}{kind} rows"
 
 
-def _check_different_datasets(train: Dataset, table: Dataset) -> None:
-    """Raise DataError if both data sets have the same origin, even under different names."""
-    origin, train_origin = (
-        (data.facts.get("source"), data.facts.get("id")) for data in (table, train)
-    )
-    if origin == train_origin and origin[1] is not None:
-        raise DataError(
-            f"{table.name} and {train.name}, which is trained on, are both {origin[0]}"
-            f" {origin[1]}; {_OTHER_DATASET_ADVICE}"
-        )
-
-
-def _are_image_rows(train: Dataset, X: np.ndarray, table: Dataset | None) -> bool:
-    """Return whether the rows become images, or vectors of pixels, like the training rows."""
-    has_pixels = X.ndim == 4 or (table is not None and "image_shape" in table.facts)
-    return train.are_images or (has_pixels and "image_shape" in train.facts)
-
-
 def _match_rows(
     train: Dataset, X: np.ndarray, table: Dataset | None, name: str
 ) -> tuple[np.ndarray, list[str]]:
@@ -218,7 +207,13 @@ def _match_rows(
     if X.ndim == 2 and shape and source_shape:
         X = X.reshape(len(X), *source_shape)
     if X.ndim == 4 and shape:
-        return _match_images(train, X, shape, name)
+        try:
+            X, changes = match_image_shape(shape, X)
+        except ValueError as error:
+            raise DataError(f"{name}: {error}; {_OTHER_DATASET_ADVICE}") from error
+        if not train.are_images:
+            X, changes = X.reshape(len(X), -1), [*changes, "flat"]
+        return X.astype(train.X.dtype, copy=False), changes
     if train.are_images or X.ndim == 4:
         row_kinds = {2: "vectors", 4: "images"}
         raise DataError(
@@ -229,18 +224,6 @@ def _match_rows(
     return X, []
 
 
-def _match_images(
-    train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
-) -> tuple[np.ndarray, list[str]]:
-    try:
-        X, changes = match_image_shape(shape, X)
-    except ValueError as error:
-        raise DataError(f"{name}: {error}; {_OTHER_DATASET_ADVICE}") from error
-    if not train.are_images:
-        X, changes = X.reshape(len(X), -1), [*changes, "flat"]
-    return X.astype(train.X.dtype, copy=False), changes
-
-
 def _check_same_columns(train: Dataset, X: np.ndarray, table: Dataset | None, name: str) -> None:
     """Raise DataError if a model of the training rows cannot take these rows.
 
@@ -248,9 +231,9 @@ def _check_same_columns(train: Dataset, X: np.ndarray, table: Dataset | None, na
     values are checked.
     """
     if X.shape[1] != train.X.shape[1]:
-        rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
         raise DataError(
-            f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}"
+            f"rows of {name} have {X.shape[1]} features, and rows of {train.name}, which is trained"
+            f" on, have {train.X.shape[1]}; {_OTHER_DATASET_ADVICE}"
         )
     # A table without categorical features may have no entries, or None for each feature.
     categories, train_categories = (

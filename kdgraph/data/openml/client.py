@@ -71,22 +71,13 @@ _RETRY_ADVICE = f"try again later, or {_CACHE_FOLDER_ADVICE}"
 
 
 class NetworkState:
-    """State of the connection to openml.org, shared by the whole process.
-
-    Attributes
-    ----------
-    allowed : bool
-        True if requests may be sent.
-    failure : str or None
-        Reason why the last request did not reach the server. Then the process sends no more
-        requests.
-    status : int
-        HTTP status of the last response. openml-python loses it if the response is not its XML.
-    """
+    """State of the connection to openml.org, shared by the whole process."""
 
     allowed: bool = True
     failure: str | None = None
+    """Reason why the last request did not reach the server; then no more requests are sent."""
     status: int = 200
+    """HTTP status of the last response, which openml-python loses if it is not its XML."""
 
 
 class _NotCached(DataNotAvailable):
@@ -124,22 +115,19 @@ def offline() -> Iterator[None]:
 
 def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
     """Return a data set from the cache, after fetching it if necessary."""
-    # Qualities are not requested: no run needs them, and the fetch fails if one request does.
-    data = find_cached(id)
-    if data is None:
-        item = f"data set {id}"
-        with openml_session(item, f"datasets/{id}/*") as openml:
-            if progress:
-                progress(f"fetching OpenML {item}")
-            openml.datasets.get_dataset(
-                id, download_data=True, download_features_meta_data=True, download_qualities=False
-            )
-        data = find_cached(id)
-        if data is None:
-            raise DataNotAvailable(
-                f"{_server_host()} gave no file for {item}; {_CACHE_FOLDER_ADVICE}"
-            )
-        write_checksum(data)
+    if (data := find_cached(id)) is not None:
+        return data
+    item = f"data set {id}"
+    with openml_session(item, f"datasets/{id}/*") as openml:
+        if progress:
+            progress(f"fetching OpenML {item}")
+        # Qualities are not requested: no run needs them, and the fetch fails if one request does.
+        openml.datasets.get_dataset(
+            id, download_data=True, download_features_meta_data=True, download_qualities=False
+        )
+    if (data := find_cached(id)) is None:
+        raise DataNotAvailable(f"{_server_host()} gave no file for {item}; {_CACHE_FOLDER_ADVICE}")
+    write_checksum(data)
     return data
 
 

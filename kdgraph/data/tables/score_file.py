@@ -19,6 +19,7 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.arrays import array_shapes, open_npz
 from kdgraph.data.files.file_source import TextSource
 from kdgraph.data.files.paths import checked_suffix, path_argument, resolve_existing
+from kdgraph.data.frames.columns import with_text_names
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
 from kdgraph.data.source import numbered_names
@@ -360,13 +361,7 @@ class ScoreFile(TextSource):
         from kdgraph.data.frames.features import drop_row_index
 
         path = self._existing_path()
-        frame = read_table(path, self._text_format()).frame
-        frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
-        if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
-            raise DataError(
-                f"{self.name}: several columns have the same name ({some(duplicates)}); give each"
-                " column its own"
-            )
+        frame = with_text_names(self.name, read_table(path, self._text_format()).frame)
         for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
                 raise unknown_column_error(self.name, key, column, list(frame.columns))

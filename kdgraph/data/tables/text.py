@@ -26,6 +26,7 @@ from kdgraph.data.files.paths import (
     resolve_existing,
     sha256_of,
     single_file,
+    undecodable_error,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
 from kdgraph.data.source import Source
@@ -325,12 +326,7 @@ def _read_text(file: Path, encoding: str) -> str:
             codec = codec_without_bom(str(file), binary_file.read(4), codec_name(encoding))
         return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
-        is_utf8 = codec_name(encoding).startswith("utf-8")
-        way_out = "; it may be dataset.encoding=latin-1" if is_utf8 else ""
-        raise DataError(
-            f"{file} is not text in {encoding}: byte {error.start:,}"
-            f" (0x{error.object[error.start]:02x}) cannot be decoded{way_out}"
-        ) from error
+        raise undecodable_error(str(file), encoding, error.start, error) from error
     except UnicodeError as error:
         raise DataError(f"{file} is not text in {encoding}: {error}") from error
     except OSError as error:
