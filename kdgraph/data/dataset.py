@@ -197,13 +197,15 @@ class Dataset:
         bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
         location = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
-        problem = f"{location} has {self.X[(row, *cell)]} in row {row} ({bad.sum()} such cells)"
         remedy = (
             "drop the image"
             if self.are_images
             else "write what is unknown as an empty cell, which is read as missing"
         )
-        return f"{self.name}: {problem}; {remedy}"
+        value = self.X[(row, *cell)]
+        return (
+            f"{self.name}: {location} has {value} in row {row} ({bad.sum()} such cells); {remedy}"
+        )
 
     @classmethod
     def from_labels(
@@ -279,19 +281,10 @@ class Dataset:
         return replace(self, X=select_mapped_rows(self.X, index), y=self.y[index], **selected)
 
     def with_classes(self, class_indices: np.ndarray) -> Dataset:
-        """Return only the rows of some classes, which become the classes.
-
-        Parameters
-        ----------
-        class_indices : Int[K']
-            Sorted positions in ``classes``.
-        """
+        """Return only the rows of some classes (sorted Int[K']), which become the classes."""
         subset = self.rows(np.flatnonzero(np.isin(self.y, class_indices)))
-        return replace(
-            subset,
-            y=np.searchsorted(class_indices, subset.y),
-            classes=self.classes[class_indices],
-        )
+        y = np.searchsorted(class_indices, subset.y)
+        return replace(subset, y=y, classes=self.classes[class_indices])
 
 
 @dataclass(frozen=True)

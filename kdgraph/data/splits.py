@@ -86,27 +86,26 @@ def split_indices(
         )
     by_group = split == "group" or (split == "auto" and table.split_groups is not None)
     groups = table.split_groups if by_group else None
-    fixed_test = None if fold is None or not tests else fold.test_rows(table.name, strata, groups)
-    if fixed_test is not None:
-        sizes = replace(sizes, n_test=len(fixed_test))
+    test = None if tests else np.empty(0, dtype=np.intp)
+    if fold is not None and tests:
+        test = fold.test_rows(table.name, strata, groups)
+        sizes = replace(sizes, n_test=len(test))
     of_rows = sizes.of_scores if of_scores else sizes.of_table
     counts = of_rows(table.name, len(table.y), tests=tests)
     # Test rows come first: a part of the split does not depend on the sizes after it.
     part_sizes = [counts.test, counts.calibration, counts.train]
-    if fixed_test is None and tests:
+    if test is None:
         test, calibration, train = _draw_parts(table.name, strata, groups, part_sizes, rng)
         if sizes.n_test == REST:
             test.sort()  # a large table is read forwards
         return [train, calibration, test]
-    test = np.empty(0, dtype=np.intp)
-    if fixed_test is not None:
-        (sample,) = stratified_split(strata[fixed_test], [counts.test], rng)
-        test = fixed_test[sample]
-    rest = np.setdiff1d(np.arange(len(strata)), [] if fixed_test is None else fixed_test)
+    rest = np.setdiff1d(np.arange(len(strata)), test)
+    if len(test):
+        (sample,) = stratified_split(strata[test], [counts.test], rng)
+        test = test[sample]
     wanted = [size for size in part_sizes[1:] if size]
-    parts = _draw_parts(
-        table.name, strata[rest], None if groups is None else groups[rest], wanted, rng
-    )
+    groups = None if groups is None else groups[rest]
+    parts = _draw_parts(table.name, strata[rest], groups, wanted, rng)
     calibration, train = [*(rest[part] for part in parts), rest[:0]][:2]
     return [train, calibration, test]
 
@@ -456,10 +455,9 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     k = len(train.classes)
     n_train = np.bincount(train.y, minlength=k)
     n_calibration = np.bincount(calibration.y, minlength=k)
-    trains = len(train.y) > 0
-    is_frequent = ((n_train >= 1) | (not trains)) & (
-        n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS
-    )
+    is_frequent = n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS
+    if len(train.y):
+        is_frequent &= n_train >= 1
     if is_frequent.all():
         return roles
     dropped = train.classes[~is_frequent].tolist()
@@ -468,7 +466,7 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
             f"{train.name}: without the rare classes {dropped} there are not two left; ask for more"
             " rows"
         )
-    n_dropped_rows = sum(int(np.isin(role.y, np.flatnonzero(~is_frequent)).sum()) for role in roles)
+    n_dropped_rows = sum(int((~is_frequent)[role.y].sum()) for role in roles)
     warnings.warn(
         f"{train.name}: rare classes are left out, {n_dropped_rows} rows:"
         f" {', '.join(map(str, dropped))}",

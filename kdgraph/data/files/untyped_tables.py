@@ -36,18 +36,15 @@ def untyped_table(
     """
     with_gaps = [
         j
-        for j in range(frame.shape[1])
-        if getattr(frame.dtypes.iloc[j], "kind", "O") not in "biuf"
-        and frame.iloc[:, j].isna().any()
+        for j, (_, column) in enumerate(frame.items())
+        if getattr(column.dtype, "kind", "O") not in "biuf" and column.isna().any()
     ]
     missing_words: dict[str, tuple[str, ...]] = {}
-    if with_gaps:
-        for j, (_, texts) in zip(
-            with_gaps, reread(with_gaps, na_filter=False).items(), strict=True
-        ):
-            words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
-            if found := tuple(sorted(word for word in words if word)):
-                missing_words[str(frame.columns[j])] = found
+    cells_as_text = reread(with_gaps, na_filter=False) if with_gaps else pd.DataFrame()
+    for j, (_, texts) in zip(with_gaps, cells_as_text.items(), strict=True):
+        words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
+        if found := tuple(sorted(word for word in words if word)):
+            missing_words[str(frame.columns[j])] = found
 
     def with_decimal_points(positions: list[int]) -> pd.DataFrame:
         cells = reread(positions)
@@ -80,14 +77,12 @@ def restore_integers(
     # Only the columns in question are read a second time. Most tables have none, and reading all
     # cells as text would cost them time and memory.
     identifier_names = set(identifiers)
-    rounded_positions = [
-        j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)
-    ]
-    identifier_positions = [
-        j
-        for j, name in enumerate(frame.columns)
-        if name in identifier_names and frame.iloc[:, j].dtype.kind in "iuf"
-    ]
+    rounded_positions, identifier_positions = [], []
+    for j, (name, column) in enumerate(frame.items()):
+        if _may_be_rounded(column, missing):
+            rounded_positions.append(j)
+        if name in identifier_names and column.dtype.kind in "iuf":
+            identifier_positions.append(j)
     if not (positions := sorted({*rounded_positions, *identifier_positions})):
         return frame
     columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}

@@ -119,11 +119,6 @@ class ColumnOptions(Source):
     >>> options = ColumnOptions(drop=["id"], categorical=["month"], missing=["?", -1])
     >>> options.task, options.require
     ('auto', 'any')
-    >>> ColumnOptions(date_format="%d/%m/%Y")
-    Traceback (most recent call last):
-        ...
-    kdgraph.errors.DataError: dataset.date_format is the format of the columns of
-    dataset.parse_dates, and that names no column
     """
 
     task: TaskSetting = "auto"
@@ -216,21 +211,12 @@ def from_frame(
     --------
     >>> import pandas as pd
     >>> from kdgraph.data.frames import ColumnOptions, from_frame
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "size": [1.5, 2.0, None, 3.0],
-    ...         "colour": ["red", "blue", "red", "blue"],
-    ...         "ripe": ["no", "yes", "no", "yes"],
-    ...     }
-    ... )
+    >>> frame = pd.DataFrame({"size": [2, None], "hue": ["red", "blue"], "ripe": ["no", "yes"]})
     >>> dataset = from_frame("fruit", frame, "ripe", options=ColumnOptions())
-    >>> dataset.X, dataset.categories
-    (array([[1.5, 1. ],
-           [2. , 0. ],
-           [nan, 1. ],
-           [3. , 0. ]]), (None, ('blue', 'red')))
-    >>> dataset.y, dataset.classes.tolist()
-    (array([0, 1, 0, 1]), ['no', 'yes'])
+    >>> dataset.X.tolist(), dataset.categories
+    ([[2.0, 1.0], [nan, 0.0]], (None, ('blue', 'red')))
+    >>> dataset.y.tolist(), dataset.classes.tolist()
+    ([0, 1], ['no', 'yes'])
     """
     from kdgraph.data.frames.dates import convert_dates
     from kdgraph.data.frames.features import (
@@ -362,10 +348,9 @@ def _warn_of_missing_words(table: str, types: SourceTypes, features: Sequence[st
     found = {name: types.missing_words[name] for name in features if name in types.missing_words}
     if found:
         words = sorted({word for of_column in found.values() for word in of_column})
-        shown, columns = ([repr(text) for text in texts] for texts in (words, list(found)))
         warnings.warn(
-            f"{table}: {some(shown)} is read as missing in the text of {some(columns)};"
-            f" {types.as_values(words)} takes it as text",
+            f"{table}: {some([repr(word) for word in words])} is read as missing in the text of"
+            f" {some([repr(name) for name in found])}; {types.as_values(words)} takes it as text",
             stacklevel=3,
         )
 

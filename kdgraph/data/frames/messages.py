@@ -165,16 +165,15 @@ def warn_duplicate_rows(name: str, X: np.ndarray) -> None:
     for rows in mapped_blocks(X):
         for j in range(X.shape[1]):
             # Adding 0.0 turns -0.0 into 0.0, which is equal but has another hash.
-            row_hashes[rows] = row_hashes[rows] * np.uint64(1_000_003) + hash_array(
-                X[rows, j] + 0.0
-            )
+            hashes = hash_array(X[rows, j] + 0.0)
+            row_hashes[rows] = row_hashes[rows] * np.uint64(1_000_003) + hashes
     row_hashes.sort()
     is_copy = np.zeros(len(X), dtype=bool)
     is_copy[1:] = row_hashes[1:] == row_hashes[:-1]
     is_copy[:-1] |= is_copy[1:]
     if n_copies := int(is_copy.sum()):
-        reason = "copies that fall into train and test make the test easy"
         warnings.warn(
-            f"{name}: {n_copies:,} of {len(X):,} rows have the features of another row; {reason}",
+            f"{name}: {n_copies:,} of {len(X):,} rows have the features of another row; copies that"
+            " fall into train and test make the test easy",
             stacklevel=3,
         )

@@ -133,15 +133,16 @@ def _describe_numbers(
     if not types.has_types:
         return SourceColumn(name)
     rows = np.flatnonzero(~column.duplicated().to_numpy() & ~np.isnan(values))
-    changed = [
-        text
-        for text, number in zip(column.iloc[rows], values[rows], strict=True)
-        if format_cell(number) != text
-    ]
+    pairs = zip(column.iloc[rows], values[rows], strict=True)
+    changed = [text for text, number in pairs if format_cell(number) != text]
     if changed:
-        problem = f"holds text that is read as numbers, and a number is not written {changed[0]!r}"
-        way_out = f"{reference.as_categorical()} takes it as names"
-        return SourceColumn(name, problem=f"{problem}; {way_out}")
+        return SourceColumn(
+            name,
+            problem=(
+                "holds text that is read as numbers, and a number is not written"
+                f" {changed[0]!r}; {reference.as_categorical()} takes it as names"
+            ),
+        )
     return SourceColumn(name, dtype, missing=missing)
 
 

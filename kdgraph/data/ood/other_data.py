@@ -4,6 +4,7 @@
 ``LeftOutClasses`` draws rows of the classes that the split has left out. These are near to the
 training distribution and new to every model. ``CompositeOod`` joins several sources in one run, and
 ``Contaminated`` mixes the rows of a source with test rows.
+Except for other data sets, all of them are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -260,17 +261,13 @@ _MAX_NAMED_CLASSES = 12
 class LeftOutClasses(OodRows):
     """Random rows of the classes of the same table that no model has seen (``dataset.left_out``).
 
-    The rows are official test rows if the table has them, else any rows.
+    The rows are official test rows if the table has them, else any rows. For example, the digits 5
+    to 9 are out of distribution for a model of 0 to 4.
 
     Parameters
     ----------
     n : int, default=1000
         Number of rows; all if there are fewer.
-
-    Notes
-    -----
-    Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to
-    4.
 
     Examples
     --------
@@ -312,10 +309,6 @@ class CompositeOod(Source):
         file, or no left-out classes. "refuse" raises an error. "skip" continues without the source
         and warns. A finished run is not repeated when such rows become available; use
         ``force=true``.
-
-    Notes
-    -----
-    Original to kdgraph: OOD sets from near to far in one run.
 
     Examples
     --------
@@ -383,7 +376,9 @@ class Contaminated(OodRows):
 
     Detectors of sets draw theirs from these rows, so that a set of m rows has share · m rows out of
     distribution on average. All shares use the same order of both kinds of rows and differ only in
-    the number of each, so that differences between shares are more accurate than each value.
+    the number of each, so that differences between shares are more accurate than each value. Test
+    rows of a contaminated set are among the rows in distribution that it is compared with. This
+    makes the two dependent and does not favour either.
 
     Parameters
     ----------
@@ -394,11 +389,6 @@ class Contaminated(OodRows):
     n : int, default=1000
         Number of rows of each set, at most all test rows, and at most all rows of the set of
         ``outliers``.
-
-    Notes
-    -----
-    Original to kdgraph. Test rows of a contaminated set are among the rows in distribution that it
-    is compared with. This makes the two dependent and does not favour either.
 
     Examples
     --------

@@ -28,17 +28,14 @@ class PermutedColumns(OodRows):
     """Test rows whose columns are permuted independently of each other.
 
     Every marginal distribution stays the same, and all dependence is lost. The columns of images
-    are their pixels. Categories and missing values are permuted like numbers.
+    are their pixels. Categories and missing values are permuted like numbers. A detector that looks
+    at one feature at a time cannot separate these rows from test rows. A permuted row may by chance
+    be one that the data could contain.
 
     Parameters
     ----------
     n : int, default=1000
         Number of rows; all test rows if there are fewer.
-
-    Notes
-    -----
-    Original to kdgraph, for tables. A detector that looks at one feature at a time cannot separate
-    these rows from test rows. A permuted row may by chance be one that the data could contain.
 
     Examples
     --------
@@ -69,10 +66,6 @@ class ShiftedRows(OodRows):
         units of the Mahalanobis distance.
     n : int, default=1000
         Number of rows; all test rows if there are fewer.
-
-    Notes
-    -----
-    Original to kdgraph, for tables.
 
     Examples
     --------

@@ -148,16 +148,14 @@ class Sphere(OodRows):
 class Annulus(OodRows):
     """Rows that are uniform by volume between two spheres around the origin.
 
+    One set replaces many radii. Original to kdgraph.
+
     Parameters
     ----------
     inner : float, default=2.0
         Radius of the inner sphere, in scaled features.
     outer : float, default=5.0
         Radius of the outer sphere, in scaled features.
-
-    Notes
-    -----
-    Original to kdgraph: one set that replaces many radii.
 
     Examples
     --------

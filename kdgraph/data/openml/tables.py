@@ -16,13 +16,7 @@ import numpy as np
 
 from kdgraph.data.dataset import ColumnKind, Dataset
 from kdgraph.data.files.file_source import DerivedName
-from kdgraph.data.frames import (
-    ColumnName,
-    ColumnOptions,
-    column_names,
-    from_frame,
-    stringify_names,
-)
+from kdgraph.data.frames import ColumnName, ColumnOptions, column_names, from_frame, stringify_names
 from kdgraph.data.source import Source
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range
@@ -86,15 +80,7 @@ class OpenmlTable(ColumnOptions):
             )
 
     def prefetch(self, progress: FetchProgress | None = None) -> None:
-        """Fetch the rows and the folds unless they are in the cache, and check ``require``.
-
-        Raises
-        ------
-        DataNotAvailable
-            If they cannot be fetched; the message is one line.
-        DataError
-            If the rows do not meet ``require`` or cannot be used.
-        """
+        """Fetch the rows and the folds unless they are in the cache, and check ``require``."""
         from kdgraph.data.openml.client import fetch_dataset, fetch_task
 
         data = fetch_dataset(self.id, progress)
@@ -118,17 +104,11 @@ class OpenmlTable(ColumnOptions):
         target = stringify_names(self.target) or self._default_target(data)
         group = column_names(self.group)
         # A column that is named in the parameters stays, even if OpenML marks it as ignored.
-        requested = {
-            *column_names(target),
-            *group,
-            self.split_groups,
-            self.split_column,
-            *self.categorical,
-        }
+        uses = [target, group, self.split_groups, self.split_column, self.categorical]
+        requested = {name for columns in uses for name in column_names(columns)}
         frame = read_cached_frame(data)
-        frame = frame.drop(
-            columns=[name for name in data.left_out if name in frame and name not in requested]
-        )
+        unused = [name for name in data.left_out if name in frame and name not in requested]
+        frame = frame.drop(columns=unused)
         settings = {option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         # An ignored column that is only named as a group must not become a feature.
         only_groups = [
@@ -148,12 +128,11 @@ class OpenmlTable(ColumnOptions):
 
     def _default_target(self, data: OpenmlData) -> str:
         if data.target is None or ("," in data.target and data.target not in data.features):
-            problem = (
-                f"names {'several targets' if data.target else 'no target'} for data set {data.id}"
-            )
+            problem = "names several targets" if data.target else "names no target"
             columns = ", ".join(list(data.features)[:5]) + (", …" if len(data.features) > 5 else "")
             raise DataError(
-                f"{self.name}: OpenML {problem}; choose a column: dataset.target=… ({columns})"
+                f"{self.name}: OpenML {problem} for data set {data.id}; choose a column:"
+                f" dataset.target=… ({columns})"
             )
         return data.target
 
@@ -245,33 +224,23 @@ def encode_grades(
         position = dataset.feature_names.index(name)
         values = dataset.X[:, position]
         if name in GRADES:
-            encoded |= _grade_columns(
-                dataset,
-                name,
-                values,
-                dataset.categories[position] if dataset.categories else None,
-                one_hot,
-            )
+            grades = dataset.categories[position] if dataset.categories else None
+            encoded |= _grade_columns(dataset.name, name, values, grades, one_hot)
         elif name == "carat" and log_carat:
             encoded["log carat"] = np.log(values)
         else:
             encoded[name] = values
-    return replace(
-        dataset,
-        X=np.column_stack(list(encoded.values())),
-        feature_names=tuple(encoded),
-        categories=(),
-        columns=(),
-    )
+    X, names = np.column_stack(list(encoded.values())), tuple(encoded)
+    return replace(dataset, X=X, feature_names=names, categories=(), columns=())
 
 
 def _grade_columns(
-    dataset: Dataset, name: str, values: np.ndarray, grades: tuple[str, ...] | None, one_hot: bool
+    table: str, name: str, values: np.ndarray, grades: tuple[str, ...] | None, one_hot: bool
 ) -> dict[str, np.ndarray]:
     order = GRADES[name]
     if grades is None or not set(grades) <= set(order):
         raise DataError(
-            f"{dataset.name}: {name} must have the grades {', '.join(order)}, got"
+            f"{table}: {name} must have the grades {', '.join(order)}, got"
             f" {', '.join(grades or ('numbers',))}"
         )
     # X contains positions among the sorted grade names; the rank follows the order of quality.
