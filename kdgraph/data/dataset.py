@@ -1,9 +1,7 @@
 """Data sets, their division into roles, and the interfaces of data sources.
 
-A source is a simulation, which can draw any number of rows, or a table, which has a fixed number
-of rows. Both produce a :class:`Dataset`. :class:`Splits` contains the rows by role (training,
-calibration, test), scaled by a :class:`Scaling` that is fitted on the training rows only.
-An :class:`OodSource` produces rows that are not from the training distribution.
+A source is a simulation, which can draw any number of rows, or a table, which has a fixed number of
+rows. Both produce a :class:`Dataset`.
 """
 
 from __future__ import annotations

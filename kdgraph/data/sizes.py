@@ -1,9 +1,4 @@
-"""Numbers of training, calibration and test rows, computed from a configuration.
-
-:class:`SplitSizes` contains the requested sizes, as numbers or fractions of rows. Its methods
-convert them into :class:`RoleSizes`, one method for each kind of source: simulations, tables, score
-files, and tables with prescribed roles.
-"""
+"""Numbers of training, calibration and test rows, computed from a configuration."""
 
 from __future__ import annotations
 

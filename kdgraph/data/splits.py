@@ -1,7 +1,5 @@
 """Division of a data source into training, calibration and test rows.
 
-:func:`make_splits` is the public function. A simulation draws one sample for each role. A table is
-divided as the source prescribes, by group, or at random, usually within each class.
 Some classes can be left out of every role first. Their rows come from the same table, so they are
 out-of-distribution rows near the training distribution.
 """

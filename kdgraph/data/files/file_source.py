@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kdgraph.data.files.paths import file_stem, resolve_existing, sha256_of
+from kdgraph.data.files.paths import file_stem, path_argument, resolve_existing, sha256_of
 from kdgraph.data.source import Source
 from kdgraph.data.text_format import TextFormat
 
@@ -44,6 +44,11 @@ class FileSource(Source):
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise an error before any run starts if the file does not exist."""
         self._existing_path()
+
+    @property
+    def _argument(self) -> str:
+        """The argument that names the file, for messages."""
+        return path_argument(self.path)
 
     def _existing_path(self) -> Path:
         return resolve_existing(self.path)

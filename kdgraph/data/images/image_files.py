@@ -1,9 +1,4 @@
-"""Image files: pictures in a folder or a zip file, .npz files and idx files.
-
-``ImageFiles`` is the data set of the user's own images: ``dataset=image_files
-dataset.path=pictures.zip``. The functions find out the kind of a file, read its pixels and labels,
-and find the roles (training, calibration or test) of its rows.
-"""
+"""Image files: pictures in a folder or a zip file, .npz files and idx files."""
 
 from __future__ import annotations
 
@@ -406,7 +401,7 @@ class ImageFiles(FileSource):
                 else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as"
+                f"{self._argument} has images of {len(shapes)} shapes, such as"
                 f" {examples}; make them equal: {way_out}"
             )
         (shape,) = shapes
@@ -429,7 +424,7 @@ class ImageFiles(FileSource):
             roles = np.repeat(np.array(of_parts, dtype=np.int8), sizes)
         # Without labels for all images, or with one class only, nothing can be trained.
         if len(labels) == len(parts):
-            source = path_argument(self.path)
+            source = self._argument
             all_labels = parse_image_labels(np.concatenate(labels), source)
             classes, y = np.unique(all_labels, return_inverse=True)
             if len(classes) > 1:

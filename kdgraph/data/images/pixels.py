@@ -1,9 +1,4 @@
-"""Pixels of images: tables with a column for each pixel, layouts, sizes and channels.
-
-``read_pixel_table`` reads images that are stored as a table, with one column for each pixel and one
-for the label. ``match_image_shape`` brings images into the shape of others: it resizes them,
-converts colours to grey and repeats channels.
-"""
+"""Pixels of images: tables with a column for each pixel, layouts, sizes and channels."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Out-of-distribution rows of other data sets and left-out classes, and combinations of sources.
 
-``OtherDataset`` draws rows of another data set and brings them into the shape of the training rows.
-``LeftOutClasses`` draws rows of the classes that the split has left out. These are near to the
-training distribution and new to every model. ``CompositeOod`` joins several sources in one run, and
-``Contaminated`` mixes the rows of a source with test rows.
 Except for other data sets, all of them are original to kdgraph.
 """
 

@@ -1,8 +1,6 @@
 """Out-of-distribution rows that are shifted test rows or shifted images of shapes.
 
-``PermutedColumns`` removes the dependence between the features of test rows. ``ShiftedRows`` scales
-and shifts test rows. Both are original to kdgraph. ``ShapeShifts`` paints images with other
-intensities, blends and other shapes (Dey et al. 2024, Figure 3 D to F).
+Shifts of test rows are original to kdgraph.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Synthetic out-of-distribution rows: spheres, shells, boxes and noise.
 
-All sources work on vectors and on images, which they treat as vectors of pixels. ``Sphere``,
-``Annulus``, ``Box`` and ``GaussianNoise`` draw numeric features around the origin of the scaled
-features; the categories of each row are those of a random training row. ``UniformNoise`` draws
-independent pixels, or vectors in the box of the training rows. The functions bring rows into the
-shape and type of the training rows, and make generators that do not depend on each other.
+All sources work on vectors and on images, which they treat as vectors of pixels. Points in space
+are drawn around the origin of the scaled features; the categories of each row are those of a random
+training row.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 The rows are not read by ``OpenMLDataset.get_data``. That method writes a pickle next to each file,
 and two processes may write it at once (for MNIST, 55 MB for a file of 13 MB). It also orders
-categories differently for the two kinds of files.
-
-:func:`check_cached` verifies a data set in the cache. openml-python verifies ARFF files only, and
-only while it fetches them.
+categories differently for the two kinds of files. openml-python verifies ARFF files only, and only
+while it fetches them.
 """
 
 from __future__ import annotations

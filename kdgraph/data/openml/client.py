@@ -1,15 +1,11 @@
-"""Client for openml.org: data sets, and tasks with their folds.
+"""Client for openml.org: data sets, and tasks whose folds prescribe the test rows of a data set.
 
-Only this module uses the network. It fetches into the cache what is missing, and reduces the
-errors of openml-python to one line. :mod:`kdgraph.data.openml.cache` reads the cache, so a cached
-data set needs no network.
+Only this module uses the network. It fetches into the cache what is missing, and reduces the errors
+of openml-python to one line.
 
 openml-python deletes the whole folder of a data set, or of a task, if it cannot fetch a part of it:
 without a network the rows on a disk would be lost with the description that was asked for. So it
 fetches into a folder of its own, from which complete fetches are moved into the cache.
-
-The folds of a task prescribe the test rows of a data set, so that results can be compared with
-published results on the same folds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Tables of openml.org, chosen by number.
-
-:class:`OpenmlTable` reads any data set. :class:`Diamonds` reads the prices of diamonds and encodes
-their grades as numbers in order of quality. It can also replace carat by its logarithm, in which
-the logarithm of the price is almost linear.
-"""
+"""Tables of openml.org, chosen by number."""
 
 from __future__ import annotations
 
@@ -54,8 +49,6 @@ class OpenmlTable(ColumnOptions):
     ------
     DataError
         If only one of ``task_id`` and ``fold`` is set.
-    ParameterError
-        If a parameter does not have its type or range.
 
     Examples
     --------

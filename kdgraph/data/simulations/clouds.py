@@ -1,10 +1,4 @@
-"""Classification simulations of round and curved clouds of points.
-
-``Moons``, ``Circles`` and ``Blobs`` draw their rows with scikit-learn. ``Trunk`` draws two
-Gaussian classes in any dimension. Each further feature of ``Trunk`` carries less information
-about the class (Trunk, 1979; Dey et al. 2024, Appendix C). ``Blobs`` and ``Trunk`` also return
-their true posterior.
-"""
+"""Classification simulations of clouds of points: scikit-learn's, and Trunk's (1979)."""
 
 from __future__ import annotations
 
@@ -148,8 +142,8 @@ class Blobs(ClassSimulation):
 class Trunk(ClassSimulation):
     """Two Gaussian classes in any dimension, cut off at the box (-1, 1)^d.
 
-    Class 0 is N(μ, I) and class 1 is N(-μ, I), with μ_i = 1/√i. This is *Trunk* of Dey et al.
-    (2024), Appendix C.
+    Class 0 is N(μ, I) and class 1 is N(-μ, I), with μ_i = 1/√i: each further feature carries less
+    information. This is *Trunk* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------

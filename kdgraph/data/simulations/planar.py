@@ -1,10 +1,5 @@
 """Simulations in the plane of Dey et al. (2024), Appendix C, with their true posteriors.
 
-- ``GaussianXor``: four Gaussian blobs, with the same class on each diagonal.
-- ``Spiral``: two arms that turn around each other.
-- ``Circle``: two noisy circles, one inside the other.
-- ``Sinewave`` and ``Polynomial``: each class scatters around the graph of its own function.
-
 The default parameters are those of the paper's figures. Where its text differs, an option selects
 the text's variant. The paper has no densities for the spiral, the circle and the curves; their
 derivations in the Notes are original to kdgraph.

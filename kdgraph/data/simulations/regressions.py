@@ -1,13 +1,4 @@
-"""Regression simulations whose true conditional distributions are known.
-
-- ``Heteroscedastic``: a parabola with normal noise that grows with x (Torres et al. 2024,
-  Section 4.1). A straight line is too low in some regions and too high in others.
-- ``Rosenbrock``: a Gamma regression whose mean is Rosenbrock's function, a curved valley in the
-  plane (Torres et al. 2024, Section 4.2). The noise grows with the mean.
-- ``Tran20``: a nonlinear regression in 20 dependent features, of which the first 10 have an
-  effect (Torres et al. 2024, Section 4.3).
-- ``FriedmanSimulation``: the three nonlinear regressions of Friedman (1991).
-"""
+"""Regression simulations whose true conditional distributions are known."""
 
 from __future__ import annotations
 

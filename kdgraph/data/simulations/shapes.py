@@ -1,10 +1,4 @@
-"""Simulations of geometric shapes, as images and as clouds of points.
-
-``Shapes`` draws images of a circle or a rectangle on a black background (Dey et al. 2024, Section
-5.2.1). ``ShapeCanvas`` paints them and the shifted images of :mod:`kdgraph.data.ood.shifts`.
-``PointCloud`` draws points along circles, lines or squares in the first two features (TOOD, Section
-6). Its further features are noise.
-"""
+"""Simulations of geometric shapes, as images and as clouds of points."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy as np
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.arrays import array_shapes, open_npz
 from kdgraph.data.files.file_source import TextSource
-from kdgraph.data.files.paths import checked_suffix, path_argument, resolve_existing
+from kdgraph.data.files.paths import checked_suffix, resolve_existing
 from kdgraph.data.frames.columns import with_text_names
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
@@ -236,13 +236,13 @@ class ScoreFile(TextSource):
         if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= k:
             observed = f" up to {y.max(initial=0)}" if y.dtype.kind in "iu" else ""
             raise DataError(
-                f"{path_argument(self.path)}: {self.target} must hold the columns of the labels, 0"
+                f"{self._argument}: {self.target} must hold the columns of the labels, 0"
                 f" to {k - 1}, got {y.dtype}{observed}"
             )
         for name, words in columns.items():
             if words.shape != y.shape or words.dtype.kind not in "biufU":
                 raise DataError(
-                    f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
+                    f"{self._argument}: {name} must have one word for each of {len(y)}"
                     f" rows, got {words.dtype} of shape {words.shape}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
@@ -255,18 +255,17 @@ class ScoreFile(TextSource):
         if y.ndim != 1:
             is_one_hot = y.ndim == 2 and y.shape[1] > 1
             raise DataError(
-                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and labels must be"
+                f"{self._argument}: {self.target} has shape {y.shape}, and labels must be"
                 f" one number for each row, [n]; save"
                 f" {self.target}.{'argmax(axis=1)' if is_one_hot else 'ravel()'}"
             )
         if scores.ndim != 2:
             raise DataError(
-                f"{path_argument(self.path)}: scores have shape {scores.shape}, and"
-                f" {_SCORE_SHAPE_RULE}"
+                f"{self._argument}: scores have shape {scores.shape}, and {_SCORE_SHAPE_RULE}"
             )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
             raise DataError(
-                f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
+                f"{self._argument}: scores must be numbers [n, K] with a label for each"
                 f" row, got shapes {scores.shape} of {scores.dtype} and {y.shape}"
             )
 
@@ -276,7 +275,7 @@ class ScoreFile(TextSource):
         is_matrix = array.ndim == 2 and array.shape[1] > 0 and len(array) == n
         if not is_matrix or array.dtype.kind not in "biuf":
             raise DataError(
-                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for"
+                f"{self._argument}: features {name} must be numbers [n, m] with a row for"
                 f" each of {n} labels, got {array.dtype} of shape {array.shape}"
             )
         return DataFrame(array, columns=list(numbered_names(array.shape[1], name)))
@@ -298,9 +297,7 @@ class ScoreFile(TextSource):
                     hint = did_you_mean(
                         str(name), archive.files, f"; it has {some(archive.files, 10) or 'none'}"
                     )
-                    raise DataError(
-                        f"{path_argument(self.path)} has no array '{name}' (dataset.{key}){hint}"
-                    )
+                    raise DataError(f"{self._argument} has no array '{name}' (dataset.{key}){hint}")
             extra_arrays, layers = (
                 {name: archive[name] for _, name in names}
                 for names in (self._extra_columns(), features)
@@ -320,16 +317,13 @@ class ScoreFile(TextSource):
         if matrices:
             way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
             raise DataError(
-                f"{path_argument(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)};"
-                f" {way_out}"
+                f"{self._argument} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
             )
         if shapes:
             name, shape = next(iter(shapes.items()))
-            raise DataError(
-                f"{path_argument(self.path)}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}"
-            )
+            raise DataError(f"{self._argument}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}")
         raise DataError(
-            f"{path_argument(self.path)} has no array of scores [n, K]; it has"
+            f"{self._argument} has no array of scores [n, K]; it has"
             f" {some(archive.files, 10) or 'none'}"
         )
 

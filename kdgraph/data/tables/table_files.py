@@ -260,8 +260,7 @@ class ArrayFile(FileSource):
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
-                    f"{path_argument(self.path)} has no array '{name}'; it has"
-                    f" {', '.join(arrays) or 'none'}"
+                    f"{self._argument} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
                 )
         # Test rows come last, and their role keeps a split from mixing them with the others.
         X, y = self._check_rows_and_labels(arrays, "X", "y")
@@ -270,13 +269,12 @@ class ArrayFile(FileSource):
             return X, y, None
         if has_test_rows != {True}:
             raise DataError(
-                f"{path_argument(self.path)} has only one of X_test and y_test; give both or"
-                " neither"
+                f"{self._argument} has only one of X_test and y_test; give both or neither"
             )
         X_test, y_test = self._check_rows_and_labels(arrays, "X_test", "y_test")
         if X.shape[1:] != X_test.shape[1:]:
             raise DataError(
-                f"{path_argument(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
+                f"{self._argument}: a row of X has shape {X.shape[1:]}, one of X_test"
                 f" {X_test.shape[1:]}; make them equal"
             )
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(y), len(y_test)])
@@ -292,23 +290,21 @@ class ArrayFile(FileSource):
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got"
+                f"{self._argument}: {rows} must be [n, d] or images [n, c, h, w], got"
                 f" shape {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with"
+                f"{self._argument}: {rows} must hold numbers, got {X.dtype}; a table with"
                 " text is for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
-                f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)}"
+                f"{self._argument}: {labels} must have one label for each of {len(X)}"
                 f" rows of {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
-            raise DataError(
-                f"{path_argument(self.path)}: {labels} must hold numbers or text, got {y.dtype}"
-            )
+            raise DataError(f"{self._argument}: {labels} must hold numbers or text, got {y.dtype}")
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
@@ -325,7 +321,7 @@ class ArrayFile(FileSource):
             return numbered_names(X.shape[1])
         if names.shape != (X.shape[1],):
             raise DataError(
-                f"{path_argument(self.path)}: feature_names must be {X.shape[1]} names, got shape"
+                f"{self._argument}: feature_names must be {X.shape[1]} names, got shape"
                 f" {names.shape}"
             )
         return tuple(str(name) for name in names)
@@ -342,7 +338,7 @@ class ArrayFile(FileSource):
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows, got"
+                f"{self._argument}: {array} must have one entry for each of {n} rows, got"
                 f" shape {arrays[array].shape}"
             )
         return encode_group_column(self.name, array, Series(arrays[array]))

@@ -280,8 +280,7 @@ class TextFile(TextSource):
             if not any(fnmatchcase(label, pattern) for label in names):
                 examples = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
                 raise DataError(
-                    f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has"
-                    f" {examples}"
+                    f"dataset.keep: {self._argument} has no label '{pattern}'; it has {examples}"
                 )
         is_selected = [
             any(fnmatchcase(label, pattern) for pattern in self.keep)
@@ -300,10 +299,10 @@ class TextFile(TextSource):
         for key, column in [*(("text", column) for column in columns), ("target", self.target)]:
             if column not in frame.columns:
                 raise unknown_column_error(
-                    path_argument(self.path), key, column, [str(name) for name in frame.columns]
+                    self._argument, key, column, [str(name) for name in frame.columns]
                 )
         if not len(frame):
-            raise DataError(f"{path_argument(self.path)} has columns and no rows")
+            raise DataError(f"{self._argument} has columns and no rows")
         return join_text_columns(frame[columns]), frame[self.target], {"sha256": sha256_of(path)}
 
 
