@@ -30,74 +30,53 @@ def untyped_table(
 ) -> ParsedTable:
     """Return a table whose types pandas inferred, without what this loses.
 
+    Columns that pandas rounded become integers, with the nullable types Int64 and UInt64 where
+    cells are missing. Identifiers with leading zeros stay text.
+
     ``reread`` returns the columns at the given positions as text, ordered by position; with
     ``na_filter=False``, without a missing cell. Columns of ``leaving_out`` (Bool[columns]) are left
     out.
     """
+
+    # Only the columns in question are read a second time. Most tables have none, and reading all
+    # cells as text would cost them time and memory.
+    def texts_of(positions: list[int], **options: Any) -> list[tuple[int, pd.Series]]:
+        cells = reread(positions, **options) if positions else pd.DataFrame()
+        return list(zip(positions, (column for _, column in cells.items()), strict=True))
+
+    columns = [column for _, column in frame.items()]
     with_gaps = [
         j
-        for j, (_, column) in enumerate(frame.items())
+        for j, column in enumerate(columns)
         if getattr(column.dtype, "kind", "O") not in "biuf" and column.isna().any()
     ]
     missing_words: dict[str, tuple[str, ...]] = {}
-    cells_as_text = reread(with_gaps, na_filter=False) if with_gaps else pd.DataFrame()
-    for j, (_, texts) in zip(with_gaps, cells_as_text.items(), strict=True):
-        words = texts[frame.iloc[:, j].isna().to_numpy()].unique()
+    for j, texts in texts_of(with_gaps, na_filter=False):
+        words = texts[columns[j].isna().to_numpy()].unique()
         if found := tuple(sorted(word for word in words if word)):
-            missing_words[str(frame.columns[j])] = found
+            missing_words[str(columns[j].name)] = found
 
-    def with_decimal_points(positions: list[int]) -> pd.DataFrame:
-        cells = reread(positions)
-        return cells if text_format.decimal == "." else cells.replace(",", ".", regex=True)
-
-    exact = restore_integers(
-        frame, with_decimal_points, text_format.missing_cells, text_format.identifiers
-    )
-    read_again = {
-        str(name): str(before)
-        for name, before, after in zip(frame.columns, frame.dtypes, exact.dtypes, strict=True)
-        if before != after
+    missing, names = text_format.missing_cells, set(text_format.identifiers)
+    rounded = {j for j, column in enumerate(columns) if _may_be_rounded(column, missing)}
+    identifiers = {
+        j for j, column in enumerate(columns) if column.name in names and column.dtype.kind in "iuf"
     }
+    exact, read_again = frame.copy(deep=False), dict[str, str]()
+    for j, texts in texts_of(sorted(rounded | identifiers)):
+        cells = texts.set_axis(frame.index)
+        if text_format.decimal == ",":
+            cells = cells.replace(",", ".", regex=True)
+        has_leading_zeros = j in identifiers and any(
+            _LEADING_ZERO_PATTERN.fullmatch(str(word).strip()) for word in cells.dropna().unique()
+        )
+        if has_leading_zeros:
+            exact.isetitem(j, cells.astype(object))
+        elif j in rounded:
+            exact.isetitem(j, parse_number_column(cells))
+        if exact.dtypes.iloc[j] != columns[j].dtype:
+            read_again[str(columns[j].name)] = str(columns[j].dtype)
     types = SourceTypes(False, read_again, missing_words, text_format.not_missing)
     return ParsedTable(exact.loc[:, ~leaving_out], types=types)
-
-
-def restore_integers(
-    frame: pd.DataFrame,
-    reread: Callable[[list[int]], pd.DataFrame],
-    missing: Iterable[str],
-    identifiers: Iterable[str] = (),
-) -> pd.DataFrame:
-    """Return the table with the columns that pandas rounded read again as integers.
-
-    ``reread`` returns the columns at the given positions as text, ordered by position. Columns with
-    missing cells have the nullable types Int64 and UInt64. A column of ``identifiers`` with leading
-    zeros stays text.
-    """
-    # Only the columns in question are read a second time. Most tables have none, and reading all
-    # cells as text would cost them time and memory.
-    identifier_names = set(identifiers)
-    rounded_positions, identifier_positions = [], []
-    for j, (name, column) in enumerate(frame.items()):
-        if _may_be_rounded(column, missing):
-            rounded_positions.append(j)
-        if name in identifier_names and column.dtype.kind in "iuf":
-            identifier_positions.append(j)
-    if not (positions := sorted({*rounded_positions, *identifier_positions})):
-        return frame
-    columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}
-    for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
-        cells = text.set_axis(frame.index)
-        if j in identifier_positions and any(
-            _LEADING_ZERO_PATTERN.fullmatch(str(word).strip()) for word in cells.dropna().unique()
-        ):
-            columns[j] = cells.astype(object)
-        elif j in rounded_positions:
-            columns[j] = parse_number_column(cells)
-    # The columns are joined by position, because names in ``frame`` may repeat.
-    return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
-        frame.columns, axis=1
-    )
 
 
 def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:

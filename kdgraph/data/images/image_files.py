@@ -264,13 +264,9 @@ def _are_multi_label(labels: np.ndarray, n: int) -> bool:
     ChestMNIST has such labels, of 14 diseases. Rows with exactly one indicator each are one-hot
     codes of a single label and not of this kind.
     """
-    return (
-        labels.ndim == 2
-        and len(labels) == n
-        and labels.shape[1] > 1
-        and bool(np.isin(labels, (0, 1)).all())
-        and bool((labels.sum(axis=1) != 1).any())
-    )
+    if labels.ndim != 2 or len(labels) != n or labels.shape[1] < 2:
+        return False
+    return bool(np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) != 1).any())
 
 
 def _to_channel_first(images: np.ndarray, source: str) -> np.ndarray:

@@ -118,11 +118,9 @@ def parse_image_labels(values: Iterable[Any], source: str) -> np.ndarray:
 def reshape_pixels(X: np.ndarray, shape: Sequence[int], layout: PixelLayout) -> np.ndarray:
     """Return pixels UInt8[n, c·h·w] as images UInt8[n, c, h, w]."""
     c, h, w = shape
-    return (
-        X.reshape(len(X), c, h, w)
-        if layout == "channel_first"
-        else X.reshape(len(X), h, w, c).transpose(0, 3, 1, 2)
-    )
+    if layout == "channel_first":
+        return X.reshape(len(X), c, h, w)
+    return X.reshape(len(X), h, w, c).transpose(0, 3, 1, 2)
 
 
 def infer_pixel_layout(X: np.ndarray, shape: Sequence[int]) -> PixelLayout:
