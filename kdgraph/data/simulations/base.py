@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     from kdgraph.distributions import Distribution
+
+_Family = TypeVar("_Family", bound="Distribution")
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +52,7 @@ class ClassSimulation(SimulationSource):
     feature_names = ("x1", "x2")
 
 
-class RegressionSource(SimulationSource):
+class RegressionSource(SimulationSource, Generic[_Family]):
     """Simulation of rows Float[n, d] of a regression with known conditional distributions."""
 
     classes = np.empty(0)
@@ -61,7 +63,7 @@ class RegressionSource(SimulationSource):
         X = self._draw_features(n, rng)
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
-    def distribution(self, X: np.ndarray) -> Distribution:
+    def distribution(self, X: np.ndarray) -> _Family:
         """Return the true distribution of y at each row of X.
 
         The formula is also used outside of the ranges from which rows are drawn.
@@ -96,5 +98,5 @@ class RegressionSource(SimulationSource):
         """Return Float[n, d]."""
 
     @abstractmethod
-    def _true_distribution(self, X: np.ndarray) -> Distribution:
+    def _true_distribution(self, X: np.ndarray) -> _Family:
         """Return the distributions at rows of X, Float64[n, d], of the right width and support."""

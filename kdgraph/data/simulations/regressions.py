@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class Heteroscedastic(RegressionSource):
+class Heteroscedastic(RegressionSource["Normal"]):
     """A parabola with normal noise that grows with x.
 
     Y = 10 + 5 X² + N(0, (noise X)²), with X uniform on (low, high).
@@ -79,7 +79,7 @@ _CIRCUIT_RANGES = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * 
 
 
 @dataclass(eq=False, repr=False)
-class FriedmanSimulation(RegressionSource):
+class FriedmanSimulation(RegressionSource["Normal"]):
     """Friedman's regressions, with known true distributions and new rows in every run.
 
     Y = m(x) + N(0, noise²), as in scikit-learn's ``make_friedman1`` to ``make_friedman3``.
@@ -141,7 +141,7 @@ A sampled row has probability 0 of lying there.
 
 
 @dataclass(eq=False, repr=False)
-class Rosenbrock(RegressionSource):
+class Rosenbrock(RegressionSource["Distribution"]):
     """A Gamma regression whose mean is Rosenbrock's function.
 
     Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is
@@ -199,7 +199,7 @@ _N_FEATURES, _CORRELATION = 20, 0.5
 
 
 @dataclass(eq=False, repr=False)
-class Tran20(RegressionSource):
+class Tran20(RegressionSource["Normal"]):
     """A nonlinear regression in 20 dependent features, of which the first 10 have an effect.
 
     Y = m(x) + N(0, noise²). X is normal in 20 dimensions, with mean 0 and covariance 0.5^|i - j|.
