@@ -49,17 +49,7 @@ SETS = ("near", "noise")
 
 
 def values_of(study: Study, metric: str, ood: str | None = None) -> pd.DataFrame:
-    """Return means over seeds of a measure, tables × methods.
-
-    Parameters
-    ----------
-    study : Study
-        The runs.
-    metric : str
-        Name of the measure.
-    ood : str or None, default=None
-        Set out of distribution; None for the only one, or for in distribution.
-    """
+    """Return means over seeds of a measure, tables × methods, on a set out of it if given."""
     measures = [
         measure
         for measure in study.measures
@@ -100,11 +90,7 @@ def means(records: Sequence[Record]) -> str:
 
 
 def tests(records: Sequence[Record]) -> str:
-    """Return how repairs compare with the bare parent on the tables, in a table of Markdown.
-
-    A cell has the mean difference, the tables on which the repair is better, equal and worse, and
-    the two-sided p of Wilcoxon's signed ranks.
-    """
+    """Return mean difference from the bare parent, tables won, tied and lost, and Wilcoxon's p."""
     together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
     columns = {title: values_of(together, metric) for title, metric in MEASURES.items()}
     methods = methods_of(columns["error"])

@@ -15,31 +15,14 @@ from kdgraph.runner.files import write_atomically
 
 @dataclass(frozen=True)
 class Claim:
-    """Test of one sentence of a paper, or of a part of it.
+    """Test of one sentence of a paper, or of a part of it."""
 
-    Attributes
-    ----------
-    text : str
-        The claim as it was tested, with its place in the paper, the comparison and the rule.
-    holds : bool
-        Verdict.
-    measured : str
-        The numbers, and the number of seeds.
-    sentences : tuple of str
-        Names of the sentences in ``claims.csv`` that it is a part of; empty for a claim of the
-        project.
-    made : str
-        Time, machine and commit of the test; empty for a test of now.
-    scale : str
-        Scale of the computation, if it may be another than that of the page.
-    """
-
-    text: str
+    text: str  # with its place in the paper, the comparison and the rule
     holds: bool
-    measured: str
-    sentences: tuple[str, ...] = ()
-    made: str = ""
-    scale: str = ""
+    measured: str  # the numbers, and the number of seeds
+    sentences: tuple[str, ...] = ()  # names in ``claims.csv``; none for a claim of the project
+    made: str = ""  # time, machine and commit; empty for a test of now
+    scale: str = ""  # of the computation, if it may be another than that of the page
 
 
 ClaimTest = Callable[[Path], Iterable[Claim]]
@@ -60,17 +43,8 @@ def below(
 ) -> Iterator[Claim]:
     """Yield the claim that the 95 % interval of the mean difference of two columns is below 0.
 
-    Parameters
-    ----------
-    text : str
-        Text of the claim, to which the rule is added.
-    low, high : Series
-        Numbers by seed. With fewer than two common seeds there is no claim.
-    sentences : tuple of str
-        See :class:`Claim`.
-    share : float
-        Test rows per fitted row if seeds are splits of the same rows; see
-        :func:`~experiments.common.splits.half_width`.
+    Columns are by seed; with fewer than two common seeds there is no claim. ``share`` is test rows
+    per fitted row if seeds are splits of the same rows.
     """
     both = pd.concat({"low": low, "high": high}, axis=1).dropna()
     if len(both) < 2:
@@ -139,8 +113,6 @@ def is_more_often(
 
     The exact binomial test; more than half of the cases is not enough for "more often than not".
 
-    Examples
-    --------
     >>> is_more_often(18, 32)[0], is_more_often(28, 32)[0]
     (False, True)
     """

@@ -15,19 +15,10 @@ from kdgraph.errors import KdgError
 def study_parser(
     about: str | None, *, outputs: bool = False, pictures: str = "", keep: bool = False
 ) -> argparse.ArgumentParser:
-    """Return a parser with the usual arguments of a study.
+    """Return a parser with the usual arguments of a study, described by its docstring.
 
-    Parameters
-    ----------
-    about : str or None
-        Docstring of the module of the study.
-    outputs : bool
-        Whether it has the folder of runs, by default ``outputs``.
-    pictures : str
-        Default of the option ``--figures``, the folder of pictures; without it there is no such
-        option.
-    keep : bool
-        Whether it has the option ``--keep DIR``, which saves claims for ``kdg reproduce``.
+    These are the folder of runs, ``--figures`` with a default folder of pictures, and ``--keep
+    DIR``, which saves claims for ``kdg reproduce``.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -49,32 +40,13 @@ def study_parser(
 def print_comparison(
     read: Callable[[Path], list[Record]], compare_with_published: Callable[[list[Record]], str]
 ) -> None:
-    """Print measured beside published numbers, or one line if no run can be read.
-
-    Parameters
-    ----------
-    read : function
-        Folder → the records of the study's runs below it. The folder is that of the command line,
-        by default ``outputs``.
-    compare_with_published : function
-        Records → tables as text.
-    """
+    """Print measured beside published numbers of the runs in a folder, or one line why not."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
     in_one_line(lambda: print(compare_with_published(read(folder))))
 
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
-    """Draw the runs below a folder and print the paths of the pictures, or one line why not.
-
-    Parameters
-    ----------
-    about : str or None
-        Docstring of the module of the study.
-    draw : function
-        Folder of runs and folder of pictures → files.
-    to : str
-        Default folder of the pictures.
-    """
+    """Draw the runs below a folder and print the paths of the pictures, or one line why not."""
     options = study_parser(about, outputs=True, pictures=to).parse_args()
     in_one_line(lambda: print(*draw(options.outputs, options.figures), sep="\n"))
 

@@ -16,20 +16,14 @@ from kdgraph.runner.stored_stages import StoredStages
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
-    """Return splits, parent and calibrated model of a finished run.
-
-    They come from the store below ``folder``, or are fitted again with the same result.
-    """
+    """Return splits, parent and calibrated model of a finished run, stored or fitted again."""
     stored = _stored_stages(record, folder)
     parent = stored.fit().value
     return stored.splits, parent, stored.calibrate(parent).value
 
 
 def evaluation_of(record: Record, folder: Path) -> Evaluation:
-    """Return the outputs of both models of a finished run for every set of rows.
-
-    They come from the store below ``folder``, or are computed again with the same result.
-    """
+    """Return the outputs of both models of a finished run, stored or computed again."""
     path = folder / STORE_FOLDER / record["store"]["evaluate"]
     if path.exists():
         return from_bytes(path.read_bytes(), f"store entry {path}").value

@@ -39,13 +39,7 @@ DPI = 300
 
 
 def figures_of(folder: Path) -> pd.DataFrame:
-    """Return the rows of ``figures.csv`` of the paper in ``folder``, as text except the number.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing.
-    """
+    """Return the rows of ``figures.csv`` of the paper in ``folder``, as text except the number."""
     listed = pd.read_csv(folder / "figures.csv", dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in listed]:
         raise ValueError(
@@ -56,20 +50,10 @@ def figures_of(folder: Path) -> pd.DataFrame:
 
 
 def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
-    """Write ``stem.svg`` and ``stem.pdf``; create the folder if it does not exist.
+    """Write ``stem.svg`` and ``stem.pdf``, the same bytes for the same figure.
 
-    The same figure gives the same bytes. Text stays text; artists with more than :data:`DENSE`
-    points are drawn as pixels.
-
-    Parameters
-    ----------
-    figure : Figure
-        Figure to save.
-    stem : Path
-        Path without ending.
-    paper : Path
-        Folder of the paper, whose ``figures.csv`` has the title and the description. A picture that
-        is not in it has its name as the title.
+    Text stays text; artists with more than :data:`DENSE` points are drawn as pixels. Title and
+    description are those of ``figures.csv``, or else the name.
     """
     title, shows = title_and_description(stem.name, paper)
     for artist in figure.findobj(is_dense):
@@ -89,10 +73,7 @@ def title_and_description(name: str, paper: Path) -> tuple[str, str]:
 
 
 def is_dense(artist: Artist) -> bool:
-    """Return whether an artist has too many points for an SVG.
-
-    A line may have 20 times as many, because its path is simplified.
-    """
+    """Return whether an artist has too many points for an SVG; a line's path is simplified."""
     return _n_points(artist) > DENSE
 
 

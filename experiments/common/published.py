@@ -30,14 +30,7 @@ LOST = "lost in the text"
 
 
 def read_published(folder: Path) -> pd.DataFrame:
-    """Return the published numbers of the paper in ``folder``, and their printed ``decimals``.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a number is missing and not noted as lost, or two rows have the same
-        meaning.
-    """
+    """Return the published numbers of the paper in ``folder``, and their printed ``decimals``."""
     numbers = pd.read_csv(folder / "published.csv", dtype={"dataset": str, "value": str})
     if missing := [name for name in COLUMNS if name not in numbers]:
         raise ValueError(
@@ -63,13 +56,7 @@ def read_published(folder: Path) -> pd.DataFrame:
 
 
 def cell(matches: pd.DataFrame, digits: int = 3) -> str:
-    """Return the only published number of some rows for a table, or a dash if there are none.
-
-    Raises
-    ------
-    ValueError
-        If there is more than one number.
-    """
+    """Return the only published number of some rows for a table, or a dash if there are none."""
     if len(matches) > 1:
         raise ValueError(
             "a cell holds one published number, got"

@@ -17,27 +17,14 @@ Record = dict[str, Any]
 
 
 def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Record]:
-    """Return the records below ``folder`` that are points of an experiment.
+    """Return the records below ``folder`` that are points of an experiment, in order.
 
     A record holds the experiment and the overrides that it was made with: it is a point if no
     override is of another key than those that the experiment sweeps, ``seed``, ``figures`` and
-    ``free``. A run that other words have made is a point if its id is one of the experiment's.
-
-    Parameters
-    ----------
-    experiment : str
-        Name, such as "paper/p1/simulations".
-    folder : Path
-        Folder of the runs, usually ``outputs``.
-    free : sequence of str
-        Further keys that may differ ("parent.hidden"), to draw from smaller runs.
-
-    Returns
-    -------
-    list of dict
-        In the order of their folders; shared between calls, so not to be changed. Values of a
-        swept number that the experiment does not name (more seeds, another distance) are taken with
-        the others; swept data sets and methods are those of the experiment.
+    ``free`` (to draw from smaller runs: "parent.hidden"). A run that other words have made is a
+    point if its id is one of the experiment's. Swept numbers may have other values than the
+    experiment's, data sets and methods may not. Records are shared between calls, so not to be
+    changed.
     """
     records = [
         _read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*/*/*/result.json"))
@@ -82,16 +69,9 @@ def numbers_on_test(
 ) -> Iterator[tuple[Record, str, str, float]]:
     """Yield record, model, metric and value of the numbers on test rows.
 
-    Runs share parents, so that a number counts once for each model, metric and key.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        Records of runs.
-    name_of : function
-        Record and "parent" or "calibrated" → name of the model, or None to leave it out.
-    key_of : function
-        Record → identity of its rows and its parent, by default the seed.
+    Runs share parents, so that a number counts once for each model, metric and key, which
+    identifies rows and parent. ``name_of`` returns the name of the "parent" or "calibrated" model
+    of a record, or None to leave it out.
     """
     known = set()
     for record in records:

@@ -10,10 +10,7 @@ T = TypeVar("T")
 
 
 def processor_seconds(work: Callable[[], T]) -> tuple[T, float]:
-    """Return the result of ``work`` and its processor time in seconds, over all cores.
-
-    Other processes do not count.
-    """
+    """Return the result of ``work`` and its own processor time in seconds, over all cores."""
     start = time.process_time()
     result = work()
     return result, time.process_time() - start

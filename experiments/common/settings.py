@@ -54,19 +54,10 @@ def trains_otherwise(record: Record) -> bool:
 def differing_settings(
     records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None
 ) -> list[str]:
-    """Return the settings by which every record differs from others of its line of a table.
+    """Return settings, "parent.max_epochs=3", in which records of one line of a table differ.
 
-    An example is "parent.max_epochs=3". Seeds, numbers of rows, metrics, figures and the device do
-    not count.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Records of runs.
-    alike : sequence of hashable
-        Line of the table of every record, such as data set and method.
-    parts : collection of str, or None
-        Groups of the config that count; None: all.
+    Seeds, numbers of rows, metrics, figures and the device do not count. ``alike`` has the line of
+    every record, ``parts`` the groups of the config that count (None: all).
     """
     chosen = (
         {name: node for name, node in record["config"].items() if parts is None or name in parts}
@@ -92,16 +83,9 @@ def first_config(*words: str) -> RunConfig:
 
 
 def setting_of(group: str, key: str, at: int | None = None, power: int = 1) -> Setting:
-    """Return a function that reads a key of a group of a configuration.
+    """Return a function that reads a key of a group of a configuration, or a position in its list.
 
-    Parameters
-    ----------
-    group, key : str
-        Place of the value: "parent" and "learning_rate".
-    at : int, optional
-        Position, where the value is a list.
-    power : int, default=1
-        Power that the value is raised to: 2 for the variance of a standard deviation.
+    The value is raised to ``power``: 2 for the variance of a standard deviation.
     """
 
     def read(config: RunConfig) -> float:

@@ -10,17 +10,8 @@ from scipy import stats
 def half_width(difference: pd.Series, share: float) -> float:
     """Return half of the 95 % interval of a mean over splits of the same rows; NaN for one split.
 
-    Parameters
-    ----------
-    difference : Series
-        Difference between two methods by split, Float[J].
-    share : float
-        Test rows per fitted row.
-
-    References
-    ----------
-    Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52, 2003, Section
-    3.2: corrected resampled t.
+    ``share`` is test rows per fitted row. The corrected resampled t of Nadeau and Bengio,
+    "Inference for the generalization error", Machine Learning 52, 2003, Section 3.2.
     """
     j = len(difference)
     return (

@@ -65,9 +65,7 @@ NOTE = (
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return for each number of rows and each method the numbers of both tables and of runs, a line
-    each.
-    """
+    """Return for each number of rows and each method the numbers of both tables and of runs."""
     parts = [
         part
         for rows, group in by_size(records).items()
@@ -138,9 +136,7 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
-    """Yield the lines of one method: those of the paper's tables, then of each parent and setting
-    of the runs.
-    """
+    """Yield the lines of one method: of the paper's tables, then of the runs."""
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
     for table, encoder in TABLES.items():
@@ -172,9 +168,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
-    """Return numbers with the keys of ``published.csv``: those of the transformer in Table 1, those
-    of LeNet-5 as variants in both tables.
-    """
+    """Return numbers by the keys of ``published.csv``; LeNet-5 is a variant in both tables."""
     rows = [
         {
             "item": item,

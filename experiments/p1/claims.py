@@ -46,9 +46,7 @@ CHECKED = 40
 
 
 def simulations(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on the planar simulations of Figure 1, with the floors of its authors:
-    ``paper/p1/simulations``.
-    """
+    """Yield the claims on Figure 1, with the floors of its authors: ``paper/p1/simulations``."""
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
     yield from claims_on_plane(
         numbers_of(record for record in records if floors.is_near(record["config"]))
@@ -59,9 +57,7 @@ def simulations(folder: Path) -> Iterator[Claim]:
 
 
 def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims by simulation and parent, in medians over seeds as in the paper, at every
-    number of rows with runs.
-    """
+    """Yield the claims by simulation and parent, in medians over seeds as in the paper."""
     for (dataset, parent), group in (
         plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
     ):
@@ -159,16 +155,12 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
 
 
 def trunk(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on Trunk in growing dimension, of the runs with most rows:
-    ``paper/p1/trunk``.
-    """
+    """Yield the claims on Trunk in growing dimension, at most rows: ``paper/p1/trunk``."""
     yield from claims_on_trunk(numbers_of(runs_of("paper/p1/trunk", folder, free=SMALLER)))
 
 
 def claims_on_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on both distances by method and variant: means over high dimensions, and the
-    rise from few to many.
-    """
+    """Yield the claims on both distances: in high dimensions, and from few to many."""
     if numbers.empty:
         return
     high = numbers[
@@ -212,7 +204,7 @@ def many_tables(folder: Path) -> Iterator[Claim]:
     """Yield the claims on tables of OpenML, at the largest sample of each.
 
     Error and ECE are of ``paper/p1/cc18`` and far rows of ``paper/p1/cc18_far``: the paper has them
-    of two versions of its authors' code. Archived numbers count as the runs that they are of.
+    of two versions of its authors' code.
     """
     try:
         numbers = numbers_below(folder)
@@ -355,9 +347,7 @@ def shapes(folder: Path) -> Iterator[Claim]:
 
 
 def sizes(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on the number of Gaussians of every run of KDN in the plane and on tables,
-    and on the growth of its time, from the numbers of Section 6.
-    """
+    """Yield the claims on the number of Gaussians of KDN, and on the growth of its time."""
     records = [
         *runs_of("paper/p1/simulations", folder, free=floors.FREE),
         *runs_of("paper/p1/cc18", folder),
@@ -389,9 +379,7 @@ def claims_on_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]
 
 
 def propositions(folder: Path) -> Iterator[Claim]:
-    """Yield both propositions, computed on a forest of 50 trees on 500 rows of Gaussian XOR,
-    without runs.
-    """
+    """Yield both propositions, computed on 50 trees on 500 rows of Gaussian XOR, without runs."""
     X, y = GaussianXor().sample(500, np.random.default_rng(0))
     forest = RandomForestClassifier(50, random_state=0).fit(X, y)
     partition = partition_of(forest)

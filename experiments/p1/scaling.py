@@ -41,9 +41,7 @@ Fit = Callable[[], Any]
 
 
 def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
-    """Yield error, ECE of 15 bins and seconds for each simulation, seed, method and share of
-    polytopes.
-    """
+    """Yield error, ECE and seconds for each simulation, seed, method and share of polytopes."""
     for seed in range(seeds):
         for source in SIMULATIONS:
             rng, simulation = np.random.default_rng(seed), source()
@@ -80,9 +78,7 @@ def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
 
 
 def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
-    """Yield a row for each number of images, seed and place of KDN: on pixels and all layers of
-    LeNet-5, or on the input of its dense layers.
-    """
+    """Yield seconds of KDN on pixels and all layers of LeNet-5, and behind its convolutions."""
     places = {
         "pixels": {"layers": "all", "embedding": "input"},
         "embedding": {"layers": "head", "embedding": "head"},
@@ -119,9 +115,7 @@ def _fit(
 
 
 def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict[str, float]]]:
-    """Return each model and its seconds of the processor to fit and to predict ``new``, the least
-    of two and of three, by turns.
-    """
+    """Return each model and its least processor seconds to fit and to predict, by turns."""
     models: dict[Any, Any] = {}
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
     for _ in range(2):
@@ -136,9 +130,7 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
 
 
 def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on costs and seconds with a tenth of the polytopes against all, in means
-    over simulations, paired by seed.
-    """
+    """Yield the claims on costs and seconds with a tenth of the polytopes against all, by seed."""
     sentences = ("pruning",)
     for method, rows in frame.groupby("method"):
         means = rows.pivot_table(index="seed", columns="kept", values=[*DEAR, "fit", "predict"])
@@ -162,9 +154,7 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on seconds on the embedding against those on pixels, at each number of
-    images, and on their growth; paired by seed.
-    """
+    """Yield the claims on seconds on the embedding against pixels, and on their growth, by seed."""
     sentences = ("encoder_scales",)
     for what, title in (
         ("fit", "fitting KDN behind a trained LeNet-5"),

@@ -49,9 +49,7 @@ PUBLISHED = {"distance": "geodesic", "max_polytopes": None}
 
 
 def on_forests(folder: Path) -> Iterator[Record]:
-    """Return the records on a forest with radii in units of the features, as neither the figures
-    nor networks have them.
-    """
+    """Return the records on a forest with radii in units of the features."""
     for path in folder.glob("*/*/*/result.json"):
         record = json.loads(path.read_text())
         if (
@@ -146,9 +144,7 @@ def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | 
 
 
 def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
-    """Return one row for each setting: means over data sets, and the worst data set of each
-    far-field column.
-    """
+    """Return means over data sets by setting, and the worst data set of each far-field column."""
     chosen = means.loc[[data for data in datasets if data in means.index.get_level_values(0)]]
     by_setting = chosen.groupby(level=1)
     far = [name for name in means.columns if name.startswith("OCE")]
@@ -185,9 +181,7 @@ def main() -> None:
 
 
 def print_forests(everything: pd.DataFrame) -> None:
-    """Print the tables of simulations, real tables, the ablation, and the published versions on the
-    spiral.
-    """
+    """Print the tables of simulations, real tables, the ablation, and the published versions."""
     usual = everything[everything.setting == "default"]
     print(
         "## Simulations\n\n"

@@ -21,9 +21,7 @@ SEEDS = 3
 
 
 def section6() -> pd.DataFrame:
-    """Return the log of the ratio of times over the log of the ratio of rows by seed, with the keys
-    of ``published.csv``.
-    """
+    """Return the exponent of the time by seed, with the keys of ``published.csv``."""
     shared = {
         "item": "Section 6",
         "dataset": None,
@@ -37,17 +35,13 @@ def section6() -> pd.DataFrame:
 
 
 def exponent(few: int, many: int, seed: int) -> float:
-    """Return the exponent of the processor time of the paper's estimator, from ``few`` training
-    rows of the spiral to ``many``.
-    """
+    """Return the exponent of the processor time of the paper's estimator by rows."""
     seconds(few, seed)  # compiles
     return float(np.log(seconds(many, seed) / seconds(few, seed)) / np.log(many / few))
 
 
 def seconds(n: int, seed: int) -> float:
-    """Return the processor time of the fit, k searched, after a forest that is fitted already; the
-    least of three.
-    """
+    """Return the processor time of the fit, k searched, after a forest; the least of three."""
     rng, source = np.random.default_rng(seed), Spiral()
     X, y = source.sample(n, rng)
     X_calibration, y_calibration = source.sample(round(0.43 * n), rng)

@@ -11,8 +11,6 @@ OWN = "kdgraph"
 def version_of(calibrator: Mapping[str, Any]) -> str:
     """Return the version of the config of a calibrator: "kdgraph", "paper", "reference", "figure1".
 
-    It is "kdgraph" for all other calibrators.
-
     >>> version_of({"_target_": "kdgraph.density.published.Figure1Network"})
     'figure1'
     """

@@ -59,16 +59,12 @@ SHARE = 1.0
 
 @dataclass(frozen=True)
 class Record:
-    """Scores of a trained classifier.
-
-    Attributes ---------- name : str Name in claims. X, y : Float[n, K], Int[n] Scores and labels.
-    knows_others : bool Whether the scores of classes that were not predicted are its own; the
-    counts of PhANNs by class and score have none.
-    """
+    """Scores of a trained classifier."""
 
     name: str
-    X: np.ndarray
-    y: np.ndarray
+    X: np.ndarray  # Float[n, K]
+    y: np.ndarray  # Int[n]
+    # the counts of PhANNs have no scores of classes that were not predicted
     knows_others: bool = True
 
 
@@ -83,15 +79,11 @@ def forest_record(name: str) -> Record:
 
 
 def study(record: Record, seeds: int) -> pd.DataFrame:
-    """Return a row for each half that is drawn, by class of the label, and each fit on it.
+    """Return a row for each half that is drawn and each fit on it.
 
-    Returns
-    -------
-    DataFrame
-        seed; method: :data:`PRECISION`, :data:`ALL_ROWS`, a bandwidth or one with :data:`REFLECTED`
-        behind it; nll: binary, in nats, of the other half; moved, most: mean and largest change of
-        its confidence that reflecting makes; curves, classes: how many classes have a bandwidth
-        that keeps the rule, of those with right and wrong rows in the half that was fitted.
+    Of the other half: ``nll``, binary, in nats; ``moved`` and ``most``, mean and largest change of
+    its confidence that reflecting makes; ``curves`` and ``classes``, how many classes have a
+    bandwidth that keeps the rule, of those with right and wrong rows in the fitted half.
     """
     result = []
     for seed in range(seeds):
@@ -124,9 +116,7 @@ def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Claim]:
-    """Yield that mirrored kernels change next to nothing: neither the loss, nor the confidence of
-    most rows.
-    """
+    """Yield that mirrored kernels change neither the loss, nor the confidence of most rows."""
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
     changes = {each: nll[f"{each} {REFLECTED}"] / nll[each] - 1 for each in at}
     means, halves = (

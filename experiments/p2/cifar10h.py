@@ -17,13 +17,6 @@ import numpy as np
 def scores(counts: np.ndarray) -> np.ndarray:
     """Return Float[n, K], shares of the votes Int[n, K].
 
-    Raises
-    ------
-    ValueError
-        If a row has no votes, or fewer.
-
-    Examples
-    --------
     >>> scores(np.array([[3, 1]]))
     array([[0.75, 0.25]])
     """

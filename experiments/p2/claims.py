@@ -23,8 +23,8 @@ COMPETITIVE = 1.1
 def records(folder: Path) -> Iterator[Claim]:
     """Yield the claims on score records of other classifiers, ``paper/p2/records``.
 
-    Each record has claims of its own. Records of which claims are known to fail belong in: those of
-    CIFAR-100, with about 50 calibration rows a class, and human votes, of which few are wrong.
+    Records of which claims are known to fail belong in: those of CIFAR-100, with about 50
+    calibration rows a class, and human votes, of which few are wrong.
     """
     frame = pd.DataFrame(
         records_study.entries(runs_of(records_study.EXPERIMENT, folder, free=records_study.FREE))
@@ -45,16 +45,9 @@ def records(folder: Path) -> Iterator[Claim]:
 def claims_on_scores(
     nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float
 ) -> Iterator[Claim]:
-    """Yield the claims on methods, on one record.
+    """Yield the claims on methods (columns) over splits (rows) of one record.
 
-    Parameters
-    ----------
-    nll, brier : DataFrame
-        Binary NLL and Brier score on test rows: a row for each split, a column for each method.
-    name : str
-        Name of the record.
-    share : float
-        Test rows per calibration row; see :func:`~experiments.common.claims.below`.
+    ``share`` is test rows per calibration row.
     """
 
     def lower(values: pd.DataFrame, what: str, each: str, other: str, *of: str) -> Iterator[Claim]:

@@ -47,21 +47,9 @@ def losses(study: Study, draws: int) -> pd.DataFrame:
     """Return mean NLLs of fits to halves of the rows, a row for each draw and calibrator.
 
     Both halves are fitted and the other one is judged, so that all numbers of a draw are means over
-    the same rows: the chance of a split cancels in their differences.
-
-    Parameters
-    ----------
-    study : Study
-        Rows, and calibrators as they are configured in the runs.
-    draws : int
-        Number of splits.
-
-    Returns
-    -------
-    DataFrame
-        Columns draw, method, and in nats ``in_sample``, ``cross_fitted`` and ``new``: of the fitted
-        rows by one fit to all of them, and by the fits without their folds; of the other half, by
-        the first of these.
+    the same rows: the chance of a split cancels in their differences. ``in_sample`` and
+    ``cross_fitted`` are of the fitted rows, by one fit and by the fits without their folds; ``new``
+    is of the other half.
     """
     kinds = 2 * study.top_label.predicted + study.correct
     result = []
@@ -123,10 +111,7 @@ def fits_to_all_rows(study: Study) -> dict[str, CrossFittedConfidence]:
 
 
 def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
-    """Return the widest gap between the curves of the folds on each class.
-
-    Curves are compared at the scores between the lowest and the highest score of the class.
-    """
+    """Return the widest gap between the curves of the folds on each class, among its scores."""
     result = {}
     for name in with_scores(study):
         own = study.top_label.confidence[study.predicted_as(name)]
@@ -141,14 +126,7 @@ def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
 def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator[Claim]:
     """Yield the claims on the bias of cross-validation, by method, and on its stability.
 
-    Parameters
-    ----------
-    rows : str
-        Name of the rows.
-    found : DataFrame
-        What :func:`losses` returns.
-    apart : Series or None
-        What :func:`gaps` returns of KDE(b_mon2); None if it was not run.
+    They are on :func:`losses`, and on the :func:`gaps` of KDE(b_mon2), if it was run.
     """
     for method, group in result.groupby("method", sort=False):
         means = group[["in_sample", "cross_fitted", "new"]].mean()

@@ -60,18 +60,14 @@ STRONG = (f"one class × {FACTORS[-1]:g}", f"Dirichlet({CONCENTRATIONS[-1]:g})")
 
 @dataclass(frozen=True)
 class Shift:
-    """Class frequencies in use: the kind of shift, and Float[K], the weight of a row of each
-    class.
-    """
+    """Class frequencies in use: the kind of shift, and Float[K], a weight of rows of each class."""
 
     kind: str
     weight: np.ndarray
 
 
 def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[Shift]:
-    """Yield no shift; one class at a time, each factor; and frequencies drawn at random around
-    ``prior``, Float[K].
-    """
+    """Yield no shift; one class at a time, each factor; and frequencies drawn at random."""
     k = len(prior)
     yield Shift(NONE, np.ones(k))
     for factor in FACTORS:
@@ -87,17 +83,9 @@ def study(
 ) -> pd.DataFrame:
     """Return a row for each seed, shift, method and fit.
 
-    Parameters
-    ----------
-    X, y : Float[n, K], Int[n]: scores and labels; halves by class calibrate and are the use-set.
-    methods : calibrators by the names of the configuration.
-
-    Returns
-    -------
-    DataFrame
-        kind, seed, shift, method; fit: "uncalibrated", "unshifted" or "weighted" calibration rows;
-        nll, brier and gap, of the shifted use-set, or of the calibration rows themselves where the
-        kind is :data:`IN_SAMPLE`.
+    Halves of X, Float[n, K], by class y calibrate and are the use-set. The fit is "uncalibrated",
+    or of "unshifted" or "weighted" calibration rows; nll, brier and gap are of the shifted use-set,
+    or of the calibration rows where the kind is :data:`IN_SAMPLE`.
     """
     result = []
     for seed in range(seeds):
@@ -156,9 +144,7 @@ def study(
 def confidence(
     method: str, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, new: np.ndarray
 ) -> TopLabel:
-    """Return the confidence in new rows Float[m, K] of a calibrator that is fitted to X, Float[n,
-    K], and y with weights, Float[n].
-    """
+    """Return the confidence in new rows of a calibrator that is fitted with weights, Float[n]."""
     model: Any = build(
         _node(method),
         estimator=FrozenEstimator(PrecomputedScores().fit(X)),
@@ -175,15 +161,12 @@ def confidence(
 
 @cache
 def _node(method: str) -> dict[str, Any]:
-    """Return the configuration of a calibrator, read without Hydra: composing takes longer than
-    fitting.
-    """
+    """Return the config of a calibrator, read without Hydra, which takes longer than fitting."""
     return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
 
 
 def losses_and_gap(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Return NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of
-    labels Int[n] that count as Float[n].
+    """Return NLL of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap.
 
     The gap is the mean over rows of |mean confidence - share right| of their predicted class: a
     top-label ECE of one bin a class. Sampling adds little to so few bins, and it moves with class
@@ -208,22 +191,15 @@ def losses_and_gap(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> di
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over seeds and shifts of a kind.
+    """Means over seeds and shifts of a kind."""
 
-    Attributes
-    ----------
-    means : "nll", "brier" and "gap" → DataFrame, a row for each kind and fit, a column for each
-    method.
-    spread : measure → one of :data:`BASES` → the largest less the smallest, over the methods
-    without a shift.
-    error : measure → kind → what a fit on unshifted rows has more than one that knows the
-    frequencies, mean over methods and shifts.
-    worst : measure → kind → the same of the shift of that kind with the largest mean over methods.
-    """
-
+    # measure → a row for each kind and fit, a column for each method
     means: Mapping[str, pd.DataFrame]
+    # measure → one of :data:`BASES` → the largest less the smallest method
     spread: Mapping[str, Mapping[str, float]]
+    # measure → kind → what a fit on unshifted rows has more than one that knows
     error: Mapping[str, Mapping[str, float]]
+    # measure → kind → the same of the shift with the largest mean over methods
     worst: Mapping[str, Mapping[str, float]]
 
 
@@ -265,9 +241,7 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
 
 
 def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
-    """Return "nll" or "brier" of each method, fitted on unshifted rows, and less with known
-    frequencies, a row for each kind of shift.
-    """
+    """Return a loss of each method on unshifted rows, and less with known frequencies, by kind."""
     means, error, worst = result.means[measure], result.error[measure], result.worst[measure]
     lines = head(
         [
@@ -303,9 +277,7 @@ def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
 
 
 def gap_table(result: Summary, methods: Sequence[str]) -> str:
-    """Return the gap of each method: on unshifted rows, and with known frequencies; and the share
-    of the added gap that this removes.
-    """
+    """Return the gap on unshifted rows and with known frequencies, and the share removed."""
     gap, names = result.means["gap"], [METHODS.get(m, m) for m in methods]
     rows = []
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
@@ -328,16 +300,12 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
 
 
 def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
-    """Return the share of a shift's added gap that known frequencies remove, of the methods' mean
-    gaps, Float[m] each.
-    """
+    """Return the share of a shift's added gap that known frequencies remove, of Float[m] each."""
     return float((shifted - known).mean() / (shifted - at_rest).mean())
 
 
 def ratios(result: Summary, measure: str, basis: str) -> dict[str, float]:
-    """Return kind of shift → label-shift error over the spread of the methods on this basis; above
-    1 it is the larger of the two.
-    """
+    """Return kind of shift → label-shift error over the spread of the methods on this basis."""
     return {
         kind: error / result.spread[measure][basis] if result.spread[measure][basis] else np.inf
         for kind, error in result.error[measure].items()
@@ -345,9 +313,7 @@ def ratios(result: Summary, measure: str, basis: str) -> dict[str, float]:
 
 
 def ratio_table(result: Summary) -> str:
-    """Return a row for each measure and basis: the spread of the techniques, and label-shift error
-    in units of it for each kind of shift.
-    """
+    """Return the spread of the techniques, and label-shift error in its units, by shift."""
     rows = []
     for name, measure in MEASURES.items():
         for basis, title in BASES.items():
@@ -359,9 +325,7 @@ def ratio_table(result: Summary) -> str:
 
 
 def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
-    """Yield whether the differences between the techniques are small beside label-shift error, and
-    whether known frequencies repair it.
-    """
+    """Yield whether the techniques differ little beside label-shift error, and what repairs it."""
     for measure, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
         ratio = ratios(result, measure, basis)
         least = {

@@ -35,14 +35,11 @@ more than floating-point noise.
 
 
 def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return Int[t] and Int[t], right and wrong rows of a class at or above each threshold, as few
-    as can be.
+    """Return right and wrong rows at or above each threshold, as few as can be, Int[t] each.
 
     ``precision`` is Float[t] by rising threshold, not 0; the right rows at the last threshold are a
     multiple of ``last``.
 
-    Examples
-    --------
     >>> counts(np.array([0.6, 0.75, 1.0]))
     (array([3, 3, 1]), array([2, 1, 0]))
     """
@@ -64,9 +61,7 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``table`` (class, threshold, precision, recall) with the columns right and
-    wrong, of rows at or above each threshold.
-    """
+    """Return the table with the columns right and wrong, of rows at or above each threshold."""
     parts = []
     for _, of_class in table.sort_values("threshold", kind="stable").groupby("class", sort=False):
         before_last = Fraction(float(of_class.recall.iloc[-2])).limit_denominator(LARGEST)

@@ -46,23 +46,9 @@ MUCH = 0.05
 
 
 def to_rows(scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> pd.DataFrame:
-    """Return a row for each protein: its mean score over the networks by class, and its ``label``.
+    """Return each protein's ``label`` and mean score over the networks, Float[n, m, K], by class.
 
     The paper's score of a class is the sum over ten networks; the mean has the same order.
-
-    Parameters
-    ----------
-    scores : Float[n, m, K]
-        Softmax outputs of m networks.
-    y : Int[n]
-        Index of the true class.
-    classes : array of K str
-        Names of the classes.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not belong together, or the scores of a network do not sum to 1.
     """
     if scores.ndim != 3 or scores.shape[0] != len(y) or scores.shape[2] != len(classes):
         raise ValueError(
@@ -80,13 +66,7 @@ def to_rows(scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> pd.DataFr
 def rebuilt_other(rows: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each protein of class Other, from counts of the scores of all proteins.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Proteins of the other classes, as :func:`to_rows` returns them.
-    counts : DataFrame
-        Right and wrong rows at or above each threshold, of 0 to 10, by predicted class, as
-        :func:`experiments.p2.phanns.counted` returns them.
+    ``rows`` are those of the other classes, as :func:`to_rows` returns them.
     """
     names = [name for name in rows if name != "label"]
     scores = rows[names].to_numpy()
@@ -115,8 +95,6 @@ def measured(folder: Path) -> pd.DataFrame:
     """Return the numbers of Figure 1 and Section IX from the runs below a folder.
 
     Runs with class Other rebuilt are a variant of Section IX.
-
-    Rows are as :class:`~experiments.reproduction.studies.Study` has them.
     """
     rows: list[dict[str, Any]] = []
     for record in runs_of(EXPERIMENT, folder, ["dataset.path"]):
@@ -143,11 +121,6 @@ def figure1(predictions: pd.DataFrame) -> Iterator[dict]:
     """Yield the joint counts of true and predicted class, and their shares of rows and columns.
 
     The row of class Other is what is missing of the stored counts of all proteins.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        True class ``y``, and scores in the columns ``parent_`` and the class.
     """
     columns = [name for name in predictions if name.startswith("parent_")]
     names = np.array([name.removeprefix("parent_") for name in columns])
@@ -215,14 +188,7 @@ def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def losses(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the predicted class and the binary NLL in nats of each protein (Eq. 14).
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        True class ``y``; ``calibrated_predicted`` and ``calibrated_confidence``, or of an
-        uncalibrated run the scores in the columns ``parent_`` and the class.
-    """
+    """Return the predicted class and the binary NLL in nats of each protein (Eq. 14)."""
     if "calibrated_confidence" in predictions:
         guess = predictions.calibrated_predicted.astype(str)
         confidence = predictions.calibrated_confidence

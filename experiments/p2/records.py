@@ -58,9 +58,7 @@ NOTE = (
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield one row for each number of each record; the parent is a method of its own, with one row
-    for each split.
-    """
+    """Yield one row for each number of each record; the parent is a method, once for each split."""
     parents = set()
     for record in records:
         key = record["dataset"]["name"], record["seed"]
@@ -84,8 +82,7 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return metric → a row for each split, a column for each method, of one data set; with the
-    ``full_nll`` of all of them.
+    """Return metric → a row for each split, a column for each method; with the ``full_nll`` of all.
 
     The rows that ``fill_proba`` makes of a confidence c are c at the predicted class and (1 - c)
     p_j / (1 - p) elsewhere, with the parent's p: the full NLL is the binary one and, of wrong rows,
@@ -100,9 +97,7 @@ def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Return the table of one data set: methods in the order of their binary NLL, the best of a
-    column in bold.
-    """
+    """Return the table of one data set, by binary NLL, the best of a column in bold."""
     wide, share = by_split(frame), float(frame["share"].iloc[0])
     order = [str(method) for method in wide["nll_top"].mean().sort_values().index]
     names = [name for name in COLUMNS if name in wide]
@@ -161,9 +156,7 @@ def _cells(
 
 
 def wins(values: pd.DataFrame, method: str, against: str) -> str:
-    """Return in how many common splits a method's number is lower; ties to six decimals are no
-    win.
-    """
+    """Return in how many common splits a method's number is lower, to six decimals."""
     if method == against or method not in values or against not in values:
         return "–"
     compared = compare_pairs(values[method], values[against], decimals=6)
@@ -171,9 +164,7 @@ def wins(values: pd.DataFrame, method: str, against: str) -> str:
 
 
 def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim | None:
-    """Return whether the calibrator that was chosen beats shared temperature in binary NLL often
-    enough; None without either.
-    """
+    """Return whether the chosen calibrator beats shared temperature often enough, if both ran."""
     values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
     if not {CHOSEN, SHARED} <= set(values):
         return None

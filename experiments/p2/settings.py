@@ -17,11 +17,7 @@ _DATA = "Appendix, MNIST dataset preparation"
 
 
 def settings(networks: int, ensembles: int) -> pd.DataFrame:
-    """Return a row for each setting with the keys of ``published.csv``.
-
-    ``networks`` and ``ensembles`` are the numbers of under-trained networks and of ensembles of
-    them that run.
-    """
+    """Return the settings of the presets with the keys of ``published.csv``, and given sizes."""
     rows = [
         *_of_networks(),
         ("Appendix, Ensemble Sampling", "networks", None, networks),

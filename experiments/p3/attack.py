@@ -92,8 +92,7 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """Yield ``dataset, seed, method, network, set, step, value`` of each AUROC; a step below 0 goes
-    down the network's loss.
+    """Yield each AUROC; a step below 0 goes down the network's loss.
 
     ``network`` of TOOD is its attacked part, one of ``OWN``, with the largest step only, or ""
     where LeNet-5 is attacked.
@@ -142,20 +141,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
 def _moved_against_trees(
     trees: Any, models: Mapping[str, FittedModel], train: np.ndarray, X: np.ndarray, seed: int
 ) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield the method, its attacked part, and images Float32[n, c, h, w] that are moved by the
-    largest step.
-
-    Parameters
-    ----------
-    trees : LatentClassifier
-        Encoder and trees of TOOD.
-    models : mapping of str to FittedModel
-        Fitted TOOD by method.
-    train, X : Float32[m, c, h, w], Float32[n, c, h, w]
-        Training rows, and images out of distribution.
-    seed : int
-        Seed of the targets, and of the order in which images choose.
-    """
+    """Yield the method, its attacked part, and images that are moved by the largest step."""
     rng = np.random.default_rng(seed)
     encoder = trees.named_steps["encoder"]
     targets = encoder.transform(train[rng.choice(len(train), N_TARGETS, replace=False)])
@@ -184,7 +170,7 @@ def _fewest_shared(leaves: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return Int[n], for each image a candidate with leaves that few others are in.
 
     ``leaves``, Int[k, n, t], has k candidates of n images in t trees; the last is where images are
-    at first. ``rng`` draws the order in which images choose.
+    at first.
     """
     # Coordinate ascent on the mean pairwise Hamming distance: an image that moves to the candidate
     # with the fewest images in its leaves raises it, so it never falls.
@@ -215,9 +201,7 @@ def _loss(logits: Any) -> Any:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on TOOD after FGSM against LeNet-5, on the worse of both directions for TOOD
-    and each score of the network, and on attacks of TOOD itself.
-    """
+    """Yield the claims on TOOD after FGSM against LeNet-5, the worse way, and against TOOD."""
     for dataset, rows in frame.groupby("dataset", sort=False):
         against_network = rows[~rows.network.isin(OWN)]
         mean = against_network.groupby(["method", "set", "step"]).value.mean().unstack("step")

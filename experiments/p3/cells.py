@@ -63,9 +63,7 @@ TEXTS = {
 
 
 def image_cells(study: Study, folder: Path) -> pd.DataFrame:
-    """Return AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study
-    have, and mean APHD of test rows. MedMNIST has a mean only where all its eight sets have run.
-    """
+    """Return AUROC, AUPR and FPR in percent in every cell that has runs, and mean APHD."""
     records = _largest(
         record for record in images.read(folder) if record["dataset"]["name"] in study.datasets
     )
@@ -95,9 +93,7 @@ def image_cells(study: Study, folder: Path) -> pd.DataFrame:
 
 
 def text_cells(folder: Path) -> pd.DataFrame:
-    """Return the same of texts, as variants: neither word vectors of 300 numbers nor all texts are
-    at hand. Reviews of movies and sentences of IMDB both stand for IMDB, as variants of their own.
-    """
+    """Return the same of texts, as variants: neither long word vectors nor all texts are there."""
     frames = []
     for experiment, label in SMALL_TEXTS.items():
         frame = _numbers(text.read(folder, [experiment]), TEXTS)
@@ -120,9 +116,7 @@ def _as_variants(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str
 
 
 def _distances(records: Sequence[Record]) -> pd.DataFrame:
-    """Return mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1, for digits and
-    clothes together, and for CIFAR-10.
-    """
+    """Return mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1."""
     frame = table_of(record for record in records if record["method"] in IMAGES)
     if frame.empty:
         return frame
@@ -143,9 +137,7 @@ def _distances(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _largest(result: Iterable[Record]) -> list[Record]:
-    """Return for each data set the runs with the most training rows: smaller ones are of other
-    studies.
-    """
+    """Return for each data set the runs with the most rows: smaller ones are of other studies."""
     records = list(result)
     rows = [record["dataset"]["n_train"] for record in records]
     most: dict[str, int] = {}
@@ -168,9 +160,7 @@ def _numbers(records: Iterable[Record], methods: Collection[str]) -> pd.DataFram
 def _placed(
     frame: pd.DataFrame, methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return a row for each published number and seed with the keys of ``published.csv``: one
-    number may be printed in several tables.
-    """
+    """Return a row for each published number and seed: one may be in several tables."""
     if frame.empty:
         return frame
     names = {
@@ -200,8 +190,6 @@ def _placed(
 
 
 def measurement(published: Mapping[str, object]) -> tuple[object, ...]:
-    """Return what identifies the measurement beside a published number: sets, metric, method and
-    labels. The AUROC of Table 4 are printed again in tables 1 and 2 of Appendix E.
-    """
+    """Return what identifies a measurement; Appendix E repeats Table 4."""
     labels = SHUFFLED if published.get("setting") == WITH_SHUFFLED else GIVEN
     return *(published.get(name) for name in ("dataset", "ood", "metric", "method")), labels

@@ -56,9 +56,7 @@ def simulated(folder: Path) -> Iterator[Claim]:
 
 
 def size_labels(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on numbers of training rows with given and with shuffled labels:
-    ``paper/p3/size_labels`` and ``…_latent``.
-    """
+    """Yield the claims on numbers of training rows and labels: ``paper/p3/size_labels``."""
     for sizes, numbers in size_labels_study.by_study(size_labels_study.read(folder)):
         yield from size_labels_study.claims(numbers, sizes)
         yield from claims_on_curves(numbers, sizes)
@@ -96,9 +94,7 @@ def claims_on_curves(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> I
 
 
 def images(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on images after an autoencoder: ``paper/p3/mnist`` and
-    ``paper/p3/cifar``.
-    """
+    """Yield the claims on images after an autoencoder: ``paper/p3/mnist``, ``…/cifar``."""
     yield from claims_on_sets(measured(images_study.read(folder)), IMAGES)
 
 
@@ -119,9 +115,7 @@ def tabular(folder: Path) -> Iterator[Claim]:
 
 
 def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claims by data set and number of rows: TOOD against the paper's other methods,
-    given against shuffled labels, in against out.
-    """
+    """Yield the claims on TOOD against other methods, on labels, and on in against out."""
     own = frame[frame.dataset.isin(titles)] if len(frame) else frame
     for (dataset, rows), group in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
         n_rows = str(rows).partition(" rows")[0].replace("training", "").strip()
@@ -152,9 +146,7 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
 
 
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
-    """Yield whether shuffling changes the AUROC, a row for each set, and whether it makes it
-    worse.
-    """
+    """Yield whether shuffling changes the AUROC, by set, and whether it makes it worse."""
     change = mean.tood_shuffled - mean.tood_given
     each = ", ".join(
         f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
@@ -203,9 +195,7 @@ def _outperforms(
 
 
 def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claim on newsgroups, by at least the smallest gap of the paper's table to outlier
-    exposure, .072.
-    """
+    """Yield the claim on newsgroups, by at least the paper's smallest gap to outlier exposure."""
     if frame.empty:
         return
     own = frame[frame.dataset.isin(text_study.GROUPS) & (frame.metric == "auroc")]

@@ -20,21 +20,7 @@ def run_study(
     measure: Callable[[int], Iterable[Mapping[str, Any]]],
     claims: Callable[[pd.DataFrame], Iterable[Claim]],
 ) -> None:
-    """Measure seed by seed, print the claims, and save them with ``--keep``.
-
-    Parameters
-    ----------
-    about : str or None
-        Docstring of the study's module.
-    name : str
-        Name of the saved claims.
-    seeds : int
-        Default number of seeds.
-    measure : callable
-        Seed → rows of numbers.
-    claims : callable
-        All rows → claims.
-    """
+    """Measure seed by seed, print the claims, and save them as ``name`` with ``--keep``."""
     parser = study_parser(about, keep=True)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
     options = parser.parse_args()

@@ -96,9 +96,7 @@ def table(frame: pd.DataFrame, title: str) -> str:
 
 
 def ranks(frame: pd.DataFrame) -> str:
-    """Return mean AUROC and mean rank over data sets, of the methods that have run on all of
-    them.
-    """
+    """Return mean AUROC and mean rank over data sets, of the methods that ran on all."""
     mean = frame.groupby(["dataset", "share", "method"]).value.mean().unstack("method")
     mean = mean.dropna(axis="columns")
     shares = sorted(mean.index.unique("share"))
@@ -118,9 +116,7 @@ def ranks(frame: pd.DataFrame) -> str:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the paper's claims on other methods for methods that judge the same sets, all in or all
-    out of distribution.
-    """
+    """Yield the paper's claims on methods that judge the same sets, all in or all out."""
     whole = frame[frame.share == 1]
     for dataset, rows in whole.groupby("dataset", sort=False):
         mean = rows.groupby("method").value.mean()

@@ -67,21 +67,12 @@ _NAMES, _WIDTH, _NUMBER, _BETWEEN, _STRIP, _HEAD, _FOOT, _NOTE = (
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of one method on one data set.
+    """Distances of one method on one data set."""
 
-    Attributes
-    ----------
-    sets : mapping of str to Float[n]
-        APHD of rows in sets, of all seeds; test rows are :data:`IN`.
-    thresholds : sequence of float
-        Threshold of each seed, below which a row is out of distribution.
-    auroc : mapping of str to float
-        Mean over seeds for each set out of distribution.
-    """
-
+    # APHD of rows in sets, of all seeds, Float[n]; test rows are :data:`IN`
     sets: Mapping[str, np.ndarray]
-    thresholds: Sequence[float]
-    auroc: Mapping[str, float]
+    thresholds: Sequence[float]  # of each seed, below which a row is out of distribution
+    auroc: Mapping[str, float]  # mean over seeds for each set out of distribution
 
 
 def distances(records: Sequence[Record], folder: Path) -> Distances:
@@ -106,18 +97,12 @@ def distances(records: Sequence[Record], folder: Path) -> Distances:
 
 @dataclass(frozen=True)
 class Block:
-    """Distances of a data set in distribution, by the labels of the trees.
-
-    Attributes ---------- title, rows : str, int Title and number of training rows. sets : mapping
-    of str to str Titles of sets out of distribution, in the order of their strips; those without
-    runs are left out. by_labels : mapping of str to Distances Distances by kind of labels, such as
-    "given labels".
-    """
+    """Distances of a data set in distribution, by the labels of the trees."""
 
     title: str
-    rows: int
-    sets: Mapping[str, str]
-    by_labels: Mapping[str, Distances]
+    rows: int  # that train
+    sets: Mapping[str, str]  # titles of sets out of distribution, in the order of their strips
+    by_labels: Mapping[str, Distances]  # by kind of labels, such as "given labels"
 
     @property
     def present_sets(self) -> dict[str, str]:
@@ -130,9 +115,7 @@ class Block:
 
 
 def figure_3(blocks: Sequence[Block], note: str) -> Figure:
-    """Draw the shares of rows at each distance, a strip for each set out of distribution over those
-    of the test rows; ``note`` is the line above.
-    """
+    """Draw the shares of rows at each distance, a strip for each set out of distribution."""
     height = sum(_HEAD + _STRIP * len(block.present_sets) + _FOOT for block in blocks) + _NOTE
     with style_context():
         figure, top = new_figure(FULL_WIDTH, height), height - _NOTE
@@ -229,16 +212,12 @@ def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
 
 
 def _place(distance: np.ndarray) -> np.ndarray:
-    """Return the place of a distance on the axis, the logarithm of its difference from 1, where
-    distances of images are.
-    """
+    """Return the place of a distance on the axis, the logarithm of its difference from 1."""
     return -np.log10(np.maximum(1 - distance, NEAREST))
 
 
 def _shares(distance: np.ndarray) -> np.ndarray:
-    """Return Float[bins], the highest .9: places are compared, and rows that are all alike have one
-    high bin.
-    """
+    """Return Float[bins], the highest .9: places are compared, not heights."""
     count = np.histogram(np.clip(_place(distance), *_BINS[[0, -1]]), _BINS)[0]
     return 0.9 * count / count.max()
 
@@ -249,9 +228,7 @@ def _middle(i: int, n: int) -> float:
 
 
 def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
-    """Return the block of each data set with runs below a folder, of those with the most rows; and
-    their records.
-    """
+    """Return the block of each data set, of the runs with the most rows, and their records."""
     blocks, used = [], []
     for study in STUDIES:
         records = [
@@ -283,13 +260,7 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
 
 
 def draw(folder: Path, to: Path) -> list[Path]:
-    """Write the picture of the runs below a folder, figure3.svg and .pdf in another.
-
-    Raises
-    ------
-    KdgError
-        If there are no runs.
-    """
+    """Write the picture of the runs below a folder, figure3.svg and .pdf in another."""
     blocks, used = read_blocks(folder)
     if not blocks:
         raise KdgError(

@@ -41,9 +41,7 @@ ROLES = {
 
 
 def aurocs(records: Sequence[Record]) -> pd.DataFrame:
-    """Return each AUROC of TOOD: data set in distribution, set out of it, labels, seed, step of 255
-    and value.
-    """
+    """Return each AUROC of TOOD by data set, set, labels, seed and step of 255."""
     return pd.DataFrame(
         [row for record in records if record["detector"] == "tood" for row in _rows(record)]
     )
@@ -71,9 +69,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """Draw a panel for each CIFAR in distribution, a curve for each set out of distribution and for
-    given and shuffled labels.
-    """
+    """Draw a panel for each CIFAR in distribution, a curve for each set and kind of labels."""
     panels = {}
     for dataset, rows in frame.groupby("dataset"):
         curves = {}
@@ -98,14 +94,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
 
 
 def draw(folder: Path, to: Path) -> list[Path]:
-    """Write the picture of those runs below a folder that have the most rows, figure5.svg and .pdf
-    in another.
-
-    Raises
-    ------
-    KdgError
-        If there are no runs.
-    """
+    """Write the picture of the runs with the most rows, figure5.svg and .pdf."""
     sizes = by_size(runs_of(EXPERIMENT, folder, free=FREE))
     if not sizes:
         raise KdgError(

@@ -125,9 +125,7 @@ FREE = (
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return three tables for each data set of each study among the records of a sweep, published
-    and measured.
-    """
+    """Return three tables for each data set of each study, published and measured."""
     moved = [record for record in records if _epsilons(record)]
     frame = with_mean_of_medmnist(measured([record for record in records if record not in moved]))
     parts = [part for study in STUDIES for part in tables(study, frame)] + [
@@ -137,9 +135,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def with_mean_of_medmnist(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of a table of :mod:`experiments.p3.records`, with the means over the eight
-    sets of MedMNIST as the set ``medmnist`` wherever all eight are there.
-    """
+    """Return the numbers with the means over MedMNIST, where all eight sets are there."""
     if frame.empty:
         return frame
     rows = frame[frame.set.isin(MEDMNIST)]
@@ -152,9 +148,7 @@ def with_mean_of_medmnist(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def fgsm(rows: str, records: Sequence[Record]) -> str:
-    """Return AUROC against images that are moved against a network, a column for each step: Figure
-    5, which prints no number.
-    """
+    """Return AUROC against images that are moved against a network, by step: Figure 5."""
     named = [
         (
             CIFAR.datasets.get(r["dataset"]["name"], r["dataset"]["name"]),

@@ -35,9 +35,7 @@ SHARE = 1000 / 2500
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
-    """Return the composed configs of TOOD with given and shuffled labels and of the MSP of LeNet-5,
-    on one data set.
-    """
+    """Return the configs of TOOD with given and shuffled labels and of the MSP of LeNet-5."""
     words = [
         "experiment=paper/p3/mnist",
         f"dataset=choice({dataset})",
@@ -108,9 +106,7 @@ def _flat(images: np.ndarray) -> np.ndarray:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield that latents are better than pixels, and that TOOD is faster than a network even with
-    its autoencoder.
-    """
+    """Yield that latents are better than pixels, and that TOOD is faster with its autoencoder."""
     scores = frame[frame.metric == "auroc"]
     for (dataset, labels), rows in scores.groupby(["dataset", "labels"], sort=False):
         by_set = rows.groupby(["set", "setting"]).value.mean().unstack("setting")

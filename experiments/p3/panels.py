@@ -38,41 +38,28 @@ _LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = (
 
 @dataclass(frozen=True)
 class Curve:
-    """Repetitions of one curve, drawn as their mean and the range of the middle 90 % of them.
+    """Repetitions of one curve, drawn as their mean and the range of the middle 90 % of them."""
 
-    ``x`` is Float[v], increasing; ``y`` Float[s, v] has a row for each repetition, and one row has
-    no band; ``role`` is colour, dashes and marker.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
+    x: np.ndarray  # Float[v], increasing
+    y: np.ndarray  # Float[s, v], a row for each repetition; one has no band
     role: PlotStyle
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves by name, on common axes; a curve with an empty name has no label.
-
-    ``ylim`` and ``ticks`` (of the first axis) follow from the curves by default.
-    """
+    """Curves by name, on common axes; a curve with an empty name has no label."""
 
     curves: Mapping[str, Curve]
     xlabel: str
     log: bool = False
-    ylim: tuple[float, float] | None = None
+    ylim: tuple[float, float] | None = None  # this and ticks follow from the curves by default
     ticks: list[float] = field(default_factory=list)
 
 
 def side_by_side(
     panels: Mapping[str, Panel], *, ylabel: str, note: str, columns: int = 3
 ) -> Figure:
-    """Draw panels by title, as wide as a page, in rows of ``columns``, with a line above them.
-
-    Raises
-    ------
-    ValueError
-        If there is no panel, or a curve does not fit its values.
-    """
+    """Draw panels by title, as wide as a page, in rows of ``columns``, with a line above them."""
     _check(panels)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)

@@ -23,9 +23,7 @@ DETECTED = "calibrated"
 
 
 def table_of(records: Iterable[Record], keys: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row for each number of the detector: dataset, method, seed, the keys of the config
-    ("dataset.n_dims"), set, metric, value.
-    """
+    """Return each number of the detector: dataset, method, seed, keys of config, set, metric."""
     return pd.DataFrame(row for record in records for row in _rows(record, keys))
 
 
@@ -58,9 +56,7 @@ def _value(config: Any, key: str) -> Any:
 
 
 def by_seed(frame: pd.DataFrame, metric: str, at: str, **where: Any) -> tuple[list, np.ndarray]:
-    """Return the v values of the column ``at``, and Float[s, v] of a metric, a row for each seed
-    that has all of them.
-    """
+    """Return the values of the column ``at``, and Float[s, v] of the seeds that have all."""
     chosen = frame[frame.metric == metric]
     for column, value in where.items():
         chosen = chosen[chosen[column] == value]

@@ -61,18 +61,14 @@ _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
 
 def two_trees() -> RandomForestClassifier:
-    """Return two trees that separate the four samples: one begins with the vertical line, the other
-    with the horizontal one.
-    """
+    """Return two trees that separate the samples, one by the vertical line first."""
     return RandomForestClassifier(2, max_features=1, bootstrap=False, random_state=SEED).fit(
         SAMPLES, np.arange(len(SAMPLES))
     )
 
 
 def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
-    """Return Int[n, 2] from 1, the leaf of each row in each tree, counted from the left, where the
-    answer to every question is yes.
-    """
+    """Return Int[n, 2] from 1, the leaf of each row in each tree, counted from the left."""
     ends = [np.flatnonzero(tree.tree_.children_left < 0) for tree in forest.estimators_]
     codes = partition_of(forest).encode(X)
     return np.stack(
@@ -98,9 +94,7 @@ def figure_1() -> Figure:
 
 
 def figure_2() -> Figure:
-    """Draw test samples like the training samples, and others that crowd, among the same splits;
-    and their APHD.
-    """
+    """Draw test samples like the training samples, and others that crowd; and their APHD."""
     forest = two_trees()
     sets = {
         "in distribution": (LIKE_TRAINING, BLUE, "o"),
@@ -202,9 +196,7 @@ Node = tuple[tuple[float, float], tuple[float, float], str, str]
 
 
 def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
-    """Yield the nodes from the root down: the answer yes, above the threshold, leads to the
-    left.
-    """
+    """Yield the nodes from the root down: yes, above the threshold, leads to the left."""
     inside = tree.tree_
 
     def below(

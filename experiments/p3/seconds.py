@@ -21,10 +21,9 @@ def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, f
 
 
 def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
-    """Yield that TOOD is often faster than a network: on more than half of the data sets.
+    """Yield that TOOD is faster than a network on more than half of the data sets.
 
-    ``seconds`` has the columns ``dataset, seed, setting, value``, with the settings "tood" and
-    "network"; the rule is added to ``text``.
+    ``seconds`` has the settings "tood" and "network"; the rule is added to ``text``.
     """
     result, held = [], []
     for dataset, rows in seconds.groupby("dataset", sort=False):

@@ -71,9 +71,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """Return AUROC, mean ± standard deviation over seeds, a row for each method and set, a column
-    for each dimension.
-    """
+    """Return AUROC, mean ± standard deviation over seeds, by method, set and dimension."""
     dims, rows = sorted(frame.n_dims.unique()), []
     for shape in ("lines", "squares"):
         for method in methods:

@@ -31,9 +31,7 @@ METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 
 @dataclass(frozen=True)
 class Sizes:
-    """One experiment: its name in ``conf/``, the kind of its rows, titles of data sets in
-    distribution, titles and styles of sets of rows, and numbers of rows on the axis.
-    """
+    """An experiment: titles of data sets, titles and styles of sets out of them, ticks of rows."""
 
     experiment: str
     kind: str
@@ -75,9 +73,7 @@ LABELS = ("labels_carry_little",)
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
-    """Return numbers by dataset, method, seed, training rows, set and metric; a table that has
-    given all its rows is there once.
-    """
+    """Return the numbers by training rows; a table that has given all its rows is there once."""
     frames = [table_of([record]).assign(rows=record["dataset"]["n_train"]) for record in records]
     if not frames:
         return pd.DataFrame()
@@ -94,9 +90,7 @@ def by_study(records: Sequence[Record]) -> Iterator[tuple[Sizes, pd.DataFrame]]:
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return APHD at both ends, AUROC with all rows, and the verdicts, of the records of a
-    sweep.
-    """
+    """Return APHD at both ends, AUROC with all rows, and the verdicts."""
     parts = []
     for sizes, numbers in by_study(records):
         seeds = counted_noun([numbers.seed.nunique()], "seed")
@@ -140,9 +134,7 @@ def _table(
 
 
 def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
-    """Yield that more rows give a larger APHD, that rows out of distribution have the smaller one,
-    and that labels do not matter.
-    """
+    """Yield that APHD grows with rows, is smaller out of distribution, and does not need labels."""
     frame = frame[frame.set.isin(sizes.sets)]
     titles = {name: title for name, (title, _) in sizes.sets.items()}
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
@@ -184,8 +176,7 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
 
 
 def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
-    """Draw APHD against the number of training rows: a column for each data set, given labels
-    above, shuffled ones below.
+    """Draw APHD against training rows: a column for each data set, shuffled labels below.
 
     It has the seeds with all numbers of rows, and no data set without one; None without any.
     """

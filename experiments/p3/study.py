@@ -36,30 +36,23 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment and its tables.
+    """One experiment and its tables."""
 
-    Attributes ---------- experiment, title, note : str Name in ``conf/``, title of its tables, and
-    differences from the paper. datasets, sets, methods : mapping of str to str Titles of data sets
-    in distribution, of sets out of it, and of scores. published : mapping Title of a line → the
-    paper's method, and its tables, of which the first with a number counts. metrics : sequence of
-    str A table for each. stands_for : mapping of str to str Name in runs → that in
-    ``published.csv``, for substitutes and abbreviations.
-    """
-
-    experiment: str
+    experiment: str  # its name in ``conf/``
     title: str
-    note: str
-    datasets: Mapping[str, str]
-    sets: Mapping[str, str]
+    note: str  # differences from the paper
+    datasets: Mapping[str, str]  # titles of data sets in distribution
+    sets: Mapping[str, str]  # titles of sets out of it
     methods: Mapping[str, str]
+    # title of a line → the paper's method, and its tables, the first with a number counts
     published: Mapping[str, tuple[str, Sequence[str]]]
-    metrics: Sequence[str] = ("auroc", "aupr_in", "fpr95")
+    metrics: Sequence[str] = ("auroc", "aupr_in", "fpr95")  # a table for each
+    # name in runs → that in ``published.csv``
     stands_for: Mapping[str, str] = field(default_factory=dict)
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
-    """Return :func:`~experiments.p3.records.table_of` records with the keys that distinguish runs
-    of one method.
+    """Return :func:`~experiments.p3.records.table_of` with the keys that distinguish runs.
 
     ``rows`` are the numbers of rows, ``setting`` and ``parent_setting`` other differences among
     runs with as many rows.
@@ -84,9 +77,7 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def tables(study: Study, frame: pd.DataFrame) -> list[str]:
-    """Return parts of markdown: for each number of rows a title with its notes, then tables for
-    each data set, of :func:`measured`.
-    """
+    """Return for each number of rows a title with its notes, then tables for each data set."""
     own = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
     parts = []
     for rows, same in own.groupby("rows", sort=False) if len(own) else ():
@@ -102,9 +93,7 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
 
 
 def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
-    """Return one metric of one data set in distribution: a line for each method, published or run,
-    a column for each set out of distribution.
-    """
+    """Return one metric of one data set: methods, published or run, by sets out of distribution."""
     published = read_published(Path(__file__).parent)
     theirs = study.stands_for.get(dataset, dataset)
     published = published[

@@ -53,9 +53,7 @@ NOTE = (
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return AUROC of each table against the others and noise, published and measured, of the
-    records of a sweep.
-    """
+    """Return AUROC of each table against the others and noise, published and measured."""
     frame = table_of(records)
     if frame.empty:
         return "no run of the three tables is there"
@@ -72,9 +70,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
-    """Return the numbers of one table in distribution: published, of each method, and the share of
-    rows that are out of range anyway.
-    """
+    """Return one table in distribution: published, of each method, and rows out of range anyway."""
     others = [name for name in TABLES if name != own]
     sets = {
         **{name: TABLES[name] for name in others},
@@ -100,9 +96,7 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed,
-    with the keys of ``published.csv``.
-    """
+    """Return AUROC in percent in every cell of Table 1, by the keys of ``published.csv``."""
     frame = table_of(read(folder))
     if frame.empty:
         return frame
@@ -125,9 +119,7 @@ def _percent(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def outside_of(record: Record) -> dict[str, float]:
-    """Return the share of rows of each set with a value outside the range of the training rows;
-    test rows too.
-    """
+    """Return the share of rows of each set with a value outside the range of the training rows."""
     config = record["config"]
     splits = split(config["dataset"], record["seed"])
     low, high = splits.train.X.min(axis=0), splits.train.X.max(axis=0)

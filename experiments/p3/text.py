@@ -84,9 +84,7 @@ STUDIES = [
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return three tables for each data set and experiment among the records of a sweep, published
-    and found; markdown.
-    """
+    """Return three tables for each data set and experiment, published and measured."""
     frames = {
         experiment: measured([record for record in records if record["experiment"] == experiment])
         for experiment in NOTES

@@ -41,9 +41,7 @@ OTHER = PlotStyle(VERMILLION, marker="^")
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers of training rows, test rows, trees of a forest, repetitions, and trees for Theorem
-    4.4.
-    """
+    """Numbers of training rows, test rows, trees, repetitions, and trees for Theorem 4.4."""
 
     train: int
     test: int
@@ -56,9 +54,7 @@ SCALES = {"smoke": Scale(300, 300, 20, 2, 200), "workstation": Scale(1000, 1000,
 
 
 def forest_on(X: np.ndarray, trees: int, seed: int) -> ExtraTreesRegressor:
-    """Return trees on random targets, so that every row of X is alone in its leaf, as Section 4
-    assumes.
-    """
+    """Return trees on random targets: every row is alone in its leaf, as Section 4 assumes."""
     y = np.random.default_rng(seed).random(len(X))
     return ExtraTreesRegressor(trees, max_features="sqrt", random_state=seed).fit(X, y)
 
@@ -69,8 +65,7 @@ def mean_h(forest: ExtraTreesRegressor, X: np.ndarray) -> float:
 
 
 def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
-    """Return Int[n, 1], the cell of each row in a grid of k^d over [0, 1]^d, whose outer cells are
-    unbounded.
+    """Return Int[n, 1], the cell of each row in a grid of k^d, whose outer cells are unbounded.
 
     >>> grid_cells(np.array([[0.1, 0.9], [0.1, 7.0], [0.9, 0.9]]), 2).ravel()
     array([2, 2, 3])
@@ -80,16 +75,12 @@ def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def expected_h(a: float | np.ndarray, d: int) -> np.ndarray:
-    """Return E H = 1 - a^(2d) of rows from U[a, 1 + a]^d by Theorem 4.3, in the formula of its
-    proof and Remark 4.2; the text's is lost.
-    """
+    """Return E H = 1 - a^(2d) by Theorem 4.3, in the formula of its proof; the text's is lost."""
     return 1.0 - np.asarray(a, dtype=np.float64) ** (2 * d)
 
 
 def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
-    """Return k features that are shifted by 2, beyond all training rows → the mean APHD of such
-    rows; Theorem 4.1 has 0 for every k > 0.
-    """
+    """Return k features shifted by 2 → the mean APHD, which Theorem 4.1 has as 0 for k > 0."""
     result = {}
     for k in (0, 1, d // 2, d - 1, d):
         rng = np.random.default_rng(k)
@@ -99,10 +90,9 @@ def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
 
 
 def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return 1 - E H of rows like the training rows by the number of regions (Theorem 4.2): name →
-    (Float[v], Float[draws, v]).
+    """Return 1 - E H of rows like the training rows by the number of regions (Theorem 4.2).
 
-    Trees have as many leaves as training rows.
+    This is name → (Float[v], Float[draws, v]); trees have as many leaves as training rows.
     """
     per_side = {1: (4, 16, 64, 256), 2: (2, 4, 8, 16), 5: (2, 3, 4)}[d]
     leaves = [n for n in (4, 16, 64, 256, 1024) if n <= 1.1 * scale.train]
@@ -121,9 +111,7 @@ def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
-    """Return mean H of rows from U[a, 1 + a]^d (Theorem 4.3), in trees and in a grid of about as
-    many cells: name → Float[draws, v].
-    """
+    """Return name → Float[draws, v], mean H of rows from U[a, 1 + a]^d (Theorem 4.3)."""
     result = {
         "trees": np.empty((scale.draws, len(shifts))),
         "grid": np.empty((scale.draws, len(shifts))),
@@ -142,8 +130,7 @@ def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return how often the mean H of T trees is ε or more away (Theorem 4.4), over pairs of rows
-    from U[a, 1 + a]^d and sets of T trees.
+    """Return how often the mean H of T trees is ε or more away (Theorem 4.4), over pairs of rows.
 
     These are Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and
     pairs, of which the theorem speaks; and away from the pair's own mean over trees, of which
@@ -170,9 +157,7 @@ def hoeffding(trees: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Found:
-    """All measurements, by dimension where they have one, as the functions above return them;
-    ``a``, Float[v], are the shifts.
-    """
+    """All measurements, by dimension where they have one; ``a``, Float[v], are the shifts."""
 
     outside: Mapping[int, float]
     regions: Mapping[int, dict[str, tuple[np.ndarray, np.ndarray]]]

@@ -115,8 +115,7 @@ def draw_table(title: str, config: Any, seed: int) -> Table:
 def measure(
     table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] = SETTINGS
 ) -> Iterator[dict[str, Any]]:
-    """Yield ``dataset, seed, share, labels, setting, size, rows, set, metric, value`` of each
-    AUROC, error and time.
+    """Yield each AUROC, error and time.
 
     ``size`` is of the sets, ``rows`` the number of training rows, and ``set`` the rows out of
     distribution, or "".
@@ -197,9 +196,7 @@ def _aurocs(
 
 
 def seconds_of(table: Table, seed: int) -> dict[str, float]:
-    """Return seconds of one core to train and to score test rows and all sets, of TOOD and of the
-    largest probability of a network, in turn.
-    """
+    """Return seconds of one core to train and to score, of TOOD and of a network's MSP, in turn."""
     rows = [table.splits.test.X, *table.sets.values()]
     network = (
         plan(["dataset=digits", "method=paper/p3/text/msp", "figures=none"]).jobs[0].config.parent
@@ -289,11 +286,9 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
 def _largest(
     by_set: pd.DataFrame, settings: list[str], share: float, *, better: bool = False
 ) -> tuple[float, str]:
-    """Return the largest change of the mean AUROC over sets and settings, or the largest gain, and
-    a description of it.
+    """Return the largest change (or gain) of the mean AUROC over sets and settings, in words too.
 
-    ``by_set`` has the AUROC by set and seed, a column for each setting; for ``share`` see
-    :func:`~experiments.common.splits.half_width`.
+    ``by_set`` has the AUROC by set and seed, a column for each setting.
     """
     change = by_set[settings].sub(by_set[DEFAULT], axis=0)
     mean = change.groupby("set").mean().stack()

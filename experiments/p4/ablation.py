@@ -54,16 +54,12 @@ def least_brier(settings: pd.DataFrame) -> int:
 
 
 def most_rows(settings: pd.DataFrame) -> int:
-    """Return the setting with the most effective rows among those within a standard error of the
-    least Brier score.
-    """
+    """Return the setting with the most effective rows within an error of the least Brier."""
     return int(_good_enough(settings).n_eff.idxmax())
 
 
 def fewest_bins(settings: pd.DataFrame) -> int:
-    """Return the setting with the fewest bins among those within a standard error of the least
-    Brier score, of several the one with the most effective rows.
-    """
+    """Return the setting with the fewest bins within a standard error of the least Brier score."""
     good = _good_enough(settings)
     return int(good[good.bins == good.bins.min()].n_eff.idxmax())
 
@@ -126,9 +122,7 @@ def spaces(
 
 
 def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each setting: its cross-validated Brier score on calibration rows, and max
-    group MCE and Brier score on test rows.
-    """
+    """Yield each setting's cross-validated Brier score, and its errors on test rows."""
     config = (
         plan(
             [
@@ -205,9 +199,7 @@ def chosen(settings: pd.DataFrame, rule: Callable[[pd.DataFrame], int]) -> pd.Da
 
 
 def fixed_table(frame: pd.DataFrame) -> str:
-    """Return the mean of max group MCE for each map and number of bins, at fixed bandwidths and at
-    that of least Brier score on calibration rows.
-    """
+    """Return mean max group MCE by map and bins, at fixed and at chosen bandwidths."""
     rows = []
     for (name, bins), part in frame.groupby(["map", "bins"], sort=False):
         cells = [number(float(part[part.bandwidth == gamma].group_mce.mean())) for gamma in FIXED]
@@ -219,9 +211,7 @@ def fixed_table(frame: pd.DataFrame) -> str:
 
 
 def rules_table(frame: pd.DataFrame) -> str:
-    """Return the result of each rule for each map, and for all of them: max group MCE less that of
-    histogram binning, of all and of the other seeds.
-    """
+    """Return the result of each rule for each map, less that of histogram binning."""
     histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
     less = ["less histogram binning", *DIFFERENCE[1:]]
     rows = []

@@ -26,13 +26,7 @@ TABLE = "lce_map"
 
 
 def figure2(outputs: Path) -> Figure:
-    """Draw the first seed of the runs on Communities and Crime with local errors in the plane.
-
-    Raises
-    ------
-    DataError
-        If there is no such run.
-    """
+    """Draw the first seed of the runs on Communities and Crime with local errors in the plane."""
     records = [
         json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))
     ]

@@ -74,9 +74,7 @@ SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return Tables 1 to 3, published and measured, and the paired tests, of each setting among the
-    records of a sweep.
-    """
+    """Return Tables 1 to 3, published and measured, and the paired tests, of each setting."""
     by_setting = {
         name: [record for record in records if record["dataset"]["name"] == name]
         for name in SETTINGS

@@ -97,9 +97,7 @@ NOTE = (
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return Table 4, published and measured, paired differences of PRR and local errors in three
-    maps, for each record of scores.
-    """
+    """Return Table 4, paired differences of PRR and local errors in three maps, by record."""
     parts = []
     for name in sorted({str(record["dataset"]["name"]) for record in records}, reverse=True):
         own = [record for record in records if record["dataset"]["name"] == name]
@@ -189,9 +187,7 @@ def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> 
 
 
 def across_maps(frame: pd.DataFrame) -> str:
-    """Return local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of
-    others (columns); the least of a row in bold.
-    """
+    """Return local errors at γ = 0.2 in each map (rows) of LoRe in each map and of others."""
     wide = _means(frame)
     methods = [method for method in ACROSS if method in wide.index]
     lines = head(["γ = 0.2", "measured in", *methods])
@@ -211,9 +207,7 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure3(study: Study) -> Figure:
-    """Draw Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE of LoRe, there without small bins
-    too, and in components.
-    """
+    """Draw Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE of LoRe, and in components."""
     spaces = {
         "resnet": "3-D t-SNE",
         "resnet_30": "t-SNE, bins of ≥ 30 rows",
@@ -228,9 +222,7 @@ def figure10(study: Study) -> Figure:
 
 
 def figure10_without_small_bins(study: Study) -> Figure:
-    """Draw :func:`figure10` in bins of 30 rows and more: of few rows, the paper has 25,000, one row
-    alone decides the others.
-    """
+    """Draw :func:`figure10` without small bins, of which one row decides the others."""
     return _in_each_map(study, "lce_by_bandwidth_{}_30")
 
 

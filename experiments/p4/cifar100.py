@@ -38,15 +38,9 @@ SPACES = {
 
 
 def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.ndarray]:
-    """Return the arrays of the file: label, scores and the t-SNE of their logits, of the first
-    rows.
+    """Return label, scores and the t-SNE of their logits, of the first rows of the only record.
 
     The softmax leaves logits up to a constant of each row: log scores less their mean.
-
-    Raises
-    ------
-    DataError
-        If there is more than one record.
     """
     if len(records) != 1:
         raise DataError(
@@ -67,13 +61,7 @@ def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.nda
 
 
 def study(outputs: Path) -> Study:
-    """Return the runs of all methods below a folder.
-
-    Raises
-    ------
-    DataError
-        If a method has no run.
-    """
+    """Return the runs of all methods below a folder."""
     return study_of(runs_of(EXPERIMENT, outputs, free=FREE), outputs, METHODS)
 
 

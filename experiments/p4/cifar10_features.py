@@ -39,18 +39,10 @@ NETWORKS: Mapping[str, Network] = {
 
 
 def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the last position in the whole sequence that each member of a part can
-    have, Int[m].
+    """Return the first and the last place in the whole that members of a part can have, Int[m].
 
     Members of both are in the same order; where both positions are the same, there is no other.
 
-    Raises
-    ------
-    DataError
-        If the part is no part of the whole.
-
-    Examples
-    --------
     >>> first, last = positions(np.array([3, 1, 1, 2]), np.array([3, 1, 1, 1, 0, 2]))
     >>> first.tolist(), last.tolist()
     ([0, 1, 2, 5], [0, 2, 3, 5])
@@ -74,13 +66,7 @@ def _leftmost(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def images() -> tuple[Dataset, Dataset]:
-    """Return training and test images of the subset of CIFAR-10, in its order.
-
-    Raises
-    ------
-    DataError
-        If it is another subset, or all of CIFAR-10.
-    """
+    """Return training and test images of the subset of CIFAR-10, in its order."""
     data = build(plan(["dataset=cifar10"]).jobs[0].config.dataset).load()
     if not N_TRAIN < len(data.y) <= N_TRAIN + FIRST:
         raise DataError(
@@ -91,9 +77,7 @@ def images() -> tuple[Dataset, Dataset]:
 
 
 def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
-    """Return name → Float32[n, m]: last hidden layers of :data:`NETWORKS`, and principal components
-    of pixels, fitted on training images.
-    """
+    """Return last hidden layers of :data:`NETWORKS`, and principal components of pixels."""
     features = {
         name: network.fit(train.X, train.y).transform(test.X) for name, network in NETWORKS.items()
     }
@@ -108,8 +92,7 @@ def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
 def collected(
     records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of the file: label, index (official, of the test image), scores of each
-    record and features of test images by name.
+    """Return the arrays of the file: label, official index, scores and features by name.
 
     Labels identify the official images where all of several images of one label in a row are there;
     others are left out. Features are embedded too ("resnet_tsne"), of all images once and without

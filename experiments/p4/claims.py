@@ -71,9 +71,7 @@ def _by_metric(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def crime(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on Communities and Crime, the first of the paper's three settings, with the
-    network of 60 epochs: ``paper/p4/crime_long``.
-    """
+    """Yield the claims on Communities and Crime, with 60 epochs: ``paper/p4/crime_long``."""
     records = runs_of(crime_study.EXPERIMENT, folder)
     if records:
         yield from claims_on_setting(pd.DataFrame(entries(records)), share_of(records[0]))
@@ -82,9 +80,7 @@ def crime(folder: Path) -> Iterator[Claim]:
 
 
 def claims_on_setting(frame: pd.DataFrame, share: float) -> Iterator[Claim]:
-    """Yield the claims on a setting, of :func:`~experiments.p4.setting.entries`; ``share``: test
-    rows per fitted row.
-    """
+    """Yield the claims on a setting; ``share``: test rows per fitted row."""
     wide = _by_metric(frame)
     worst = wide.get(WORST, pd.DataFrame())
     for suffix, reading in READINGS.items():
@@ -134,10 +130,7 @@ def _lowest(
     sentences: Sequence[str],
     share: float,
 ) -> Iterator[Claim]:
-    """Yield that LoRe has the lowest mean over seeds, and that it is lower by more than noise.
-
-    Seeds are splits of the same rows.
-    """
+    """Yield that LoRe has the lowest mean over seeds, splits of the same rows, and beyond noise."""
     names = [other for other in others if other in values]
     if lore not in values or not names:
         return
@@ -169,9 +162,7 @@ def _best(values: pd.DataFrame) -> str | None:
 
 
 def _claims_of_comparable_errors(wide: Numbers, lore: str, title: str) -> Iterator[Claim]:
-    """Yield that LoRe is within one deviation over seeds of the best global method, and of
-    histogram binning.
-    """
+    """Yield that LoRe is within one deviation over seeds of the best others."""
     comparisons = [(metric, name, None, "global_comparable") for metric, name in OVERALL.items()]
     comparisons += [(m, m.upper(), "histogram", "good_globally") for m in ("ece", "mce")]
     for metric, name, options, sentence in comparisons:
@@ -226,9 +217,7 @@ def _claim_of_robustness(worst: pd.DataFrame, suffix: str, reading: str) -> Iter
 
 
 def _claims_of_correlation(frame: pd.DataFrame, suffix: str, reading: str) -> Iterator[Claim]:
-    """Yield the claims on the correlation of local and of global errors with the largest error of a
-    group, over all seeds of the paper's methods.
-    """
+    """Yield the claims on the correlation of local and of global errors with the worst group."""
     methods = [*GLOBAL, *BY_GROUP, *(f"lore_{space}{suffix}" for space in MAPS)]
     own = frame[frame.method.isin(methods)]
     wide = own.pivot(index=["method", "seed"], columns="metric", values="value")
@@ -265,9 +254,7 @@ def _claims_of_correlation(frame: pd.DataFrame, suffix: str, reading: str) -> It
 def _claim_of_sign(
     numbers: pd.DataFrame, metric: str, other: str, sign: int, text: str, sentence: str
 ) -> Claim:
-    """Return the claim that two metrics correlate with a sign, over all (method, seed) and within
-    methods, by percentiles over draws of whole seeds.
-    """
+    """Return the claim that two metrics correlate with a sign, over all and within methods."""
     within = numbers - numbers.groupby("method").transform("mean")
     intervals = {
         name: _interval_of_correlation(rows[[metric, other]])
@@ -300,9 +287,7 @@ def _interval_of_correlation(both: pd.DataFrame) -> tuple[float, float, float]:
 def _differences_of_correlation(
     numbers: pd.DataFrame, metric: str
 ) -> dict[str, tuple[float, float, float]]:
-    """Return the correlation of a metric with the largest error of a group less that of each other
-    metric, and its percentiles.
-    """
+    """Return a metric's correlation with the worst group less the others', and percentiles."""
     others = [str(name) for name in numbers if name not in (metric, WORST)]
     columns = numbers[[WORST, metric, *others]]
 
@@ -316,9 +301,7 @@ def _differences_of_correlation(
 
 
 def cifar10(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on each record of scores of CIFAR-10, in ImageNet's place:
-    ``paper/p4/cifar10``.
-    """
+    """Yield the claims on CIFAR-10, in ImageNet's place: ``paper/p4/cifar10``."""
     records = runs_of(cifar10_study.EXPERIMENT, folder, free=cifar10_study.FREE)
     for name in sorted({str(record["dataset"]["name"]) for record in records}):
         own = [record for record in records if record["dataset"]["name"] == name]
@@ -359,9 +342,7 @@ def _ahead(ahead: np.ndarray) -> str:
 
 
 def claims_on_rewards(study: Study, name: str) -> Iterator[Claim]:
-    """Yield the claim on the reward by abstaining, in means over seeds at each cost of a
-    mistake.
-    """
+    """Yield the claim on the reward by abstaining, in means at each cost of a mistake."""
     ratios, rewards = study.table("reward_by_ratio", "ratio", "reward")
     means = {label: values.mean(axis=0) for label, values in rewards.items()}
     ahead = means.pop(label_of(GAMMA_02)) - np.max(list(means.values()), axis=0)
@@ -377,9 +358,7 @@ def claims_on_rewards(study: Study, name: str) -> Iterator[Claim]:
 
 
 def cifar100(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on a record of CIFAR-100, in a t-SNE of its logits:
-    ``paper/p4/cifar100``.
-    """
+    """Yield the claims on CIFAR-100, in a t-SNE of its logits: ``paper/p4/cifar100``."""
     with suppress(DataError):  # a method has no run yet
         yield from claims_on_curves(cifar100_study.study(folder), "lore_logits_02", "CIFAR-100")
 
@@ -403,17 +382,13 @@ def claims_on_curves(study: Study, lore: str, name: str) -> Iterator[Claim]:
 
 
 def equal_mass(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on Communities and Crime in both kinds of bins:
-    ``paper/p4/crime_readings``.
-    """
+    """Yield the claims on Crime in both kinds of bins: ``paper/p4/crime_readings``."""
     if records := runs_of(crime_study.READINGS, folder):
         yield from claims_on_bins(pd.DataFrame(entries(records)))
 
 
 def claims_on_bins(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield that numbers in bins of equal width are those in bins of equal mass, in means over
-    seeds; LoRe calibrates and is measured in the same bins.
-    """
+    """Yield that numbers in bins of equal width are those in bins of equal mass, in means."""
     sentences = ("equal_mass_alike",)
     own = frame[frame.method != "isotonic_labels"]
     wide = own.pivot(index=["seed", "method"], columns="metric", values="value")
@@ -470,9 +445,7 @@ class _ProbabilitiesInRows(ClassifierMixin, BaseEstimator):
 
 
 def _sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows of probabilities and two coordinates, labels that are right more often on one
-    side, and the side.
-    """
+    """Return rows, labels that are right more often on one side, and the side."""
     rng = np.random.default_rng(seed)
     proba, where = rng.dirichlet(np.ones(2), size=n), rng.normal(size=(n, 2))
     sides = (where[:, 0] > 0).astype(int)
@@ -482,9 +455,7 @@ def _sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
-    """Yield the claims on local errors and LoRe in the limits of the bandwidth, computed on 500
-    drawn rows, without runs.
-    """
+    """Yield the claims on the limits of the bandwidth, computed on 500 drawn rows, without runs."""
     (X, y, sides), (new, _, new_sides) = _sample(500, 0), _sample(300, 1)
     top_label = TopLabel.from_proba(X[:, :2])
     off = {
@@ -528,9 +499,7 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
 
 
 def bayes(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on the posterior of Gaussian XOR and on one that is too sure on one side, on
-    samples, without runs.
-    """
+    """Yield the claims on the posterior of Gaussian XOR and on one too sure, without runs."""
     places = theorem1.grid(7)
     for classifier, name, rule in (
         (

@@ -106,9 +106,7 @@ STOPPED_SETTING = replace(
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return the numbers of :func:`experiments.p4.setting.measured` with the network of 60 epochs,
-    and as variants those with early stopping and in other readings of the text.
-    """
+    """Return the numbers with the network of 60 epochs, and of other readings as variants."""
     readings = pd.DataFrame(setting.entries(runs_of(READINGS, folder)))
     income = pd.DataFrame(setting.entries(runs_of(INCOME, folder)))
     frames = [
@@ -184,9 +182,7 @@ def _dimensions(record: Record, space: str) -> float:
 
 
 def settings(folder: Path) -> pd.DataFrame:
-    """Return the settings of the runs of the main column with the keys of ``published.csv``, a row
-    for each setting and seed.
-    """
+    """Return the settings of the runs of the main column with the keys of ``published.csv``."""
     records = [
         record
         for record in runs_of(EXPERIMENT, folder)
@@ -215,9 +211,7 @@ def settings(folder: Path) -> pd.DataFrame:
 
 
 def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield numbers of ``paper/p4/crime_readings`` as variants: isotonic regression on labels, LoRe
-    in bins of equal mass, and the ECE in fifteen bins.
-    """
+    """Yield variants: isotonic regression on labels, LoRe in bins of equal mass, ECE in 15 bins."""
     if frame.empty:
         return
     for method, row, title in (
@@ -233,9 +227,7 @@ def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def by_income(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return max group MCE of ``paper/p4/crime_income`` as a variant; errors of all rows are those
-    of the same networks, which the groups do not change.
-    """
+    """Return max group MCE by income as a variant; groups change no error of all rows."""
     if frame.empty:
         return frame
     methods = {

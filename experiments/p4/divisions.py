@@ -80,9 +80,7 @@ def numbers(divisions: int = DIVISIONS, networks: int = NETWORKS) -> pd.DataFram
 
 
 def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return Tables 1 and 3 as a variant whose seeds are divisions, each with the mean of its
-    networks: of a frame of :func:`numbers`, by default a new one.
-    """
+    """Return Tables 1 and 3 as a variant whose seeds are divisions, means of networks."""
     numbers_ = numbers() if frame is None else frame
     means = numbers_.groupby(["method", "metric", "division"], as_index=False).value.mean()
     methods = {method: crime.SETTING.methods[method] for method in METHODS}
@@ -93,22 +91,11 @@ def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def components(frame: pd.DataFrame, metric: str = setting.WORST) -> pd.DataFrame:
-    """Deviations of a metric, a row for each method.
+    """Return ``mean``, ``networks``, ``divisions``, ``least`` and ``most`` of a metric by method.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        As :func:`numbers` returns it.
-    metric : str
-        One of :data:`MEASURED`.
-
-    Returns
-    -------
-    DataFrame
-        ``mean``; ``networks``, the deviation over networks of one division, the root of its mean
-        variance; ``divisions``, that of a division's expected value, the root of what the variance
-        of means has beyond the share of networks (the usual estimate of a one-way random model),
-        at least 0; ``least`` and ``most``, of the means of divisions.
+    ``networks`` is the deviation over networks of one division, the root of its mean variance;
+    ``divisions`` that of a division's expected value, the root of what the variance of means has
+    beyond the share of networks (the usual estimate of a one-way random model), at least 0.
     """
     rows = {}
     for method, part in frame[frame.metric == metric].groupby("method", sort=False):
@@ -126,9 +113,7 @@ def components(frame: pd.DataFrame, metric: str = setting.WORST) -> pd.DataFrame
 
 
 def correlations(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the Pearson correlation of each metric with max group MCE over methods and networks, a
-    row for each division.
-    """
+    """Return the correlation of each metric with max group MCE, a row for each division."""
     wide = frame.pivot(index=["division", "method", "seed"], columns="metric", values="value")
     return wide.groupby("division").apply(
         lambda part: part.corr()[setting.WORST].drop(setting.WORST)

@@ -69,24 +69,12 @@ CORRELATED = {
 
 @dataclass(frozen=True)
 class Study:
-    """Runs of several methods on the same seeds.
+    """Runs of several methods on the same seeds."""
 
-    Attributes
-    ----------
-    methods : list of str
-        Names of the runs' methods, the parent first.
-    seeds : list of int
-        Seeds in their order.
-    numbers : DataFrame
-        ``method, seed, metric, value`` on test rows.
-    tables : dict of str to DataFrame
-        ``method, seed`` and the columns of the table, on test rows.
-    """
-
-    methods: list[str]
+    methods: list[str]  # the parent first
     seeds: list[int]
-    numbers: pd.DataFrame
-    tables: dict[str, pd.DataFrame]
+    numbers: pd.DataFrame  # ``method, seed, metric, value`` on test rows
+    tables: dict[str, pd.DataFrame]  # ``method, seed`` and the columns of the table, on test rows
 
     @property
     def runs_of(self) -> str:
@@ -103,9 +91,7 @@ class Study:
         return {label_of(method): wide[method].to_numpy(float) for method in self.methods}
 
     def table(self, key: str, at: str, column: str) -> tuple[list, dict[str, np.ndarray]]:
-        """Return the v values of the column ``at``, and label → Float[s, v] of another; NaN where a
-        seed has none.
-        """
+        """Return the v values of the column ``at``, and label → Float[s, v] of another."""
         frame = self.tables[key]
         places = sorted(frame[at].unique())
         wide = (
@@ -124,13 +110,7 @@ def label_of(method: str) -> str:
 
 
 def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) -> Study:
-    """Return the runs of some methods on the seeds that all have; the parent is that of any run.
-
-    Raises
-    ------
-    DataError
-        If a method has no run, or no seed is one of all methods.
-    """
+    """Return the runs of some methods on the seeds that all have; the parent is that of any run."""
     numbers, tables, known = [], {}, set()
     for record in records:
         run = str(record["method"]).removesuffix("-as_in_paper")
@@ -176,9 +156,7 @@ def _tables(record: Record, folder: Path) -> Iterable[tuple[str, pd.DataFrame]]:
 
 
 def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
-    """Draw Figures 5 and 17 in the measured spaces (key of a table → title), on logarithmic axes,
-    unlike the paper's.
-    """
+    """Draw Figures 5 and 17 in the measured spaces (key of a table → title), on log axes."""
     curves = {}
     for key, title in spaces.items():
         if key in study.tables:
@@ -193,9 +171,7 @@ def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
 
 
 def reward(study: Study) -> Figure:
-    """Draw Figure 4: reward gained over the parent against the cost of a mistake, and the share of
-    answers "unsure".
-    """
+    """Draw Figure 4: reward over the parent against the cost of a mistake, and answers "unsure"."""
     (ratios, gained), (_, unsure) = (
         study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure")
     )
@@ -203,9 +179,7 @@ def reward(study: Study) -> Figure:
 
 
 def groups(study: Study) -> Figure:
-    """Draw the MCE of each group with the rows of its worst bin, and the excess of confidence over
-    accuracy.
-    """
+    """Draw the MCE of each group, its worst bin, and the excess of confidence over accuracy."""
     names, mce = study.table("by_group", "group", "mce")
     (_, confidence), (_, error), (_, behind), (_, rows) = (
         study.table("by_group", "group", column)

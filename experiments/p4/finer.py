@@ -54,9 +54,7 @@ in error.
 
 
 def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
-    """Yield a row for each network, seed and map: mean LCE less the ECE, of the outcomes and of
-    drawn ones.
-    """
+    """Yield mean LCE less the ECE by network, seed and map, of the outcomes and of drawn ones."""
     for (network, experiment), seed in product(NETWORKS.items(), range(seeds)):
         words = [
             f"experiment={experiment}",
@@ -103,17 +101,13 @@ def bin_means(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def excess(confidence: np.ndarray, right: np.ndarray, seen: np.ndarray, bandwidth: float) -> float:
-    """Return mean LCE of n rows less the mean of |the average error| of their bins, the ECE: 0 if
-    each bin is the same everywhere.
-    """
+    """Return mean LCE less the ECE: 0 if each bin is the same everywhere."""
     slce = local_errors(confidence, right, seen, bandwidths=[bandwidth], bins=BINS).slce[0]
     return float(np.mean(np.abs(slce) - np.abs(bin_means(confidence, confidence - right))))
 
 
 def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
-    """Yield a row for each parent, simulation and seed: distances of local errors and of those of
-    bins from the true errors of the same rows.
-    """
+    """Yield distances of local errors and of those of bins from the true errors of rows."""
     for seed in range(seeds):
         parents = {
             "forest": RandomForestClassifier(100, random_state=seed),
@@ -139,9 +133,7 @@ def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
 def near_to(
     true: np.ndarray, confidence: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> dict[str, float]:
-    """Return mean distances from the true errors Float[n], and the correlation of local errors with
-    them within bins.
-    """
+    """Return mean distances from the true errors Float[n], and the correlation within bins."""
     slce = local_errors(confidence, right, X, bandwidths=[BANDWIDTH], bins=BINS).slce[0]
     binned = bin_means(confidence, confidence - right)
     local, own = (each - bin_means(confidence, each) for each in (slce, true))
@@ -152,9 +144,7 @@ def near_to(
 
 
 def claims_on_crime(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims that local errors of the outcomes are above a bin's by more than those of
-    drawn ones.
-    """
+    """Yield that local errors of the outcomes exceed a bin's by more than those of drawn ones."""
     for (network, space), rows in frame.groupby(["network", "space"], sort=False):
         by_seed = rows.set_index("seed")
         for name, title in DRAWN.items():
@@ -166,9 +156,7 @@ def claims_on_crime(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims that a row's local error is nearer to its true one than the average error of
-    its bin, and follows it within the bin.
-    """
+    """Yield that a row's local error is nearer to its true one than its bin's, and follows it."""
     for parent, rows in frame.groupby("parent", sort=False):
         means = rows.groupby("seed")[["local", "bin"]].mean()
         where = f"five simulations, {parent}"

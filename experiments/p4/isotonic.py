@@ -23,16 +23,7 @@ class IsotonicOnLabels(IsotonicConfidence):
     """Isotonic regression of the label, 0 or 1, on the confidence in the predicted class.
 
     It is a mistake, and here to show what the mistake does to the published numbers of Luo et al.
-
-    Parameters
-    ----------
-    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
-        See :class:`~kdgraph.calibration.top_label.IsotonicConfidence`.
-
-    Raises
-    ------
-    DataError
-        If the rows have another number of classes than two.
+    See :class:`~kdgraph.calibration.top_label.IsotonicConfidence` for the parameters.
     """
 
     by_class: bool = False

@@ -33,16 +33,7 @@ SHOWN = {"ece": 100.0, "ece_15": 100.0, "nll_top": 1.0, "brier_top": 1.0, "group
 
 
 def entries_of(config: RunConfig, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield ``on, weight, seed, method, metric, value`` for each weight, of calibration and of test
-    rows.
-
-    Parameters
-    ----------
-    config : RunConfig
-        Config of a run of MMCE, whose weight is replaced.
-    seed : int
-        Seed of the division of the rows and of the training.
-    """
+    """Yield numbers of calibration and of test rows for each weight in the config of MMCE."""
     splits = stages.split(config.dataset, seed)
     for weight in WEIGHTS:
         network = stages.fit(
@@ -76,9 +67,7 @@ def numbers(seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def chosen(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the test rows' numbers of each seed's weight: that of the least negative log
-    likelihood of its calibration rows.
-    """
+    """Return the test rows' numbers of each seed's weight, by NLL on calibration rows."""
     held_out = frame[(frame.on == "calibration") & (frame.metric == "nll_top")]
     best = held_out.loc[held_out.groupby("seed").value.idxmin(), ["seed", "weight"]]
     return frame[frame.on == "test"].merge(best, on=["seed", "weight"])
@@ -92,9 +81,7 @@ def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Return means and deviations over seeds for each weight, of calibration and of test rows, and
-    of the chosen weights.
-    """
+    """Return means and deviations over seeds for each weight, and of the chosen weights."""
     lines = head(["weight", "rows", "ECE", "ECE, 15 bins", "NLL", "Brier", "max group MCE"])
     parts = [
         (f"{weight:g}", str(on), part)

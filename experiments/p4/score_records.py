@@ -18,13 +18,7 @@ from kdgraph.errors import DataError, UsageError
 
 
 def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores Float64[n, K] and the labels Int[n] of a record.
-
-    Raises
-    ------
-    DataError
-        The file has no scores or no labels.
-    """
+    """Return the scores Float64[n, K] and the labels Int[n] of a record."""
     with np.load(path) as arrays:
         if missing := {"predictions", "ground_truth"} - set(arrays.files):
             raise DataError(
@@ -38,37 +32,17 @@ def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class ScoreStudy:
-    """Command line of a study: ``features FILE.npz --record NAME=FILE``, ``figures OUTPUTS --to
-    FOLDER`` and, if it has tables, ``tables OUTPUTS``.
+    """Commands of a study: ``features FILE.npz --record NAME=FILE``, ``figures``, ``tables``."""
 
-    Attributes
-    ----------
-    about : str or None
-        Docstring of its module.
-    collect : callable
-        Records by name → the arrays of the file, each with a row for an image.
-    draw : callable
-        Folder of runs and folder of pictures → files.
-    pictures : Path
-        Default folder of the pictures.
-    tables : callable or None
-        Folder of runs → text.
-    """
-
-    about: str | None
+    about: str | None  # docstring of its module
+    # records by name → arrays of the file, a row for an image
     collect: Callable[[Mapping[str, Path]], Mapping[str, np.ndarray]]
-    draw: Callable[[Path, Path], Iterable[Path]]
-    pictures: Path
-    tables: Callable[[Path], str] | None = None
+    draw: Callable[[Path, Path], Iterable[Path]]  # folder of runs and folder of pictures → files
+    pictures: Path  # default folder
+    tables: Callable[[Path], str] | None = None  # folder of runs → text
 
     def main(self, arguments: Sequence[str] | None = None) -> None:
-        """Do what the arguments name, by default those of the process.
-
-        Raises
-        ------
-        UsageError
-            A record has no name, or two have one.
-        """
+        """Do what the arguments name, by default those of the process."""
         options = self._parser().parse_args(arguments)
         if options.what == "features":
             arrays = self.collect(_named(options.record))

@@ -35,60 +35,29 @@ OWN_UNITS = "LoRe's γ in the map's own units"
 
 @dataclass(frozen=True)
 class Setting:
-    """Methods and metrics of a setting, and their places in the paper's tables.
-
-    Attributes
-    ----------
-    title : str
-        Title of the tables.
-    dataset : str
-        Name in ``published.csv``.
-    missing : str
-        Message without runs.
-    methods : mapping
-        Method → its row in the paper's tables, or None.
-    cells : mapping
-        Metric → its column in Table 1: the largest error of a group over fewer cells.
-    overall : mapping
-        Metric → its column in Table 3, and the factor of its unit.
-    digits : int
-        Decimals of Table 3 except percentages.
-    correlated : mapping
-        Metric → its row in Table 2, or None.
-    note : str
-        Note below Tables 1 and 3.
-    metric_titles : mapping
-        Metric → title in Table 2, if the paper's name is not enough.
-    own : mapping
-        Metric → column of numbers that the paper does not have.
-    titles : mapping
-        Method with a row of the paper → title of the variant that it is there.
-    own_units : sequence of str
-        Titles of variants whose γ is in the units of the map, "" for the main column.
-    not_run : mapping
-        Method of the paper without runs → its row in the paper's tables.
-    variants : mapping
-        Method that the paper does not have → the row in which it is a variant, and its title.
-    resplit : bool
-        Whether each seed divides the rows anew; else seeds differ in the network alone.
-    """
+    """Methods and metrics of a setting, and their places in the paper's tables."""
 
     title: str
-    dataset: str
-    missing: str
-    methods: Mapping[str, str | None]
-    cells: Mapping[str, str]
+    dataset: str  # name in ``published.csv``
+    missing: str  # message without runs
+    methods: Mapping[str, str | None]  # method → its row in the paper's tables, or None
+    cells: Mapping[str, str]  # metric → its column in Table 1: the worst group over fewer cells
+    # metric → its column in Table 3, and the factor of its unit
     overall: Mapping[str, tuple[str, float]]
-    digits: int
-    correlated: Mapping[str, str | None]
-    note: str
-    metric_titles: Mapping[str, str] = field(default_factory=dict)
+    digits: int  # decimals of Table 3 except percentages
+    correlated: Mapping[str, str | None]  # metric → its row in Table 2, or None
+    note: str  # below Tables 1 and 3
+    metric_titles: Mapping[str, str] = field(default_factory=dict)  # metric → title in Table 2
+    # metric → column of numbers that the paper does not have
     own: Mapping[str, str] = field(default_factory=dict)
+    # method with a row of the paper → title of the variant that it is
     titles: Mapping[str, str] = field(default_factory=dict)
-    own_units: Sequence[str] = (OWN_UNITS,)
+    own_units: Sequence[str] = (OWN_UNITS,)  # variants whose γ is in the units of the map
+    # method of the paper without runs → its row
     not_run: Mapping[str, str] = field(default_factory=dict)
+    # method that the paper does not have → row of the variant, and title
     variants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    resplit: bool = True
+    resplit: bool = True  # each seed divides the rows anew; else seeds differ in the network
 
     @property
     def local(self) -> list[str]:
@@ -110,9 +79,7 @@ class Setting:
         } | dict(self.variants)
 
     def family(self, title: str) -> list[str]:
-        """Return one method for each row of the paper's tables: the variant of this title, else
-        that of the main column.
-        """
+        """Return a method for each row of the tables: the variant of this title, or the main."""
         rows: dict[str, str] = {}
         for method, row in self.methods.items():
             if row is None or self.titles.get(method, "") not in ("", title):
@@ -141,9 +108,7 @@ class Setting:
 
 
 def compare_with_published(records: Sequence[Record], setting: Setting) -> str:
-    """Return Tables 1 to 3, published and measured, and the paired tests, of the records of a
-    sweep.
-    """
+    """Return Tables 1 to 3, published and measured, and the paired tests."""
     frame = pd.DataFrame(entries(records))
     if frame.empty:
         return setting.missing
@@ -159,9 +124,7 @@ def compare_with_published(records: Sequence[Record], setting: Setting) -> str:
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield ``method, seed, metric, value`` of each number on test rows; those of the parent, the
-    method "none", once for each seed.
-    """
+    """Yield ``method, seed, metric, value`` on test rows; the parent is the method "none"."""
 
     def name_of(record: Record, of: str) -> str | None:
         if of == "parent":
@@ -192,9 +155,7 @@ def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
 
 
 def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
-    """Return max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 %
-    intervals, Wilcoxon's p, and Holm's.
-    """
+    """Return max group MCE of each LoRe less that of others, seed by seed, with tests."""
     wide = frame[frame.metric == WORST].pivot(index="seed", columns="method", values="value")
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
@@ -220,8 +181,7 @@ SHARED = (
 
 
 def difference_cells(differences: pd.Series, share: float | None) -> list[str]:
-    """Return cells of differences: mean, 95 % interval by Student's t, and corrected, number of
-    seeds below 0, and Wilcoxon's p.
+    """Return cells of differences: mean, two 95 % intervals, seeds below 0, and Wilcoxon's p.
 
     ``share``: test rows per fitted row; None if seeds do not divide rows.
     """
@@ -242,9 +202,7 @@ def _p(differences: pd.Series) -> float:
 
 
 def correlations(frame: pd.DataFrame, setting: Setting) -> str:
-    """Return Table 2: Pearson correlation with max group MCE over all (method, seed) of the paper's
-    methods, within method, and of all methods.
-    """
+    """Return Table 2: correlation with max group MCE over (method, seed), and within method."""
     published = setting.published
     printed = published[published.item == "Table 2"].set_index("method").value
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
@@ -275,25 +233,11 @@ def _with_worst(wide: pd.DataFrame, metric: str, methods: Sequence[str]) -> pd.D
 def measured(
     frame: pd.DataFrame, setting: Setting, network: str = "", *, correlated: bool = True
 ) -> pd.DataFrame:
-    """Return numbers with the keys of ``published.csv``: ``item, dataset, metric, method, seed,
-    variant, value``.
+    """Return numbers with the keys of ``published.csv``, as the variant ``network`` if it is named.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Numbers of :func:`entries`.
-    setting : Setting
-        Setting of the tables.
-    network : str
-        Title of the variant that all of them are; empty for the main column.
-    correlated : bool
-        Whether all methods are there, so that Table 2 is too.
-
-    Notes
-    -----
-    A correlation is of all (method, seed). Its values by seed are the jackknife's pseudo-values,
-    seeds left out whole with all their methods, so that their mean is the correlation but for its
-    bias, and their standard error is its own.
+    Table 2 needs all methods. A correlation is of all (method, seed). Its values by seed are the
+    jackknife's pseudo-values, seeds left out whole with all their methods, so that their mean is
+    the correlation but for its bias, and their standard error is its own.
     """
     if frame.empty:
         return pd.DataFrame()
@@ -319,9 +263,7 @@ def measured(
 
 
 def _correlation_rows(frame: pd.DataFrame, setting: Setting) -> Iterator[tuple]:
-    """Yield Table 2 of the methods of the main column, and of each variant of LoRe among them, over
-    the seeds that all of them have.
-    """
+    """Yield Table 2 of the main column and of each variant of LoRe, over common seeds."""
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     for title in ("", *dict.fromkeys(setting.titles.values())):
         methods = setting.family(title)
@@ -338,9 +280,7 @@ def _correlation_rows(frame: pd.DataFrame, setting: Setting) -> Iterator[tuple]:
 
 
 def _pseudo_values(both: pd.DataFrame) -> Iterator[tuple[Any, float]]:
-    """Yield n r − (n − 1) r' of each seed, r' without it; r itself if there is one seed (Efron and
-    Tibshirani 1993, Section 11.5).
-    """
+    """Yield n r − (n − 1) r' of each seed (Efron and Tibshirani 1993, 11.5), or r of one."""
     seed_of = both.index.get_level_values("seed").to_numpy()
     seeds = np.unique(seed_of)
     if len(both) < 4:

@@ -53,15 +53,7 @@ METRICS = {
 
 @dataclass(eq=False, repr=False)
 class StoppedOnLastRows(MultilayerPerceptron):
-    """Multilayer perceptron whose last training rows are the ones that training stops on.
-
-    Parameters
-    ----------
-    n_validation : int, default=500
-        Number of these rows; no step is made on them.
-
-    See :class:`~kdgraph.parents.networks.MultilayerPerceptron` for the others.
-    """
+    """Multilayer perceptron that stops on its last ``n_validation`` training rows."""
 
     n_validation: int = N_VALIDATION
 
@@ -127,21 +119,9 @@ def entries_behind(
     seed: int,
     metrics: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """Fit each method behind one fitted network, and yield a row for each of its numbers on test
-    rows.
+    """Fit each method behind one fitted network, and yield its numbers on test rows.
 
-    Parameters
-    ----------
-    parent : estimator
-        Fitted network.
-    splits : Splits
-        Rows that recalibrate and test.
-    configs : mapping
-        Method → config, of whose components after the parent it is made.
-    seed : int
-        Seed of the components and of the embeddings in which local errors are measured.
-    metrics : mapping
-        As in :func:`~kdgraph.runner.evaluate.evaluate`, besides ``spaces``.
+    Seeds are of the components and of the embeddings in which local errors are measured.
     """
     first = next(iter(configs.values()))
     # Every method on one network is measured in the same embeddings, which take seconds.

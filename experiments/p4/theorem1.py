@@ -53,9 +53,7 @@ EFFICIENT = ("sample_efficient",)
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes of samples, samples of each size, places along each axis, cells along each axis of the
-    quadrature.
-    """
+    """Sizes of samples, samples of each size, and places and cells along each axis."""
 
     sizes: tuple[int, ...]
     draws: int
@@ -71,17 +69,12 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predictions of the classifier for m rows.
+    """Predictions of the classifier for m rows."""
 
-    Attributes ---------- predicted : Int[m] The more probable class: it makes no mistake that
-    another classifier would not make. confidence : Float[m] Confidence in [0.5, 1], the posterior
-    at a temperature that falls from e at the left edge to 1/e at the right. accuracy : Float[m]
-    Probability that the prediction is right.
-    """
-
-    predicted: np.ndarray
+    predicted: np.ndarray  # Int[m], the more probable class
+    # Float[m], the posterior at a temperature from e at the left edge to 1/e
     confidence: np.ndarray
-    accuracy: np.ndarray
+    accuracy: np.ndarray  # Float[m], probability that the prediction is right
 
 
 def classify(X: np.ndarray) -> Prediction:
@@ -99,9 +92,7 @@ def classify(X: np.ndarray) -> Prediction:
 
 
 def bayes(X: np.ndarray) -> Prediction:
-    """Return the posterior itself at Float[m, 2], the only classifier whose confidence is its
-    accuracy everywhere.
-    """
+    """Return the posterior itself, the only classifier whose confidence is its accuracy."""
     posterior = SIMULATION.posterior(X)
     return Prediction(posterior.argmax(axis=1), posterior.max(axis=1), posterior.max(axis=1))
 
@@ -114,16 +105,10 @@ def grid(n: int, reach: float = 0.95) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Population:
-    """Signed local calibration error of the population at m places and b bandwidths.
+    """Signed local calibration error of the population at m places and b bandwidths."""
 
-    Attributes
-    ----------
-    slce : Float[b, m]
-    mass : Float[b, m]
-        E[k(X, x) 1[X in the bin of x]]; its smallest number is the α of the theorem.
-    """
-
-    slce: np.ndarray
+    slce: np.ndarray  # Float[b, m]
+    # Float[b, m], E[k(X, x) 1[X in the bin of x]]; the smallest is the theorem's α
     mass: np.ndarray
 
 
@@ -174,9 +159,7 @@ def estimated(
 
 
 def study(scale: Scale, truth: Population) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the size of a sample and Float[draws, b], the largest errors over all places of
-    independent samples with a seed each.
-    """
+    """Yield the size of a sample and Float[draws, b], the largest errors over all places."""
     places = grid(scale.places)
     for n in scale.sizes:
         drawn = [
@@ -202,17 +185,6 @@ def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
 
     Samples of all sizes are independent, and their logarithms vary alike.
 
-    Parameters
-    ----------
-    errors : mapping
-        Rows → Float[draws, b].
-    b : int
-        Index of the bandwidth.
-    at_least : int
-        Least number of rows.
-
-    Examples
-    --------
     >>> errors = {n: np.array([[9 / n**0.5], [11 / n**0.5]]) for n in (100, 1000, 10_000)}
     >>> fitted = slope(errors, 0)
     >>> round(fitted.value, 2), fitted.low < -0.5 < fitted.high
@@ -226,9 +198,7 @@ def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
 
 
 def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.ndarray) -> str:
-    """Return a row for each bandwidth: α, the error of the quadrature (Float[b]), median errors at
-    both ends, and slopes.
-    """
+    """Return by bandwidth α, the quadrature's error, medians at both ends, and slopes."""
     first, last = min(errors), max(errors)
     columns = [
         "γ",
@@ -251,9 +221,7 @@ def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.nd
 
 
 def claims(errors: Mapping[int, np.ndarray]) -> Iterator[Claim]:
-    """Yield Theorem 1 for each bandwidth, and that more rows are needed where α is smaller, as the
-    theorem's sample size grows with 1/α⁴.
-    """
+    """Yield Theorem 1 for each bandwidth, and that a smaller α needs more rows, as 1/α⁴."""
     for b, bandwidth in enumerate(BANDWIDTHS):
         fitted = slope(errors, b, RATE_FROM)
         yield Claim(

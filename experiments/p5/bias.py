@@ -63,17 +63,9 @@ def _line(seed: int, problem: Heteroscedastic) -> tuple[GaussianLinear, np.ndarr
 def split_error(error: np.ndarray) -> pd.DataFrame:
     """Return unbiased estimates of mean squared error, squared bias and variance over the places.
 
-    Parameters
-    ----------
-    error : Float[s, p]
-        Errors of s samples at p places.
-
-    Returns
-    -------
-    DataFrame
-        A row for each sample, whose means are the estimates: ``mse``, ``bias`` (pseudo-values of
-        the jackknife: the squared bias is the mean product of the errors of two samples), and
-        ``variance``, the difference.
+    Of errors Float[s, p] of s samples it has a row for each sample, whose means are the estimates:
+    ``mse``, ``bias`` (pseudo-values of the jackknife: the squared bias is the mean product of the
+    errors of two samples), and ``variance``, the difference.
     """
     n, total = len(error), error.sum(axis=0)
     own = np.square(error).mean(axis=1)

@@ -168,9 +168,7 @@ def low_x2(folder: Path) -> Iterator[Claim]:
 
 
 def simulation(folder: Path) -> Iterator[Claim]:
-    """Yield the claims on the function of 20 features: ``paper/p5/simulation`` and the experiments
-    that vary its k and eps.
-    """
+    """Yield the claims on the function of 20 features: ``paper/p5/simulation`` and others."""
     frame = simulation_study.numbers_of(simulation_study.read(folder))
     if not frame.empty:
         yield from simulation_study.claims(frame)
@@ -260,10 +258,7 @@ def claims_on_approximation(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _claim_on_richer_layers(margins: dict[str, pd.Series]) -> Iterator[Claim]:
-    """Yield whether in any case the MSE of a layer is below that of the output.
-
-    The smallest p-value of paired one-sided t-tests is multiplied by their number (Bonferroni).
-    """
+    """Yield whether in any case the MSE of a layer is below that of the output (Bonferroni)."""
     p = {
         where: float(ttest_1samp(margin, 0.0, alternative="greater").pvalue)
         for where, margin in margins.items()

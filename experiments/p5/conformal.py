@@ -64,9 +64,7 @@ def coverage(truth: Normal, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def expected_score(truth: Normal, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
-    """Return Float[n], the expected interval score (Gneiting and Raftery 2007, Eq. 43), since
-    E(c - Z)₊ = φ(c) + c Φ(c) for a standard normal Z.
-    """
+    """Return the expected interval score; E(c - Z)₊ = φ(c) + c Φ(c) of a standard normal Z."""
     below, above = truth.standardise(low), -truth.standardise(high)
     with np.errstate(invalid="ignore"):
         outside = sum(
@@ -77,9 +75,7 @@ def expected_score(truth: Normal, low: np.ndarray, high: np.ndarray, level: floa
 
 
 def measured(predicted: Distribution, truth: Normal, level: float) -> dict[str, float]:
-    """Return coverage, the largest distance of a tenth of the rows from the level, and the expected
-    interval score.
-    """
+    """Return coverage, the largest gap of a tenth of the rows, and the score."""
     low, high = predicted.interval(level)
     covered = coverage(truth, low, high)
     gap = np.abs(covered.reshape(10, -1).mean(axis=1) - level).max()

@@ -77,8 +77,7 @@ class Sample:
 
 
 def measured(sizes: tuple[int, ...] = SIZES, seeds: int = SEEDS) -> pd.DataFrame:
-    """Return :data:`COLUMNS`: ``mse``, and the seconds of ``training``, ``recalibrating`` (fitting)
-    and ``predicting``.
+    """Return :data:`COLUMNS`: ``mse``, and seconds of training, recalibrating, predicting.
 
     ``k`` is 0 without recalibration. The big network is measured once for its MSE, of 10,000 rows,
     and once for the seconds by the width of a layer, on as many calibration rows as the largest
@@ -128,9 +127,7 @@ def _small_network(sample: Sample, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _big_network(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the error of a big network at one size, and seconds of prediction by the width of a
-    layer, with the calibration rows of the largest size.
-    """
+    """Yield the error of a big network, and seconds of prediction by the width of a layer."""
     sample = Sample.draw(size, seed)
     network = _network("big", seed).fit(*sample.train)
     error = mse_y(sample.test[1], network.predict_dist(sample.test[0]))

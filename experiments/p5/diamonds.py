@@ -212,9 +212,7 @@ def _has_no_layers(record: Record) -> bool:
 
 
 def numbers(records: Iterable[Record]) -> pd.DataFrame:
-    """Return :func:`~experiments.p5.records.numbers_of` records, the network without hidden layers
-    as a parent of its own.
-    """
+    """Return the numbers, the network without hidden layers as a parent of its own."""
     renamed = (r | {"parent": WITHOUT_LAYERS} if _has_no_layers(r) else r for r in records)
     return numbers_of(renamed, PARENTS)
 

@@ -68,9 +68,7 @@ Drawn = Iterator[tuple[str, Figure]]
 
 
 def figures_1_and_2(folder: Path) -> Drawn:
-    """Yield Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows;
-    and Figure 2: means and standard deviations.
-    """
+    """Yield Figure 1, the line, two neighbourhoods and PIT values; and Figure 2, means and SDs."""
     records = {
         record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))
     }
@@ -115,9 +113,7 @@ def figures_1_and_2(folder: Path) -> Drawn:
 
 
 def figure_3(folder: Path) -> Drawn:
-    """Yield Figure 3: data, means and misses of 95 % intervals, of the weight scaling rule and
-    after recalibration by the rows within 0.5.
-    """
+    """Yield Figure 3: data, means and misses of 95 % intervals, before and after recalibration."""
     records = [
         r for r in runs_of("paper/p5/table2", folder) if r["config"]["parent"]["dropout"] == 0.05
     ]
@@ -147,9 +143,7 @@ def figure_3(folder: Path) -> Drawn:
 
 
 def figure_5(folder: Path) -> Drawn:
-    """Yield Figure 5: prices predicted and observed; two diamonds of the paper's prices before and
-    after, and PIT values of the rows near them.
-    """
+    """Yield Figure 5: prices predicted and observed; two diamonds, and PIT values near them."""
     records = {
         record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))
     }
@@ -184,9 +178,7 @@ def figure_5(folder: Path) -> Drawn:
 
 
 def figure_4(folder: Path) -> Drawn:
-    """Yield Figure 4: MSE and coverage by size (a, c) of each network, by k (b, d), and seconds by
-    size (e, f).
-    """
+    """Yield Figure 4: MSE and coverage by size (a, c) and k (b, d), and seconds by size (e, f)."""
     frame = simulation.numbers_of(simulation.read(folder))
     frame = frame[(frame.eps == 0) & frame.network.isin(simulation.NETWORKS)]
     if frame.empty:
@@ -279,9 +271,7 @@ def _first_seed(records: Sequence[Record]) -> list[Record]:
 def _predictions(
     models: Mapping[str, tuple[Record, str]], folder: Path
 ) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
-    """Return test rows X, y and their true distributions (None without a simulation), and name →
-    predicted distribution; of runs on the same rows.
-    """
+    """Return test rows X, y, their true distributions, if known, and name → predicted ones."""
     predicted, test = {}, None
     for name, (record, model) in models.items():
         test = next(

@@ -21,9 +21,7 @@ DRAWS = 9999
 
 
 def section41() -> pd.DataFrame:
-    """Return the line's prediction of the point and the p-value of its PIT values for each of 20
-    samples, with the keys of ``published.csv``.
-    """
+    """Return the line's prediction of the point and the p-value of its PIT values, by sample."""
     null = frosini_null(CALIBRATION_ROWS, DRAWS)
     shared = {"item": "Section 4.1", "dataset": "heteroscedastic", "method": "linear"}
     shared |= {"level": None, "variant": ""}
@@ -45,9 +43,7 @@ def _sample_numbers(seed: int, null: np.ndarray) -> dict[str, float]:
 
 
 def point_numbers(predicted: Distribution) -> dict[str, float]:
-    """Return mean, standard deviation and PIT value of the point, of the distribution of one
-    row.
-    """
+    """Return mean, standard deviation and PIT value of the point."""
     return {
         "mean": float(predicted.mean()[0]),
         "SD": float(np.sqrt(predicted.var()[0])),
@@ -56,9 +52,7 @@ def point_numbers(predicted: Distribution) -> dict[str, float]:
 
 
 def frosini(pits: np.ndarray) -> float:
-    """Return Frosini's statistic of uniformity, (1/√n) Σ |u_(i) - (i - ½)/n| of the n sorted
-    values, Float[..., n] → Float[...].
-    """
+    """Return Frosini's statistic of uniformity, (1/√n) Σ |u_(i) - (i - ½)/n|, of Float[..., n]."""
     n = pits.shape[-1]
     return np.abs(np.sort(pits) - (np.arange(n) + 0.5) / n).sum(axis=-1) / np.sqrt(n)
 

@@ -20,8 +20,7 @@ OVERESTIMATED = ("overestimated_low",)
 
 
 def means(folder: Path) -> pd.DataFrame:
-    """Return ``method, units, seed, before, after, truth`` of runs that recalibrate within a
-    radius.
+    """Return ``method, units, seed, before, after, truth`` of runs with a radius.
 
     These are means of the predicted and of the true means over the rows with low x₂, with the
     paper's share of dropout; ``units`` is the width of the network's widest layer.
@@ -60,9 +59,7 @@ def _means(record: Record, folder: Path) -> dict[str, object]:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims that means are too high before and lower after, by method, over all networks
-    and seeds of :func:`means`.
-    """
+    """Yield the claims that means are too high before and lower after, over networks and seeds."""
     for method, rows in frame.groupby("method", sort=False):
         rows = rows.set_index(["units", "seed"])
         where = f"{ROWS[str(method)][0]}, the quarter of the test rows with the lowest x₂"

@@ -50,10 +50,7 @@ def _sample_numbers(seed: int) -> Iterable[dict[str, object]]:
 
 
 def _models(problem: Tran20, rng: np.random.Generator) -> dict[int, LocalPit]:
-    """Return models by number of neighbours in the input.
-
-    Their parent is a line, whose own memory does not grow with both numbers.
-    """
+    """Return models by k, after a line, whose own memory does not grow with both numbers."""
     X, y = problem.sample(CALIBRATION_ROWS, rng)
     frozen = FrozenEstimator(GaussianLinear().fit(X, y))
     return {

@@ -35,41 +35,20 @@ MARKS = ((VERMILLION, "D"), (BLUE, "^"))
 
 @dataclass(frozen=True)
 class Fit:
-    """A line and the rows of a curve.
-
-    Attributes
-    ----------
-    x, y : Float[n]
-        The rows.
-    true, mean : Float[n]
-        Mean of the true distribution and of the line's.
-    sd : float
-        Deviation of the line, one for all rows.
-    """
+    """A line and the rows of a curve, Float[n] each."""
 
     x: np.ndarray
     y: np.ndarray
-    true: np.ndarray
-    mean: np.ndarray
-    sd: float
+    true: np.ndarray  # mean of the true distribution
+    mean: np.ndarray  # that of the line
+    sd: float  # of the line, one for all rows
 
 
 def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) -> Figure:
-    """Draw four panels: rows, the mean and the density of one of them; both means; its density and
-    PIT value; two neighbourhoods.
+    """Draw four panels: rows and a density; both means; the PIT value of a row; two neighbourhoods.
 
-    Parameters
-    ----------
-    fit : Fit
-        Line of all rows.
-    chosen : sequence of int
-        Positions of two rows; the density is that of the last.
-    near : sequence of Int[k]
-        Positions of the neighbours of each.
-
-    References
-    ----------
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 1 (a, b, c, e).
+    The density is that of the last of the two ``chosen`` rows, ``near`` has the neighbours of each
+    (Torres et al., Figure 1 a, b, c, e).
     """
     order, last = np.argsort(fit.x), chosen[-1]
     with style_context():
@@ -143,33 +122,19 @@ def _density(axes: Axes, fit: Fit, row: int) -> None:
 
 @dataclass(frozen=True)
 class Plane:
-    """Rows over a plane, and predicted means.
-
-    Attributes
-    ----------
-    X : Float[n, 2]
-    y, true : Float[n]
-        Outcomes and their true means.
-    predicted : mapping of str to Float[n]
-        Predicted means by name; the first is the parent.
-    """
+    """Rows over a plane, Float[n, 2], and predicted means."""
 
     X: np.ndarray
     y: np.ndarray
-    true: np.ndarray
-    predicted: Mapping[str, np.ndarray]
+    true: np.ndarray  # means of the outcomes
+    predicted: Mapping[str, np.ndarray]  # means by name; the first is the parent
 
 
 def valley_panels(plane: Plane, mean_of: Any) -> Figure:
-    """Draw four panels: the surface and rows on it; outcomes against means; the parent's means over
-    the plane; errors against x₂, twice.
+    """Draw the surface; outcomes against means; the parent's means; errors against x₂, twice.
 
-    ``mean_of`` returns the true mean Float[m] of Float[m, 2].
-
-    References
-    ----------
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 3 (a to d); the
-    last panel shows predictions less the true means, where the paper's shows predictions.
+    ``mean_of`` returns the true mean Float[m] of Float[m, 2]. It is Figure 3 (a to d) of Torres et
+    al., but for predictions less the true means in the last panel.
     """
     parent = next(iter(plane.predicted))
     with style_context():
@@ -260,12 +225,7 @@ def _errors(axes: Axes, plane: Plane) -> None:
 def predicted_against_observed(
     y: np.ndarray, mean: np.ndarray, chosen: Sequence[int], outcome: str
 ) -> Figure:
-    """Draw each row's outcome against its predicted mean, with up to two chosen rows highlighted.
-
-    References
-    ----------
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 5 (a).
-    """
+    """Draw outcomes against predicted means, two rows highlighted (Torres et al., Figure 5 a)."""
     side, left = 2.45, _LEFT + 0.12
     with style_context():
         figure = new_figure(left + side + _RIGHT, _BOTTOM + side + _TOP)

@@ -38,12 +38,7 @@ class Shown(NamedTuple):
 def numbers_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.DataFrame:
     """Return the numbers on test rows, :data:`COLUMNS`; those of a parent once for each seed.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Records of a sweep.
-    parents : mapping
-        Name of a parent → method of the parent itself. Runs with another parent are left out.
+    ``parents`` has the method of the parent itself by name; runs with another are left out.
     """
 
     def name_of(record: Record, of: str) -> str | None:
@@ -91,19 +86,10 @@ def in_published_terms(
     methods: Mapping[str, tuple[str | None, str]],
     metrics: Mapping[str, Shown],
 ) -> pd.DataFrame:
-    """Return numbers with the keys of ``published.csv``: ``item, dataset, metric, method, level,
-    seed, variant, value``.
+    """Return numbers with the keys of ``published.csv``, of :func:`numbers_of`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        As :func:`numbers_of` returns it.
-    item, dataset : str
-        Table of the paper, and its data set.
-    methods : mapping
-        Method → its row in the paper, None to leave it out, and the title of the variant there.
-    metrics : mapping
-        Metric → its form in the table.
+    A method has its row in the paper, None to leave it out, and the title of the variant there; a
+    metric its form in the table.
     """
     shared = {"item": item, "dataset": dataset}
     rows = [
@@ -124,14 +110,7 @@ def settings_of(
 ) -> pd.DataFrame:
     """Return the settings of runs as :func:`in_published_terms`, a row for each setting and seed.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Records of a sweep, of which those of one seed have the same settings.
-    item, dataset : str
-        Section of the paper, and its data set.
-    settings : mapping
-        Published metric and method → setting, besides :data:`ROLES`.
+    ``settings`` are by published metric and method, besides :data:`ROLES`.
     """
     rows = [
         {"item": item, "dataset": dataset, "metric": metric, "method": method, "level": np.nan}
@@ -173,9 +152,7 @@ ROLES: dict[tuple[str, str | None], Setting] = {
 
 
 def parent_setting(name: str, key: str, position: int | None = None) -> Setting:
-    """Return the setting of a parameter of a parent, or of a position of it; the number of values
-    of a list without a position.
-    """
+    """Return the setting of a parent's parameter, of a position of it, or a list's length."""
 
     def setting(record: Record) -> float | None:
         parent = record["config"]["parent"]
@@ -213,8 +190,7 @@ def published_cell(
 def relative_difference(
     frame: pd.DataFrame, method: str, other: str, metric: str, share: float | None = None
 ) -> list[str]:
-    """Return cells of the difference in percent, seed by seed: mean, 95 % interval, number of lower
-    seeds, and Wilcoxon's p.
+    """Return mean difference in percent, 95 % interval, number of lower seeds, and Wilcoxon's p.
 
     With ``share``, test rows per fitted row, the interval is that of splits of the same rows.
     """

@@ -205,9 +205,7 @@ def middle(values: pd.Series, digits: int) -> str:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims of Section 4.3 on its figure, by seed; local recalibration is the mean over
-    places and given k.
-    """
+    """Yield the claims of Section 4.3 on its figure; local is the mean over places."""
     exact = frame[(frame.eps == 0) & (frame.k != "crps")]
     gains = {}
     for network in NETWORKS:
@@ -304,9 +302,7 @@ def _claims_on_alternatives(exact: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on coverage by size, and by k at each size with several k; none if runs of a
-    size are missing.
-    """
+    """Yield the claims on coverage by size, and by k; none if runs of a size are missing."""
     coverage = exact[(exact.metric == "coverage") & exact.network.isin(NETWORKS)]
     if not has_all_sizes(coverage):
         return
@@ -360,8 +356,8 @@ def smaller_deviation(low: pd.Series, high: pd.Series) -> float:
     """Return the one-sided p-value that ``low`` varies less than ``high``, of paired values.
 
     Differences and sums of pairs are uncorrelated where both vary alike (Pitman, Biometrika 31,
-    1939; Morgan, ibid.). Places behind one network are no independent pairs, so that the p-value
-    is too small rather than too large. Where no pair differs it is 1.
+    1939; Morgan, ibid.). Places behind one network are no independent pairs, so that the p-value is
+    too small rather than too large. Where no pair differs it is 1.
     """
     if not (high - low).std() > 0:
         return 1.0
@@ -379,9 +375,7 @@ def _falls(values: pd.Series) -> bool:
 
 
 def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.DataFrame:
-    """Return a metric, of coverage its distance to 95 %, by size and seed, with the columns
-    network, isotonic, density and local, the mean over places.
-    """
+    """Return a metric, of coverage its distance to 95 %, by size, seed and kind of method."""
     own = exact[(exact.network == network) & (exact.metric == metric)]
     if metric == "coverage":
         own = own.assign(value=(own.value - LEVEL).abs())
@@ -401,8 +395,7 @@ _EPS = {
 
 
 def settings(folder: Path) -> pd.DataFrame:
-    """Return the settings of its runs with the keys of ``published.csv``, a row for each setting
-    and seed.
+    """Return the settings of its runs with the keys of ``published.csv``.
 
     A size, a number of neighbours or an approximation without a run has none. The learning rates
     are those of both networks, where the paper prints the range of a search.

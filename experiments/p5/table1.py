@@ -128,9 +128,7 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the paper's claims on the table, the agreement with another computation, and the gain
-    of local-linear recalibration.
-    """
+    """Yield the paper's claims, agreement with a computation, and the gain of local-linear."""
     have = set(frame.method)
     if {"linear", "global_pit", LOCAL} <= have:
         yield from _claims_of_paper(frame)
@@ -211,10 +209,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def measured_in_section2(folder: Path) -> pd.DataFrame:
-    """Return the coverage after global recalibration, the subject of Section 2.
-
-    Table 2 has no row with global recalibration.
-    """
+    """Return the coverage after global recalibration, which Table 2 does not have."""
     return in_published_terms(
         numbers_of(read(folder), PARENTS),
         "Section 2",

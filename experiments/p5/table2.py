@@ -134,10 +134,7 @@ def by_share(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def named(record: Record) -> Record:
-    """Return the record with the name of its preset as that of its method.
-
-    A run with another size than its preset's has a label of its components, which no row has.
-    """
+    """Return the record with its preset as its method: another size would have another label."""
     words = (word.partition("=") for word in record.get("overrides", ()))
     presets = [value.rpartition("/")[2] for key, _, value in words if key == "method"]
     return record | {"method": presets[-1]} if presets else record
@@ -209,9 +206,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return the numbers and settings of its runs with the keys of ``published.csv``; another share
-    of dropout is a variant.
-    """
+    """Return numbers and settings by the keys of ``published.csv``; other dropout is a variant."""
     records, parts = read(folder), []
     shown = {
         "mse_y": Shown("MSE"),

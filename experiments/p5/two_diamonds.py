@@ -41,8 +41,8 @@ def measured(records: list[Record], folder: Path) -> pd.DataFrame:
 
     ``mean``, ``sd`` and ``skewness`` of the test row with the nearest price; ``distance``, the
     Cramér-von Mises statistic of the PIT values of the 1,000 test rows most like it, in standard
-    units; each with ``_before`` and ``_after``. ``narrower``: the share of all test rows whose
-    variance falls; ``share``: test rows per fitted row.
+    units. ``narrower``: the share of all test rows whose variance falls; ``share``: test rows per
+    fitted row.
     """
     return pd.DataFrame(
         row for record in records if record["method"] == METHOD for row in _split(record, folder)

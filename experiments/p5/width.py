@@ -28,9 +28,7 @@ METHODS = ("wsir", "mc_dropout", "wsir_local_radius", "mc_dropout_local_radius")
 
 
 def by_width(records: Sequence[Record]) -> pd.DataFrame:
-    """Return the numbers of the networks with the paper's share of dropout: ``epochs, width,
-    method, seed, metric, value``, the width being the units of the first hidden layer.
-    """
+    """Return the numbers by units of the first hidden layer, with the paper's share of dropout."""
     sizes: dict[tuple[int, int], list[Record]] = {}
     for record in records:
         parent = record["config"]["parent"]
@@ -74,9 +72,7 @@ def _rows(numbers: pd.DataFrame, widths: Sequence[int]) -> Iterator[list[str]]:
 
 
 def claims(frame: pd.DataFrame) -> Iterable[Claim]:
-    """Yield for each number whether each wider network has a mean nearer to the printed one, of
-    networks that train for equally many epochs, on the seeds that all widths have.
-    """
+    """Yield for each number whether each wider network, equally trained, is nearer to it."""
     for epochs, rows in frame.groupby("epochs"):
         for method in METHODS:
             for metric, (name, factor, digits) in METRICS.items():

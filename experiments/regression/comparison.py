@@ -37,12 +37,8 @@ MEASURES = {"CRPS": "crps", "PIT": "pit_ks", "coverage": "coverage"}
 def values_of(records: Sequence[Record]) -> pd.DataFrame:
     """Return the measures of each run, with a row for the parent alone.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``dataset``, ``seed``, ``parent``, ``recalibrator``, those of :data:`MEASURES` and
-        "held out", the CRPS of calibration rows behind local PIT, each left out of its own
-        neighbourhood. Both CRPS are relative to that of the reference parent alone.
+    "held out" is the CRPS of calibration rows behind local PIT, each left out of its own
+    neighbourhood. Both CRPS are relative to that of the reference parent alone.
     """
     rows = []
     for record in records:

@@ -64,29 +64,15 @@ class Count:
 
 @dataclass(frozen=True)
 class Item:
-    """One table, figure or section.
-
-    Attributes
-    ----------
-    paper, name : str
-        "p5", "Table 1".
-    about : str
-        Differences of the runs from the paper.
-    cells, reasons : sequence
-        Numbers that are no settings, and for each a reason or "".
-    settings : sequence of Cell
-        Numbers that describe how the paper's experiment was done.
-    variants : sequence of str
-        Titles of methods that the paper does not have.
-    """
+    """One table, figure or section."""
 
     paper: str
     name: str
-    about: str
-    cells: Sequence[Cell]
-    reasons: Sequence[str]
-    settings: Sequence[Cell]
-    variants: Sequence[str]
+    about: str  # differences of the runs from the paper
+    cells: Sequence[Cell]  # numbers that are no settings
+    reasons: Sequence[str]  # of each cell, or ""
+    settings: Sequence[Cell]  # how the paper's experiment was done
+    variants: Sequence[str]  # titles of methods that the paper does not have
 
     @property
     def anchor(self) -> str:
@@ -118,10 +104,7 @@ class Item:
 
     @property
     def rows(self) -> Sequence[tuple[Cell, str]]:
-        """Return the cells with a row of their own and their reasons.
-
-        These are all, or those with a variant if none can be run.
-        """
+        """Return the cells with a row and their reasons: all, or variants if none runs."""
         rows = list(zip(self.cells, self.reasons, strict=True))
         return [row for row in rows if row[0].variants] if self.is_absent else rows
 
@@ -157,9 +140,7 @@ class Chapter:
 
 
 def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, stored: StoredPage) -> Chapter:
-    """Return the chapter of a paper, of the measurements of its tasks, and stored ones
-    elsewhere.
-    """
+    """Return the chapter of a paper, of its tasks' measurements, and stored ones."""
     published, reasons = read_published(paper.folder), reasons_of(paper.folder)
     if paper.items is not None:
         published = published[published.item.isin(paper.items)]

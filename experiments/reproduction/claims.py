@@ -26,33 +26,17 @@ SAVED = "saved"
 
 @dataclass(frozen=True)
 class Sentence:
-    """A row of ``claims.csv``.
-
-    Attributes
-    ----------
-    name, quote, place : str
-        Name, words of the paper, and page or section.
-    tested_by : tuple of str
-        Tests, each ``module:function`` of a :data:`~experiments.common.claims.ClaimTest`, or
-        ``saved:name`` of claims that a long computation saved.
-    run : str
-        Command that makes the tested runs.
-    untested : str
-        Reason for having no test.
-    note : str
-        What is tested, and which part of the sentence is no number.
-    universal : bool
-        Whether the sentence is about all cases, so that one failing part refutes it.
-    """
+    """A row of ``claims.csv``."""
 
     name: str
-    quote: str
-    place: str
+    quote: str  # words of the paper
+    place: str  # page or section
+    # ``module:function`` of a ClaimTest, or ``saved:name`` of saved claims
     tested_by: tuple[str, ...]
-    run: str
-    untested: str
-    note: str
-    universal: bool = False
+    run: str  # command that makes the tested runs
+    untested: str  # reason for having no test
+    note: str  # what is tested, and which part of the sentence is no number
+    universal: bool = False  # about all cases, so that one failing part refutes it
 
 
 @dataclass(frozen=True)
@@ -89,14 +73,7 @@ class TestedSentence:
 
 
 def sentences(folder: Path) -> list[Sentence]:
-    """Return the claims of a paper, in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a name is there twice, or a row is both tested and untested or
-        neither.
-    """
+    """Return the claims of a paper, in the order of the file."""
     path = folder / "claims.csv"
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in rows]:
@@ -141,13 +118,7 @@ def load_test(where: str) -> ClaimTest:
 
 
 def with_claims(sentences: Iterable[Sentence], runs: Path) -> list[TestedSentence]:
-    """Return each sentence with the claims on it; every test is called once.
-
-    Raises
-    ------
-    ValueError
-        If a test yields a claim on a sentence that does not name the test.
-    """
+    """Return each sentence with the claims on it; every test is called once."""
     sentences = list(sentences)
     wheres = dict.fromkeys(where for each in sentences for where in each.tested_by)
     claims = {where: list(load_test(where)(runs)) for where in wheres}

@@ -89,9 +89,7 @@ def summary(chapters: Sequence[PaperClaims]) -> str:
 
 
 def section(chapters: Sequence[PaperClaims]) -> Section:
-    """Return :func:`summary` with a column for each paper and a row for each standing that
-    occurs.
-    """
+    """Return :func:`summary` with a column for each paper and a row for each standing."""
     rows = [
         [name, *(str(chapter.counts[name]) for chapter in chapters)]
         for name in STANDINGS

@@ -67,17 +67,10 @@ def write(
 ) -> str:
     """Write the pages of numbers and of claims, and return their summary for a terminal.
 
-    Parameters ---------- papers, tasks, scale Chosen papers and the tasks that make their numbers.
-    runs : Path Folder of all runs, on which claims are tested. command : str Command line, for the
-    page. to : Path Folder of the pages, their CSV files and the archives of studies. Numbers and
-    claims in it stay, with their origin, unless there are runs of them now: so a page is made again
-    in parts, and without its runs. width : int or None Columns of the terminal; None for tables of
-    any width, and lines of 100 columns.
-
-    Raises
-    ------
-    UsageError
-        If ``to`` has a page of another scale.
+    Claims are tested on the folder ``runs``. Numbers and claims in the folder ``to`` stay, with
+    their origin, unless there are runs of them now: so a page is made again in parts, and without
+    its runs. ``width`` is that of the terminal; None for tables of any width, and lines of 100
+    columns.
     """
     stored = read_stored_page(to, scale)
     papers = with_items(papers, stored.items)
@@ -256,10 +249,7 @@ def _shares(count: Count) -> list[str]:
 
 
 def _numbers_section(chapters: Sequence[Chapter]) -> Section:
-    """Return the summary with a column for each paper and a row for each verdict that occurs.
-
-    The reached shares come first, so that a small screen shows them.
-    """
+    """Return the counts of verdicts by paper, the reached shares first, for small screens."""
     counts = {each.paper.name: each.count for each in chapters}
     if len(chapters) > 1:
         counts["all"] = Count.of(cell for each in chapters for cell in each.cells)
@@ -358,9 +348,7 @@ def _columns(measured: Measurement, made: str) -> dict[str, Any]:
 def _by_seed(
     chapters: Sequence[Chapter], stored: StoredPage, scale: Scale, made: str
 ) -> pd.DataFrame:
-    """Return a row for each measurement and seed; for statistics of many tables see
-    :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`.
-    """
+    """Return a row for each measurement and seed, as ``Measurement.from_rows`` takes them."""
     frames = [
         each.measured.assign(paper=each.paper.name, scale=scale, made=made)
         for each in chapters

@@ -15,13 +15,7 @@ NAMES = ("p1", "p2", "p3", "p4", "p5")
 
 
 def chosen(words: Sequence[str]) -> list[Paper]:
-    """Return the papers and items of some words, such as "p5 'Table 1'"; all papers without words.
-
-    Raises
-    ------
-    UsageError
-        If a word is neither a paper nor an item of the paper before it.
-    """
+    """Return the papers and items of words such as "p5 'Table 1'"; all without words."""
     items: dict[str, list[str]] = {}
     for word in words:
         if word in NAMES:

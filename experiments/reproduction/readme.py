@@ -89,9 +89,9 @@ class Pool:
         """Return whether a record rounds to a printed number.
 
         A value v supports a number that is printed with d decimals where it differs by at most half
-        a unit of the last decimal, 0.5 · 10^-d, the rounding error of printing; the sign is that
-        of the sentence around it ("lower by .01"). A percentage is supported by a percentage or by
-        a fraction.
+        a unit of the last decimal, 0.5 · 10^-d, the rounding error of printing; the sign is that of
+        the sentence around it ("lower by .01"). A percentage is supported by a percentage or by a
+        fraction.
         """
         number, unit = _parsed(match)
         factors = (1.0, 100.0) if match["percent"] else (1.0,)
@@ -110,13 +110,7 @@ def write(path: Path) -> bool:
 
 
 def rendered(text: str, folder: Path) -> str:
-    """Return the text of a README with every table as the records have it.
-
-    Raises
-    ------
-    UsageError
-        A marker names what is not stored, or a table has no end.
-    """
+    """Return the text of a README with every table as the records have it."""
     starts = re.findall(r"^<!-- numbers: ", text, re.MULTILINE)
     if len(starts) != (ends := len(BLOCK.findall(text))):
         raise UsageError(
@@ -127,17 +121,12 @@ def rendered(text: str, folder: Path) -> str:
 
 
 def unsupported(text: str, folder: Path) -> list[str]:
-    """Return the numbers of a README's prose that no record of their section rounds to.
+    """Return "heading: number" of each number of the prose that no record of its section rounds to.
 
     A section begins at a heading of the first or second level. Its records are those of its tables
     and of its lines ``<!-- records: … -->``. Looked for are numbers with a decimal point or a
     percent sign, as :meth:`Pool.has` compares them, and counts, "27 of 32", which a text of the
     records must have literally.
-
-    Returns
-    -------
-    list of str
-        "heading: number" of each one, in order.
     """
     missing = []
     for title, pool, prose in sections(text, folder):
@@ -151,9 +140,7 @@ def unsupported(text: str, folder: Path) -> list[str]:
 
 
 def sections(text: str, folder: Path) -> Iterator[tuple[str, Pool, str]]:
-    """Yield of each section its title, the numbers of its records, and its prose: what is neither
-    code nor a table that the command writes.
-    """
+    """Yield of each section its title, the numbers of its records, and its prose."""
     for section in re.split(r"^(?=##? )", text, flags=re.MULTILINE):
         pool = Pool()
         for result in [*BLOCK.finditer(section), *RECORDS.finditer(section)]:
@@ -188,13 +175,7 @@ def _plain(digits: str) -> str:
 
 
 def readmes(names: Sequence[str] = ()) -> list[Path]:
-    """Return the READMEs of the folders that are named, of all where none is.
-
-    Raises
-    ------
-    UsageError
-        A folder below ``experiments/`` has no README.
-    """
+    """Return the READMEs of the folders that are named, of all where none is."""
     paths = {path.parent.relative_to(EXPERIMENTS).as_posix(): path
              for path in sorted(EXPERIMENTS.rglob("README.md"))}  # fmt: skip
     for name in names:

@@ -38,30 +38,15 @@ JOINT = " | "
 
 @dataclass(frozen=True)
 class Records:
-    """Stored numbers behind a part of a README: the lines of their table in Markdown, all numbers
-    at the precision of the records, and texts that hold more numbers and counts such as "27 of 32".
-    """
+    """Stored numbers behind a part of a README."""
 
-    lines: Sequence[str] = ()
-    values: frozenset[float] = frozenset()
-    texts: Sequence[str] = ()
+    lines: Sequence[str] = ()  # of their table in Markdown
+    values: frozenset[float] = frozenset()  # all numbers, at the precision of the records
+    texts: Sequence[str] = ()  # with more numbers and counts such as "27 of 32"
 
 
 def records_of(spec: str, folder: Path) -> Records:
-    """Return the records that a marker names.
-
-    Parameters
-    ----------
-    spec : str
-        What stands after the colon of the marker; see the module.
-    folder : Path
-        That of the README.
-
-    Raises
-    ------
-    UsageError
-        Nothing of that name is stored.
-    """
+    """Return the records that a marker names; see the module."""
     kind, *words = shlex.split(spec)
     if (kind, words[:1]) == ("python", ["-m"]):
         return _printed(tuple(words[1:]))
@@ -116,9 +101,7 @@ def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
 
 
 def _crossed(rows: pd.DataFrame, options: dict[str, str]) -> list[str]:
-    """Return a table of "published / measured", rows and columns by some columns of the records;
-    variants in rows of their own with ``variants=yes``.
-    """
+    """Return a table of "published / measured", rows and columns by columns of the records."""
     down, across = options["rows"].split(","), options["columns"].split(",")
     # Groups keep the order of the records, which is that of the paper.
     titles = dict.fromkeys(rows.variant) if options.get("variants") == "yes" else [""]
@@ -246,13 +229,7 @@ def _preset(name: str) -> Records:
 
 
 def read_measured(folder: Path) -> pd.DataFrame:
-    """Return ``measured.csv`` of a folder, all text; empty where there is none.
-
-    Raises
-    ------
-    UsageError
-        It has other columns than :data:`MEASURED`, or two values of one cell.
-    """
+    """Return ``measured.csv`` of a folder, all text; empty where there is none."""
     path = folder / "measured.csv"
     if not path.exists():
         return pd.DataFrame(columns=list(MEASURED))
@@ -268,20 +245,8 @@ def read_measured(folder: Path) -> pd.DataFrame:
 def record(folder: Path, table: str, printed: str, keys: int, command: str, made: str) -> None:
     """Put the first Markdown table of a text into ``measured.csv``, in place of that table.
 
-    Parameters
-    ----------
-    printed : str
-        Cells are numbers, "v ± s", "v (a to b)", or any text; a column "seeds" or "n" becomes
-        the number of repetitions of its row.
-    keys : int
-        How many leading columns name a row.
-    command, made : str
-        As in :data:`MEASURED`.
-
-    Raises
-    ------
-    UsageError
-        There is no table in the text, or two rows or two columns of it have the same name.
+    Cells are numbers, "v ± s", "v (a to b)", or any text; a column "seeds" or "n" becomes the
+    number of repetitions of its row. ``keys`` is how many leading columns name a row.
     """
     tables = re.findall(r"(?:^\|.*\|$\n?)+", printed, re.MULTILINE)
     if not tables:
@@ -331,9 +296,7 @@ def _identity(rows: pd.DataFrame) -> list[str]:
 
 
 def _published(row: pd.Series) -> str:
-    """Return the published number with its printed decimals, the one over the tables that ran if
-    that is known, and its qualifier, such as "above".
-    """
+    """Return the printed number, the one over the tables that ran, and its qualifier, "above"."""
     if not row.value:
         return "–"
     printed = _fixed(float(row.value), int(row.decimals))

@@ -15,21 +15,12 @@ MISSING, DIFFERS, NOT_RUN = KINDS = "missing", "differs", "not run"
 
 @dataclass(frozen=True)
 class Reason:
-    """A row of ``reasons.csv``.
+    """A row of ``reasons.csv``."""
 
-    Attributes
-    ----------
-    kind : str
-        "missing": what must be fetched before a run; "differs"; or "not run" at this scale.
-    reason, shown_by : str
-        The reason, and the run or section that shows it.
-    where : mapping
-        Columns of ``published.csv`` and the values that a number must have there.
-    """
-
-    kind: str
+    kind: str  # "missing", what must be fetched before a run; "differs"; or "not run" at this scale
     reason: str
-    shown_by: str
+    shown_by: str  # the run or section that shows it
+    # columns of ``published.csv`` and the values that a number must have there
     where: Mapping[str, str]
 
     def applies_to(self, published: Mapping[str, Any]) -> bool:
@@ -38,13 +29,7 @@ class Reason:
 
 
 def reasons_of(folder: Path) -> list[Reason]:
-    """Return the reasons of a paper, none without the file.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a row has no reason or another kind.
-    """
+    """Return the reasons of a paper, none without the file."""
     path = folder / "reasons.csv"
     if not path.exists():
         return []

@@ -23,29 +23,15 @@ and measurements by seed.
 
 @dataclass(frozen=True)
 class StoredPage:
-    """Contents of the files beside a page, all text, empty without the file.
-
-    Attributes
-    ----------
-    cells, claims, measured : DataFrame
-        :data:`CELLS`, :data:`CLAIMS`, :data:`MEASURED`. Numbers of older pages have no measurements
-        by seed.
-    """
+    """Contents of the files beside a page, all text, empty without the file."""
 
     cells: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # numbers of older pages have no measurements by seed
     measured: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def with_measured(self, measured: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-        """Return new measurements by seed, after stored ones of other numbers.
-
-        Parameters
-        ----------
-        measured : DataFrame
-            New measurements of all papers, with the column ``paper``.
-        keys : sequence of str
-            Columns that identify a number of some paper, besides ``paper`` and ``variant``.
-        """
+        """Return new measurements by seed, after stored ones with other ``keys``."""
         columns = ["paper", *keys, "variant"]
         if self.measured.empty or measured.empty:
             return measured if self.measured.empty else self.measured
@@ -85,9 +71,7 @@ class StoredPage:
         return {label: known[key] for label, key in of_labels.items() if key in known}  # type: ignore[misc]
 
     def parts(self, paper: str, sentence: str, new: Iterable[Claim]) -> list[Claim]:
-        """Return the parts of a sentence: stored ones, replaced by new ones of the same text, then
-        the other new ones.
-        """
+        """Return the stored parts of a sentence, new ones of the same text, then other new ones."""
         new = list(new)
         if self.claims.empty:
             return new
@@ -102,13 +86,7 @@ class StoredPage:
 
 
 def read_stored_page(folder: Path, scale: Scale) -> StoredPage:
-    """Return the contents of the page in a folder, which may have none.
-
-    Raises
-    ------
-    UsageError
-        If its numbers are of another scale, or of a version without scales.
-    """
+    """Return the contents of the page in a folder, which may have none."""
     frames = {
         name: pd.read_csv(folder / name, dtype=str, keep_default_na=False)
         for name in (CELLS, CLAIMS, MEASURED)

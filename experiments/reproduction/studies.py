@@ -21,95 +21,61 @@ interval).
 
 @dataclass(frozen=True)
 class Size:
-    """Sweeps and computations of a study at one scale.
+    """Sweeps and computations of a study at one scale."""
 
-    Attributes ---------- runs : sequence of tuple of str Words after ``kdg run -m``, for each
-    sweep. computed : mapping Name → function without arguments, for numbers without a run, in the
-    rows of ``Study.measured``. The result is stored in a file of that name, so another computation
-    needs another name. differs : str Differences from the paper, for the page. minutes : float or
-    None Measured time on two cores.
-    """
-
-    runs: Sequence[tuple[str, ...]] = ()
+    runs: Sequence[tuple[str, ...]] = ()  # words after ``kdg run -m``, for each sweep
+    # rows as of ``Study.measured``, stored in a file of the name
     computed: Mapping[str, Callable[[], pd.DataFrame]] = field(default_factory=dict)
-    differs: str = ""
-    minutes: float | None = None
+    differs: str = ""  # from the paper, for the page
+    minutes: float | None = None  # measured on two cores
 
 
 @dataclass(frozen=True)
 class Study:
     """Source of the numbers of tables, figures or sections.
 
-    Attributes ---------- items : tuple of str Tables, figures and sections, by their names in
-    ``published.csv``. sizes : mapping Size of each scale that is offered. measured : callable or
-    None Folder of runs → a row for each number: the columns that identify a published number,
-    ``seed``, ``value``, and ``variant``: empty for the paper's own method, else the title of a
-    method of this project in its place. ``comparable`` is the published number over the tables that
-    ran, where the paper's own is over more. None if all numbers are computed. repeats : int
-    Repetitions that the paper averages; 1 if it does not state their number. joined : str How the
-    paper joins repetitions, and the page seeds; "jackknife" for a statistic of many tables, see
-    :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`. deterministic : bool Whether
-    the numbers follow from given data without a random draw. archived, archive : callable or None
-    Folder of runs → a row for each run with the numbers behind ``measured``, if these are
-    statistics of many runs; and → the file that counts as the runs in it. A page stores the file
-    beside itself, so that its numbers can be computed again.
+    ``measured`` returns of a folder of runs a row for each number: the columns that identify a
+    published number, ``seed``, ``value``, and ``variant``: empty for the paper's own method, else
+    the title of a method of this project in its place. ``comparable`` is the published number over
+    the tables that ran, where the paper's own is over more. ``archived`` returns a row for each run
+    with the numbers behind ``measured``, if these are statistics of many runs, and ``archive`` the
+    file that counts as the runs in it: a page stores it beside itself, so that its numbers can be
+    computed again.
     """
 
-    items: tuple[str, ...]
-    sizes: Mapping[Scale, Size]
-    measured: Callable[[Path], pd.DataFrame] | None = None
-    repeats: int = 1
-    joined: Joined = "mean"
-    deterministic: bool = False
+    items: tuple[str, ...]  # by their names in ``published.csv``
+    sizes: Mapping[Scale, Size]  # of each scale that is offered
+    measured: Callable[[Path], pd.DataFrame] | None = None  # None if all numbers are computed
+    repeats: int = 1  # that the paper averages; 1 if it does not state their number
+    joined: Joined = "mean"  # how the paper joins repetitions, and the page seeds
+    deterministic: bool = False  # numbers follow from given data without a random draw
     archived: Callable[[Path], pd.DataFrame] | None = None
     archive: Callable[[Path], Path] | None = None
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, its studies, and how its numbers are judged.
-
-    Attributes
-    ----------
-    name, title : str
-        "p5", and the citation.
-    folder : Path
-        Folder of ``published.csv``, ``claims.csv`` and ``reasons.csv``.
-    studies : sequence of Study
-        Sources of its numbers.
-    better : mapping
-        Published metric → better direction. A metric without one can only match.
-    about : frozenset of str
-        Further columns of ``published.csv`` that do not identify a number.
-    items : tuple of str or None
-        Chosen items; None for all.
-    parents : mapping
-        Published method → method that is its parent, if that is published too.
-    no_effect : mapping
-        Published metric → its value without any effect, 0 by default: 50 for an AUROC in percent.
-    bounds : frozenset of str
-        Metrics whose published value is an upper bound.
-    no_better : frozenset of str
-        Methods of which no number is better, such as the true model.
-    reading : mapping
-        Item → error of reading its values off a plot.
-    measurement : callable or None
-        Published row → identity of the measurement in its place, if the paper prints one number in
-        several tables. The first of them is judged, the others are repeats.
-    """
+    """A paper, its studies, and how its numbers are judged."""
 
     name: str
-    title: str
-    folder: Path
+    title: str  # the citation
+    folder: Path  # of ``published.csv``, ``claims.csv`` and ``reasons.csv``
     studies: Sequence[Study]
+    # published metric → better direction; a metric without one can only match
     better: Mapping[str, Better] = field(default_factory=dict)
+    # columns of ``published.csv`` that do not identify a number
     about: frozenset[str] = frozenset()
-    items: tuple[str, ...] | None = None
+    items: tuple[str, ...] | None = None  # chosen items; None for all
+    # published method → method that is its parent, if that is published too
     parents: Mapping[str, str] = field(default_factory=dict)
+    # metric → its value without effect, 0 by default: 50 for an AUROC in percent
     no_effect: Mapping[str, float] = field(default_factory=dict)
-    bounds: frozenset[str] = frozenset()
+    bounds: frozenset[str] = frozenset()  # metrics whose published value is an upper bound
+    # methods of which no number is better, such as the true model
     no_better: frozenset[str] = frozenset()
+    # item → error of reading its values off a plot
     reading: Mapping[str, float] = field(default_factory=dict)
+    # identity of a number printed in several tables: the first is judged
     measurement: Callable[[Mapping[str, object]], Hashable] | None = None
 
     def study_of(self, item: str) -> Study | None:

@@ -72,27 +72,16 @@ _IDENTITY = frozenset({"item", "dataset", "metric", "method"})
 class Measurement:
     """Numbers of runs in the place of a published number.
 
-    Attributes
-    ----------
-    mean : float
-        Mean over seeds, or their median where the paper has medians; or a statistic of many tables
-        of which means over seeds were taken first.
-    sd : float
-        Standard deviation over seeds, NaN for one, infinity where a value is. Of a statistic of
-        many tables: √n times its standard error, by leaving out one seed at a time.
-    n : int
-        Number of seeds.
-    made : str, default=""
-        When, where and by which commit it was measured. Empty for now.
-    comparable : float, default=NaN
-        The published number over the tables that ran, where the paper's own is over more and its
-        numbers for each table are stored. NaN elsewhere.
+    Mean and deviation are over seeds, the mean is a median where the paper has medians; a deviation
+    is NaN for one seed, infinity where a value is. Of a statistic of many tables it is √n times the
+    standard error, by leaving out one seed at a time.
     """
 
     mean: float
     sd: float
-    n: int
-    made: str = ""
+    n: int  # number of seeds
+    made: str = ""  # when, where and by which commit; empty for now
+    # published number over the tables that ran, where the paper's is over more
     comparable: float = float("nan")
 
     @classmethod
@@ -100,8 +89,8 @@ class Measurement:
         """Return the measurement of rows with a ``value`` for each ``seed``.
 
         With ``joined="jackknife"`` the row without a seed has the estimate from all seeds, and the
-        row of a seed the estimate without it. Their spread gives the standard error
-        √((n - 1)/n Σ(θ_i - θ̄)²), which for a mean is sd/√n (Efron and Stein 1981).
+        row of a seed the estimate without it. Their spread gives the standard error √((n - 1)/n
+        Σ(θ_i - θ̄)²), which for a mean is sd/√n (Efron and Stein 1981).
         """
         of_all = rows.seed.isna()
         values = rows.value[~of_all].astype(float).to_numpy()
@@ -121,40 +110,19 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Cell:
-    """One published number, and the measured one.
+    """One published number, and the measured one."""
 
-    Attributes
-    ----------
-    published : mapping
-        Its row of ``published.csv``.
-    measured : Measurement or None
-        None without a run.
-    verdict : str
-        One of :data:`VERDICTS`.
-    tolerance : float
-        Largest difference of a match. NaN where there is nothing to compare.
-    digits : int
-        Decimals that the paper prints in such cells.
-    weak : bool, default=False
-        Whether the published number is rounded so much, or is a bound, that a match is weak
-        evidence.
-    variants : mapping, default={}
-        Title → measurement of another method in this place, which the paper does not have.
-    also : mapping, default={}
-        Further keys of the number besides item, data set, metric and method: "radius" → 5.
-    judged_in : str, default=""
-        Item in which the measurement is judged, of a repeat.
-    """
-
-    published: Mapping[str, Any]
+    published: Mapping[str, Any]  # its row of ``published.csv``
     measured: Measurement | None
     verdict: Verdict
-    tolerance: float
-    digits: int
-    weak: bool = False
+    tolerance: float  # largest difference of a match; NaN where there is nothing to compare
+    digits: int  # decimals that the paper prints in such cells
+    weak: bool = False  # rounded so much, or a bound, that a match is weak evidence
+    # title → measurement of another method in this place
     variants: Mapping[str, Measurement] = field(default_factory=dict)
+    # further keys of the number besides item, data set, metric and method
     also: Mapping[str, Any] = field(default_factory=dict)
-    judged_in: str = ""
+    judged_in: str = ""  # item in which the measurement of a repeat is judged
 
     @property
     def target(self) -> float:
@@ -178,25 +146,9 @@ def cells_of(
 ) -> list[Cell]:
     """Return a cell for each row of ``published``, in its order.
 
-    Parameters
-    ----------
-    paper : Paper
-        The paper.
-    published : DataFrame
-        Rows of its ``published.csv``. Within an item a metric is printed to equally many decimals,
-        however few some cells need.
-    measured : DataFrame
-        Numbers of the runs of all its studies, see
-        :class:`~experiments.reproduction.studies.Study`.
-    missing : mapping, optional
-        Label of a row → reason why it cannot be run here.
-    stored : mapping, optional
-        Label of a row → variant → measurement of earlier runs, used where ``measured`` has none.
-
-    Raises
-    ------
-    ValueError
-        If a measured number has a key that no published number has: a name is spelt in two ways.
+    Within an item a metric is printed to equally many decimals, however few some cells need.
+    ``missing`` is label of a row → reason why it cannot be run here, ``stored`` label → variant →
+    measurement of earlier runs, used where ``measured`` has none.
     """
     keys = [name for name in published if name not in ABOUT | paper.about]
     joined: dict[str, Joined] = {

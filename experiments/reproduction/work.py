@@ -23,9 +23,7 @@ _NAMED = 2
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, with the launcher of its runs (words of ``kdg run``) and their
-    folder.
-    """
+    """A study at one scale, with the launcher of its runs (words) and their folder."""
 
     paper: Paper
     study: Study
@@ -108,9 +106,7 @@ def tasks_of(
 
 
 def estimate(tasks: Sequence[Task]) -> str:
-    """Return a table of the runs of each task, those that are done and the time of the others, and
-    a line with the time of all.
-    """
+    """Return a table of the runs of each task, those that are done, and the time of the others."""
     rows = [["", "runs", "done", "about"]]
     left, unknown = 0.0, 0
     for task in tasks:

@@ -35,23 +35,11 @@ _SCALE = 0.8
 
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
-    """Draw panels side by side: methods from best to worst, each at its mean rank, and a bar beside
-    those without a significant difference.
+    """Draw methods from best to worst at their mean rank, and a bar beside those that are alike.
 
-    Parameters
-    ----------
-    panels : what was ranked → ranks.
-
-    Returns
-    -------
-    Figure
-        As wide as the page. Shaded: not farther from the best than the critical difference; these
-        methods are filled and blue, parents hollow.
-
-    References
-    ----------
-    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Section
-    3.2.2.
+    Shaded: not farther from the best than the critical difference; these methods are filled and
+    blue, parents hollow (Demšar, "Statistical comparisons of classifiers over multiple data sets",
+    JMLR 2006, Section 3.2.2).
     """
     most = max(len(ranks.mean) for ranks in panels.values())
     with style_context():

@@ -52,9 +52,7 @@ ROWS = "rows"
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Return markdown: methods by rank, AUROC by set, verdicts of claims, and reasons of missing
-    numbers.
-    """
+    """Return methods by rank, AUROC by set, verdicts, and reasons of missing numbers."""
     per_set = build_study([FinishedRun(Path(), record) for record in records])
     together = pool_ood_sets(per_set)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
@@ -85,10 +83,7 @@ def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
 
 
 def _ranks_of_distinct(comparison: MeasureComparison, together: Study) -> Ranks | None:
-    """Return the ranks of parents and of methods that change the probabilities of their parent.
-
-    A method that only scores rows has the probabilities of its parent.
-    """
+    """Return the ranks of parents and of methods that change the probabilities of their parent."""
     mean = comparison.mean
     parents = {
         name: parent
@@ -147,10 +142,7 @@ def _test(auroc: MeasureComparison) -> list[str]:
 
 
 def _by_set(per_set: Study) -> str:
-    """Return a table of AUROC by set, means over tables.
-
-    Sets of the same name with other parameters on some tables share a column.
-    """
+    """Return AUROC by set, means over tables; sets of one name share a column."""
     columns: dict[str, list[pd.Series]] = {}
     for measure in per_set.measures:
         if measure.metric == "auroc":

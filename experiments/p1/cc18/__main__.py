@@ -78,9 +78,7 @@ def main() -> None:
 
 
 def draw_stored(arguments: argparse.Namespace) -> None:
-    """Draw Figures 2 and 5 to 8 of the numbers that the authors stored, without runs; twelve tables
-    a page, at whole radii.
-    """
+    """Draw Figures 2 and 5 to 8 of the stored numbers; twelve tables a page, at whole radii."""
     stored = published_numbers()
     stored = stored[stored["at"].isna() | ((stored["at"] >= 1) & (stored["at"] % 1 == 0))]
     _save(figure2(stored, arguments.threshold), arguments.to / "figure2_published")

@@ -58,8 +58,7 @@ def archive_path(folder: Path) -> Path:
 def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
     """Return the numbers of all runs of Figure 2 below a folder, and of its archive, by version.
 
-    Numbers are as :func:`~experiments.p1.cc18.records.frame` has them, in :data:`DIGITS` digits. A
-    run replaces the archived numbers of the same table, method and seed.
+    A run replaces the archived numbers of the same table, method and seed.
     """
     near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
     result = by_version(near, runs_of("paper/p1/cc18_far", folder))
@@ -70,15 +69,11 @@ def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, pd.DataFrame]:
-    """Return the numbers of records by version.
+    """Return the numbers of records of ``paper/p1/cc18`` and of ``…_far`` by version.
 
-    Euclidean distances were run at one size with seeds of their own, and our method is calibrated
-    out of bag, on a forest of all rows: neither may take a table or a seed from the others.
-
-    Parameters
-    ----------
-    near, far : iterables of records
-        Runs of ``paper/p1/cc18`` and of ``paper/p1/cc18_far``.
+    Euclidean distances were run at one size with seeds of their own, and kdgraph's method is
+    calibrated out of bag, on a forest of all rows: neither may take a table or a seed from the
+    others.
     """
     groups: dict[str, list[Record]] = {version: [] for version in VERSIONS}
     for record in near:
@@ -90,20 +85,16 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
 
 
 def at_largest(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers at the largest sample of each table and parent.
-
-    More seeds may have run there than at smaller samples, so a statistic of these alone has more
-    complete seeds.
-    """
+    """Return the numbers at the largest sample of each table and parent, which most seeds have."""
     largest = numbers.groupby(["parent", "dataset"]).learn.transform("max")
     return numbers[numbers.learn == largest]
 
 
 def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of seeds that are complete: of all tables, sizes and methods of a parent.
+    """Return the numbers of complete seeds, those with the most runs of a parent.
 
     Leaving out a seed that some tables do not have would leave their part of a statistic as it is,
-    and its standard error would be too small. A seed is complete if no other has more runs.
+    and its standard error would be too small.
     """
     if numbers.empty:
         return numbers
@@ -113,9 +104,7 @@ def with_complete_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return numbers of one method name for both versions: error and ECE of the first, far rows of
-    the second.
-    """
+    """Return error and ECE of the first version and far rows of the second, by one method name."""
     near, far = (with_complete_seeds(numbers[version]) for version in (GEODESIC, FAR))
     if far.empty:
         return near

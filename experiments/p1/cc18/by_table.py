@@ -42,28 +42,15 @@ _KEYS = ["dataset", "metric", "method", "radius"]
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return :func:`numbers_by_table` of the runs of both experiments below a folder, and of its
-    archive.
-    """
+    """Return :func:`numbers_by_table` of the runs below a folder, and of its archive."""
     return numbers_by_table(numbers_below(folder))
 
 
 def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return error and ECE of the largest sample and the mean confidence at radius 5.
 
-    Parameters
-    ----------
-    numbers : mapping of str to DataFrame
-        Numbers of runs by version, as :mod:`experiments.p1.cc18.archive` has them. Error and ECE
-        are of one version of the authors' code, and confidence is of another.
-
-    Returns
-    -------
-    DataFrame
-        Rows as :class:`~experiments.reproduction.studies.Study` has them with
-        ``joined="jackknife"``: the mean over seeds, and that without each of them. Tables of which
-        we have a part, whose largest sample is not that of the paper (:data:`AS_LARGE`), are left
-        out.
+    Error and ECE are of one version of the authors' code, confidence is of another. Rows are
+    jackknifed over seeds. Tables whose largest sample is not that of the paper are left out.
     """
     known = read_published(PAPER.parent).query("item == @BY_TABLE")[_KEYS]
     parts = [_ends(numbers[version], version) for version in (GEODESIC, FAR)]
@@ -75,8 +62,7 @@ def shares_of_random_splits() -> pd.DataFrame:
     """Return the largest share of a class among training rows, for splits without strata.
 
     The authors' code for far rows shuffles the rows of a table and keeps a third of them as test
-    rows, behind networks at most 1,000. The share is a variant beside the confidence of both kernel
-    density methods. A table that cannot be loaded is left out.
+    rows, behind networks at most 1,000. A table that cannot be loaded is left out.
     """
     known = read_published(PAPER.parent).query(
         "item == @BY_TABLE and metric == 'mmc' and method in ('kdf geodesic', 'kdn geodesic')"
@@ -102,17 +88,7 @@ def shares_of_random_splits() -> pd.DataFrame:
 
 
 def largest_share(y: np.ndarray, n_test: int, seed: int) -> float:
-    """Return the largest share of a class among the rows that are left by a random test part.
-
-    Parameters
-    ----------
-    y : Int[n]
-        Class of each row.
-    n_test : int
-        Number of test rows, drawn whatever their class.
-    seed : int
-        Seed of the draw.
-    """
+    """Return the largest share of a class among the rows that a random test part leaves."""
     train = np.random.default_rng(seed).permutation(y)[n_test:]
     return float(np.bincount(train).max() / len(train))
 

@@ -39,9 +39,7 @@ def claims(result: Tables, published: Tables | None, threshold: float) -> str:
 
 
 def dominance(result: Tables) -> str:
-    """Return the number of tables on which each method is dominated in all criteria at once, OCE
-    being the mean over radii above 1.
-    """
+    """Return on how many tables a method is dominated in error, ECE, NLL and mean OCE at once."""
     if missing := [name for name in CRITERIA if name not in result.values]:
         return f"Dominance needs {', '.join(missing)}, which the records do not have."
     lines = head(["method", "dominated on", "by"])
@@ -65,12 +63,11 @@ def dominance(result: Tables) -> str:
 
 
 def with_choice(result: Tables) -> Tables:
-    """Return the numbers with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the
-    gate on the best calibrator of each table.
+    """Return the numbers with one more method, the gate on the best calibrator of each table.
 
     For each table and seed it is the gated method whose calibrator has the lowest NLL on the
-    calibration rows; it sees no test row. Numbers are returned unchanged if ``gated_best``, which
-    chooses within a run, is among the methods, or if a record lacks that NLL.
+    calibration rows. ``gated_best`` chooses within a run, and needs no other; nor can records
+    without that NLL choose.
     """
     if "gated_best" in result.methods:
         return result
@@ -108,9 +105,7 @@ def _what_was_chosen(result: Tables) -> str:
 
 
 def _dominating(result: Tables, table: str, method: str) -> list[str]:
-    """Return the methods that dominate this one on a table; for the choice none, because it is one
-    of the others.
-    """
+    """Return the methods that dominate this one; for the choice none, as it is one of them."""
     of_table = result.values.loc[table][CRITERIA]
     return dominating(of_table.loc[method], of_table.drop(index=[method, CHOICE], errors="ignore"))
 

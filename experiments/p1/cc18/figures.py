@@ -44,11 +44,7 @@ KERNEL = "KDF or KDN"
 
 
 def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
-    """Draw improvements over the parent, a row for each parent: against rows if tables have several
-    sizes, else one dot for each table.
-
-    Numbers without an ECE of 15 bins are drawn with that between 10 edges, as the published ones.
-    """
+    """Draw improvements over the parent, by parent: against rows, or one dot for each table."""
     panels = {}
     several = (numbers.groupby("dataset").learn.nunique() > 1).any()
     for parent in parents_of(numbers):
@@ -65,12 +61,7 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
 
 
 def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]:
-    """Draw Figures 5 to 8: of each table error and ECE against rows, and confidence against radius
-    at its largest sample.
-
-    Tables are in the order of their names, or of their numbers if there are no names. Numbers
-    without an ECE of 15 bins are drawn with that between 10 edges.
-    """
+    """Draw Figures 5 to 8: of each table error and ECE against rows, confidence against radius."""
     result = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
     every = {dataset for each in result.values() for dataset in each.datasets}
     names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
@@ -143,9 +134,6 @@ def _against_radius(result: Tables, threshold: float) -> RepeatedCurves | None:
 
 
 def _with_parent(result: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the curves under their titles, after the parent's, which are 0; the paper's method has
-    its short name.
-    """
     zero = {label("parent", result.parent): np.zeros_like(next(iter(curves.values())))}
     short = {kernel_method(result): label(KDGRAPH_METHODS[result.parent])}
     return zero | {short.get(name, label(name)): values for name, values in curves.items()}

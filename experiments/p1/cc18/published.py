@@ -48,8 +48,7 @@ MEASURES = {
 def published_numbers(
     priors: pd.Series | None = None, folder: Path = PAPER, distance: str = "geodesic"
 ) -> pd.DataFrame:
-    """Return the stored numbers in the form of :func:`~experiments.p1.cc18.records.frame`, tables
-    by their number.
+    """Return the stored numbers in the form of :func:`~experiments.p1.cc18.records.frame`.
 
     Numbers on spheres go with the largest sample of their table; table 23517 has nothing else and
     is left out. ``priors``, number of a table → the largest share of a class, turn the stored mean
@@ -130,9 +129,7 @@ def compare_with_published(from_runs: Tables, published: pd.DataFrame) -> str:
 
 
 def table_by_table(from_runs: Tables, published: pd.DataFrame) -> str:
-    """Return published / measured on each common table: training rows, error, confidence at radius
-    5.
-    """
+    """Return published / measured on each common table: rows, error, confidence at radius 5."""
     printed, shared = _shared(from_runs, published)
     methods = sorted(set(printed.methods) & set(from_runs.methods), key=order)
     names = [label(method, from_runs.parent) for method in methods]
@@ -160,9 +157,7 @@ def table_by_table(from_runs: Tables, published: pd.DataFrame) -> str:
 
 
 def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
-    """Return median improvements against the number of rows, published / measured, with the number
-    of tables.
-    """
+    """Return median improvements against the number of rows, published / measured."""
     rows = []
     for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
         both = [
@@ -185,9 +180,7 @@ def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, thres
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return :func:`figure2_numbers` of the runs of both experiments below a folder, and of its
-    archive.
-    """
+    """Return :func:`figure2_numbers` of the runs below a folder, and of its archive."""
     return figure2_numbers(numbers_below(folder))
 
 
@@ -199,18 +192,8 @@ def archived(folder: Path) -> pd.DataFrame:
 def figure2_numbers(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the numbers of Figure 2 as the paper's ``published.csv`` has them.
 
-    Parameters
-    ----------
-    numbers : mapping of str to DataFrame
-        Numbers of runs by version, as :mod:`experiments.p1.cc18.archive` has them. Error and ECE
-        are of one version of the authors' code, and confidence is of another.
-
-    Returns
-    -------
-    DataFrame
-        Rows as :class:`~experiments.reproduction.studies.Study` has them: an estimate from all
-        seeds, in which means over seeds come first and medians over tables after, and one without
-        each seed. ``comparable`` has the authors' stored numbers over the tables that ran.
+    An estimate is from all seeds, means over seeds first and medians over tables after, and one
+    without each seed. ``comparable`` has the authors' stored numbers over the tables that ran.
     """
     parts = [
         _jackknifed(numbers[GEODESIC], GEODESIC, _is_near),
@@ -236,8 +219,7 @@ def _is_of_kernel(metric: str, method: str) -> bool:
 def _jackknifed(
     numbers: pd.DataFrame, version: str, wanted: Callable[[str, str], bool]
 ) -> pd.DataFrame:
-    """Return the statistics of all complete seeds, and without each of them, beside the stored
-    ones.
+    """Return the statistics of all complete seeds, and without each of them.
 
     A curve is of the seeds that are complete at all sizes, and its end of those that are complete
     at the largest sample of each table.
@@ -289,9 +271,8 @@ def on_tables_of(
 ) -> pd.DataFrame:
     """Return the stored numbers of the tables that ran with a parent, at sizes that count here too.
 
-    ``distance`` and ``priors`` are as in :func:`published_numbers`. A sample of 100 rows of a table
-    with many classes has too few rows of most, which are dropped; with fewer than :data:`FEWEST`
-    rows left, the stored sample of the same rank is dropped too.
+    A sample of 100 rows of a table with many classes has too few rows of most, which are dropped;
+    with fewer than :data:`FEWEST` rows left, the stored sample of the same rank is dropped too.
     """
     stored = published_numbers(priors, distance=distance)
     stored = stored[stored.parent == parent]
@@ -308,10 +289,7 @@ def on_tables_of(
 
 
 def figure2_statistics(numbers: pd.DataFrame, parent: str, version: str) -> pd.DataFrame:
-    """Return improvements by size; then medians, quartiles and counts at the largest samples.
-
-    All are of means over seeds.
-    """
+    """Return improvements by size, then medians, quartiles and counts, of means over seeds."""
     columns = ["metric", "method", "n_train", "radius", "value"]
     return pd.DataFrame(_statistic_rows(numbers, parent, version), columns=columns)
 
@@ -366,9 +344,7 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
 def _oce_differences(
     published: Tables, from_runs: Tables, shared: dict[str, str], method: str
 ) -> str:
-    """Return the median absolute improvement at radius 5, published / measured, as the published
-    Figure 2 has it.
-    """
+    """Return the median absolute improvement at radius 5, published / measured."""
     result = []
     for rows, names in ((published, list(shared)), (from_runs, list(shared.values()))):
         away = (
@@ -394,11 +370,7 @@ def _shared(from_runs: Tables, published: pd.DataFrame) -> tuple[Tables, dict[st
 
 
 def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
-    """Return the published and the recorded name of each method of a version.
-
-    ``version``: "geodesic" and "euclidean", the authors' code of October 2023; :data:`FAR`, that of
-    August 2023; :data:`OWN`, kdgraph's method in the place of the geodesic one.
-    """
+    """Return the published and the recorded name of each method of a version."""
     name, method = NAMES[parent]
     from_runs = {
         "geodesic": AUTHORS[parent],

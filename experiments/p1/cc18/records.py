@@ -67,19 +67,14 @@ class Inconsistent(Exception):
 
 @dataclass(frozen=True)
 class Tables:
-    """Means over seeds of one group of runs, all on one parent, at one sample size for each table.
-
-    Attributes ---------- parent : str Name of the parent in the records. runs : DataFrame A row for
-    each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``,
-    ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``. learn, openml : mapping Table → rows
-    that fit and calibrate, and its number on OpenML.
-    """
+    """Means over seeds of runs on one parent, at one sample size for each table."""
 
     parent: str
+    # a row for each table, method and seed, a column for each number: oce@1.5, prior
     runs: pd.DataFrame
-    learn: dict[str, int]
-    openml: dict[str, int]
-    left_out: dict[str, str]
+    learn: dict[str, int]  # table → rows that fit and calibrate
+    openml: dict[str, int]  # table → its number on OpenML
+    left_out: dict[str, str]  # table → why
 
     @cached_property
     def values(self) -> pd.DataFrame:
@@ -140,13 +135,10 @@ def label(method: str, parent: str = "") -> str:
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row for each number of each run: columns :data:`KEY`, ``openml, metric, at,
-    value``; the parent counts once.
+    """Return each number of each run: :data:`KEY`, ``openml, metric, at, value``; a parent once.
 
     ``at`` is the radius of a sphere, NaN on test rows; but the confidence of test rows, ``mmc``, is
-    at 0, as in the published figures. Besides :data:`ON_TEST` and, from radius 1 on,
-    :data:`ON_SPHERES` there are the metrics ``prior``, the largest share of a class, and
-    ``calibration_nll``.
+    at 0, as in the published figures. The metric ``prior`` is the largest share of a class.
     """
     records = list(records)
     _check_one_each(records)
@@ -168,8 +160,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def tables(numbers: pd.DataFrame, parent: str) -> Tables:
-    """Return runs on one parent at each table's largest sample, on the tables and seeds of all
-    methods.
+    """Return runs on one parent at each table's largest sample, as far as all methods have them.
 
     A method that fewer than half of the tables have is left out.
     """
@@ -203,8 +194,7 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 def method_of(record: Record) -> str:
     """Return the name of the calibrator, with ``gated_`` before it if there is a gate.
 
-    A kernel density method whose distance is not that of its preset has it in its name. The
-    distance is the one that was used, which the record holds.
+    A kernel density method whose distance, as used, is not that of its preset has it in its name.
     """
     # Candidates of the choice among calibrators depend on the parent; the choice is one method.
     calibrator = record["calibrator"].removesuffix("_on_network")
@@ -220,9 +210,7 @@ def method_of(record: Record) -> str:
 
 
 def _complete(numbers: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the rows of tables and seeds that all methods have, and what is missing of each table
-    without one.
-    """
+    """Return rows of tables and seeds that all methods have, and what the other tables lack."""
     having = numbers.groupby(["dataset", "seed"]).method.nunique()
     full = having[having == len(methods)].index
     stored = numbers[pd.MultiIndex.from_frame(numbers[["dataset", "seed"]]).isin(full)]

@@ -22,21 +22,11 @@ classes.
 
 @dataclass(frozen=True)
 class BySize:
-    """Improvements over the parent at all sizes of all tables.
+    """Improvements over the parent at all sizes of all tables."""
 
-    Attributes
-    ----------
-    sizes : Float[v]
-        All sizes of samples, increasing.
-    curves : mapping of str to Float[t, v]
-        A row for each table, NaN outside its own sizes.
-    left_out : sequence
-        Tables and sizes at which the parent's value is too small.
-    """
-
-    sizes: np.ndarray
-    curves: Mapping[str, np.ndarray]
-    left_out: int
+    sizes: np.ndarray  # Float[v], increasing
+    curves: Mapping[str, np.ndarray]  # Float[t, v], a row for each table, NaN outside its own sizes
+    left_out: int  # tables and sizes at which the parent's value is too small
 
     @property
     def methods(self) -> set[str]:
@@ -45,11 +35,7 @@ class BySize:
 
 
 def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) -> BySize:
-    """Return Eq. 19 on means over seeds of one parent, interpolated linearly in the number of rows
-    to the sizes of all tables, as for the paper's Figure 2.
-
-    ``threshold`` is that of :func:`kdgraph.metrics.relative_improvement`.
-    """
+    """Return Eq. 19 on means over seeds, interpolated linearly to the sizes of all tables."""
     numbers = numbers[numbers.learn >= FEWEST]
     means = (
         numbers[numbers.metric == metric]
@@ -81,9 +67,7 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
 def at_sizes(
     curve: np.ndarray, sizes: np.ndarray, wanted: Sequence[float]
 ) -> list[tuple[float, int]]:
-    """Return the median over tables and their number at each size; NaN and 0 if none is so
-    large.
-    """
+    """Return the median over tables and their number at each size; NaN and 0 without a table."""
     result = []
     for size in wanted:
         values = np.array([np.interp(size, sizes, row, left=np.nan, right=np.nan) for row in curve])

@@ -19,9 +19,7 @@ def median(values: pd.Series | np.ndarray) -> float:
 
 
 def dominating(chosen: pd.Series, others: pd.DataFrame) -> list[str]:
-    """Return which rows of ``others`` are nowhere higher than ``chosen`` and somewhere lower, in
-    all of its criteria; a row with a missing number dominates nothing.
-    """
+    """Return which rows are nowhere higher than ``chosen`` and somewhere lower, if known."""
     own, published = chosen.round(DECIMALS), others[chosen.index].round(DECIMALS)
     nowhere_worse, somewhere_better = (published <= own).all(axis=1), (published < own).any(axis=1)
     return list(others.index[nowhere_worse & somewhere_better])

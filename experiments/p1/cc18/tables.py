@@ -19,9 +19,7 @@ IMPROVED = ["error", "ece", "mce"]
 
 
 def in_distribution(result: Tables, threshold: float) -> str:
-    """Return medians over tables of means over seeds and of improvements over the parent, with the
-    number of tables without one.
-    """
+    """Return medians over tables of means over seeds, and of improvements over the parent."""
     metrics = ["error", "nll", "ece", "mce"]
     rows = []
     for method in result.methods:
@@ -39,9 +37,7 @@ def in_distribution(result: Tables, threshold: float) -> str:
 
 
 def far_field(result: Tables) -> str:
-    """Return medians over tables of OCE at each radius from 1 on, and the highest of any table at
-    the last.
-    """
+    """Return medians over tables of OCE at each radius, and the highest at the last."""
     if not result.radii:
         return "No run has spheres."
     lines = head(
@@ -66,9 +62,7 @@ def far_field(result: Tables) -> str:
 
 
 def against_parent(result: Tables) -> str:
-    """Return wins/ties/losses of each method against the parent, with the p value of the paired
-    test, adjusted over the methods of a column.
-    """
+    """Return wins/ties/losses against the parent, p values adjusted over a column."""
     methods = [method for method in result.methods if method != "parent"]
     columns = []
     for metric in TITLES:
@@ -94,9 +88,7 @@ def against_parent(result: Tables) -> str:
 
 
 def against_each_other(result: Tables, metric: str) -> str:
-    """Return wins/ties/losses of each row's method against each column's, p values adjusted over
-    all pairs.
-    """
+    """Return wins/ties/losses of rows against columns, p values adjusted over all pairs."""
     methods = [method for method in result.methods if method not in ("parent", CHOICE)]
     values, pairs = result.column(metric), list(combinations(methods, 2))
     cells = dict(

@@ -114,9 +114,7 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def figure3(outputs: Path, free: list[str], to: Path) -> None:
-    """Draw an image of each kind (A to C) and D to F with bands over seeds, and print the table of
-    Figure 3.
-    """
+    """Draw an image of each kind (A to C) and D to F with bands over seeds, and print its table."""
     _save(plot_image_row(*_images()), to / "figure3_images")
     shapes = frame(_read_runs("paper/p1/shapes", outputs, free))
     if not len(shapes):
@@ -160,9 +158,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def figure4(outputs: Path, free: list[str], to: Path) -> None:
-    """Draw Figure 4, once for kdgraph's variant and once for that of Figure 1, from the runs with
-    most rows.
-    """
+    """Draw Figure 4, for kdgraph's variant and Figure 1's, from the runs with most rows."""
     records = [
         record
         for record in _read_runs("paper/p1/posteriors", outputs, [*free, "dataset.n_train"])
@@ -223,9 +219,7 @@ def _maps(
 
 
 def _plane(records: list[Record], variant: str) -> pd.DataFrame:
-    """Return the numbers of one variant; of the paper's, errors and distances with the floors of
-    those panels and confidence with that of far rows.
-    """
+    """Return the numbers of one variant; the paper's far rows have another floor."""
     if variant == "kdgraph":
         return frame(
             r
@@ -246,9 +240,7 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
 def _planar_row(
     plane: pd.DataFrame, dataset: str, variant: str
 ) -> dict[str, dict[str, RepeatedCurves]]:
-    """Return group → quantity → curves of one planar simulation, without groups that have no
-    run.
-    """
+    """Return group → quantity → curves of one planar simulation, without groups without runs."""
     if not len(plane):
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]

@@ -67,9 +67,7 @@ def sweeps(
 
 
 def is_near(config: Mapping[str, Any]) -> bool:
-    """Return whether a run has the floor of the error and Hellinger panels; no floor is the usual
-    one.
-    """
+    """Return whether a run has the floor of the near panels; no floor is the usual one."""
     return _has(config, far=False)
 
 

@@ -15,9 +15,7 @@ from experiments.p1.versions import version_of
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row for each metric of each record; a parent, measured again in each of its runs,
-    counts once.
-    """
+    """Return one row for each metric of each record; a parent counts once."""
     rows = [_row(record, entry) for record in records for entry in record["metrics"]]
     if not rows:
         return pd.DataFrame()

@@ -62,9 +62,7 @@ def truth(splits: Any) -> np.ndarray:
 
 
 def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, Any]]:
-    """Return mean |posterior − truth| of parent and model of each run, a row for each of
-    :data:`PARTS`.
-    """
+    """Return mean |posterior − truth| of parent and model of each run by :data:`PARTS`."""
     points = grid_points(FEWER)
     inside = np.abs(points).max(axis=1) <= 1
     for record in records:
@@ -94,9 +92,7 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield by method, variant and part that the mean distance is below the parent's on every
-    simulation, over seeds.
-    """
+    """Yield that the mean distance is below the parent's on every simulation, over seeds."""
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
         method, title = METHODS[str(parent)]
         details, clear = [], 0

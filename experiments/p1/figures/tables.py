@@ -29,8 +29,7 @@ PAPER = Path(__file__).resolve().parents[1]
 
 
 def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
-    """Return a row for each data set, method and distance; for 1,000 and 10,000 rows published, the
-    paper's version, kdgraph's.
+    """Return by data set, method and distance: published, the paper's version, kdgraph's.
 
     The last columns are the first radius from which on the mean max confidence stays within .01 of
     the prior, at 1,000 rows.
@@ -74,9 +73,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
 
 
 def trunk_table(trunk: pd.DataFrame, far: float) -> str:
-    """Return a row for each model and variant: error, Hellinger on test rows and far confidence in
-    2, 10, 50 and 100 dimensions.
-    """
+    """Return error, Hellinger on test rows and far confidence by dimension, of each model."""
     dims = [d for d in (1, 2, 10, 50, 100) if d in set(trunk.n_dims)]
     quantities = {
         "error": trunk[(trunk["on"] == "test") & (trunk.metric == "error")],
@@ -117,9 +114,7 @@ def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
 def first_at_the_prior(
     radii: np.ndarray, confidence: np.ndarray, prior: float = 0.5, within: float = 0.01
 ) -> float:
-    """Return the first radius from which on all confidences are within ``within`` of the prior;
-    infinity if the last is not.
-    """
+    """Return the first radius from which on all confidences are near the prior, or infinity."""
     away = np.flatnonzero(np.abs(confidence - prior) > within)
     after = 0 if len(away) == 0 else away[-1] + 1
     return float(radii[after]) if after < len(radii) else float("inf")
@@ -185,9 +180,7 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
 
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
-    """Yield the confidence of both methods with geodesic distances at the largest radius and 1,000
-    rows, the mean of all simulations, by seed.
-    """
+    """Return the confidence with geodesic distances at the largest radius, mean of simulations."""
     far = rows[
         (rows["on"] == "ood")
         & (rows.metric == "mmc")

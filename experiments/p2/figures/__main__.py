@@ -178,9 +178,7 @@ def _figure6(options: argparse.Namespace) -> None:
 
 
 def _figure15(study: Study, to: Path) -> None:
-    """Draw the figure, and print whether confidence only rises, and the cost without
-    recalibration.
-    """
+    """Draw the figure, and print the claims on it."""
     result = densities.added(study)
     _save(densities.figure15(study, result), to / "figure15")
     print(

@@ -31,9 +31,9 @@ def figure17(
 
 
 def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
-    """Return a row for each class (None: all), a column for each method.
+    """Return mean NLL by class and method, the least of a row in bold.
 
-    The least of a row is bold; isotonic regression, which overfits in sample, is left aside.
+    Isotonic regression, which overfits in sample, is left aside.
     """
     methods = [method for method in NAMES if method in study.nll]
     lines = head(["predicted class", "rows", *(NAMES[method] for method in methods)])
@@ -50,9 +50,7 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
 
 
 def bandwidth_table(study: Study) -> str:
-    """Return bandwidths on the paper's scale of 10, and the number of sign changes of the slope of
-    the confidence, a row for each class.
-    """
+    """Return bandwidths on the paper's scale of 10, and sign changes of the confidence's slope."""
     methods = [
         method
         for method in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt")

@@ -57,17 +57,13 @@ def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:
 
 
 def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
-    """Return n studies that are fitted to scores anywhere in their bins: their places were not
-    published.
-    """
+    """Return n studies that are fitted to scores anywhere in their published bins."""
     for seed in range(n):
         yield study.fitted_to(spread(study, np.random.default_rng(seed)))
 
 
 def held_out(study: Study, n: int) -> Iterator[Study]:
-    """Return n studies that are fitted to one half of the rows, by class and correctness, and
-    tested on the other: in sample, overfitting looks best.
-    """
+    """Return n studies that are fitted to one half of the rows and tested on the other."""
     kinds = 2 * study.top_label.predicted + study.correct
     for seed in range(n):
         fit, test_rows = train_test_split(
@@ -79,9 +75,7 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
 
 
 def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
-    """Yield the claims of Figure 15: more true rows of a class only raise its confidence, and the
-    cost without recalibration.
-    """
+    """Yield the claims of Figure 15: more true rows only raise the confidence of a class."""
     before, *after = result.confidence
     for label in after:
         rise = result.confidence[label] - result.confidence[before]
@@ -121,9 +115,7 @@ def claims_on_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
 
 
 def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
-    """Return Float[n, K], rows whose score is anywhere in its published bin, instead of its
-    middle.
-    """
+    """Return Float[n, K], rows whose score is anywhere in its published bin."""
     X, top = study.X.copy(), study.top_label
     rows = np.arange(len(X))
     lower = np.round(top.confidence / BIN - 0.5) * BIN

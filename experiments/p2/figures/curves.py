@@ -88,9 +88,7 @@ def clouds(
 
 
 def figure8(study: Study, name: str = "Tail fiber") -> Figure:
-    """Draw the cumulative confidence of one class: all the way down, from the median, from the best
-    cutoff.
-    """
+    """Draw the cumulative confidence of one class: from the top, the median, the best cutoff."""
     scores = grid()
     panels = {
         f"{name}: {LABELS[method]}": ClassPanel(

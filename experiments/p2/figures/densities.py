@@ -51,10 +51,9 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
 
 
 def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
-    """Draw the same with the score of class k of every row in the denominator.
+    """Draw the same with the score of class k of every row, Float[n, K], in the denominator.
 
-    Of PhANNs these scores are stored without those of class Other, most of them, so that the rows
-    Float[n, K], Int[n] are of another data set.
+    Of PhANNs these scores are stored without those of class Other.
     """
     parent = FrozenEstimator(PrecomputedScores().fit(X))
     fitted = {
@@ -100,25 +99,14 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
 
 @dataclass(frozen=True)
 class Added:
-    """Figure 15: new true rows of one class and its confidence.
+    """Figure 15: new true rows of one class and its confidence."""
 
-    Attributes
-    ----------
-    n_right : int
-        New rows that are predicted as their class.
-    right, wrong, new : Float[r], Float[w], Float[m]
-        Scores of the right rows before, of the wrong ones, and of the new right ones.
-    bandwidth : float
-        b_mon2 of the rows before.
-    confidence : mapping of str to Float[g]
-        On :func:`grid`: before; after at that bandwidth; after at b_mon2 of the new rows.
-    """
-
-    n_right: int
-    right: np.ndarray
-    wrong: np.ndarray
-    new: np.ndarray
-    bandwidth: float
+    n_right: int  # new rows that are predicted as their class
+    right: np.ndarray  # Float[r], scores of the right rows before
+    wrong: np.ndarray  # Float[w]
+    new: np.ndarray  # Float[m], of the new right ones
+    bandwidth: float  # b_mon2 of the rows before
+    # on :func:`grid`: before; after at that bandwidth; after at b_mon2
     confidence: Mapping[str, np.ndarray]
     nll: Mapping[str, float]
 
@@ -126,8 +114,7 @@ class Added:
 def added(
     study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TRUE_HTJ, seed: int = 0
 ) -> Added:
-    """Draw new true rows of a class like its right rows: predicted as it as often as those, scores
-    from theirs with replacement.
+    """Draw new true rows of a class like its right rows, scores from theirs with replacement.
 
     New rows that are predicted as another class would be wrong there, and change nothing here.
     """
@@ -165,9 +152,7 @@ def added(
 
 
 def figure15(study: Study, result: Added) -> Figure:
-    """Draw rows by score before and after: the wrong ones stay as they are; and the confidence, at
-    one bandwidth.
-    """
+    """Draw rows by score before and after: the wrong ones stay as they are; and the confidence."""
     at = grid()
     both = np.concatenate([result.right, result.new])
     lines = {

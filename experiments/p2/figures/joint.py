@@ -67,11 +67,6 @@ def with_other(counts: pd.DataFrame) -> pd.DataFrame:
     """Return counts by true (rows) and predicted class, with the row of class Other.
 
     It is the difference by predicted class of the other rows from all proteins, :data:`PREDICTED`.
-
-    Raises
-    ------
-    ValueError
-        If more proteins are predicted as a class than there are.
     """
     rest = pd.Series(PREDICTED)[counts.columns] - counts.drop(index="Other").sum()
     if (rest < 0).any():
@@ -86,9 +81,7 @@ def with_other(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure1(study: Study) -> Figure:
-    """Draw a column for each predicted class: rows that are right, rows that are wrong, and the
-    share of right ones.
-    """
+    """Draw for each predicted class the right and wrong rows, and the share of right ones."""
     names = [name for name in study.shown if len(study.predicted_as(name))]
     counts = np.array([[len(scores) for scores in study.scores(name)] for name in names]).T
     share = counts[0] / counts.sum(axis=0)

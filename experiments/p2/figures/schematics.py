@@ -98,9 +98,7 @@ def _group(
 
 
 def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
-    """Draw right and wrong rows of one class by the score, and the share of right ones in each bin,
-    Eq. 5 and 6.
-    """
+    """Draw right and wrong rows of one class by the score, and the share right in each bin."""
     result = study.bins(name, bins)
     edges = 10 * np.append(result.lower, result.upper[-1])
     right = result.count * np.nan_to_num(result.accuracy)

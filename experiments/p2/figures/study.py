@@ -76,9 +76,7 @@ LOW = 0.15
 
 @dataclass(frozen=True)
 class Study:
-    """Rows with scores Float[n, K] and labels Int[n], the K classes, and calibrators that were
-    fitted to them, by name.
-    """
+    """Rows Float[n, K] with labels Int[n], the K classes, and calibrators fitted to them."""
 
     X: np.ndarray
     y: np.ndarray
@@ -107,9 +105,7 @@ class Study:
         return np.flatnonzero(self.top_label.predicted == self.classes.index(name))
 
     def scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return Float[r] and Float[w], scores of the right and of the wrong rows that are
-        predicted as this class.
-        """
+        """Return scores of the right and of the wrong rows that are predicted as this class."""
         own = self.predicted_as(name)
         right = self.correct[own]
         return self.top_label.confidence[own][right], self.top_label.confidence[own][~right]
@@ -129,9 +125,7 @@ class Study:
 
     @cached_property
     def nll(self) -> dict[str, dict[str, float]]:
-        """Return calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows
-        that are predicted as this class.
-        """
+        """Return calibrator → predicted class → mean NLL in nats of right and wrong (Eq. 14)."""
         return {
             method: {
                 name: nll_top(self.y[own], top_label[own], clip=1e-12)
@@ -142,17 +136,13 @@ class Study:
         }
 
     def learnt(self, what: str, method: str) -> dict[str, float]:
-        """Return "bandwidth" or "sign_changes" of a kernel density calibrator for the classes with
-        a curve.
-        """
+        """Return "bandwidth" or "sign_changes" of the classes with a kernel density curve."""
         curves = self.models[method].post_hoc["calibrator"].curves_
         result = {name: curves[self.classes.index(name)] for name in self.shown}
         return {name: float(curve[what]) for name, curve in result.items() if curve}
 
     def curve(self, method: str, name: str, scores: np.ndarray) -> np.ndarray:
-        """Return Float[g], the confidence of this calibrator in this class at scores Float[g] above
-        1/K.
-        """
+        """Return the confidence of a calibrator in a class at scores Float[g] above 1/K."""
         top_label = self.models[method].predict_outputs(
             ["top_label"], rows_at(scores, self.classes.index(name), len(self.classes))
         )["top_label"]
@@ -164,9 +154,7 @@ class Study:
         return self.top_label.confidence[own], self.confidence[method].confidence[own]
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
-        """Return the same calibrators fitted to other rows, Float[m, K], with labels Int[m] (by
-        default the same), and applied to them.
-        """
+        """Return the same calibrators fitted to other rows and labels, and applied to them."""
         y = self.y if y is None else y
         models = {
             method: FittedModel(
@@ -182,14 +170,7 @@ class Study:
 
 
 def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
-    """Return Float[g, K], rows that are predicted as class k with these scores, Float[g] above 1/K;
-    the others share the rest.
-
-    Raises
-    ------
-    ValueError
-        If another class would be predicted at a score.
-    """
+    """Return Float[g, K], rows predicted as class k with these scores; others share the rest."""
     if (scores <= 1 / n_classes).any():
         raise ValueError(
             f"a score of {scores.min():g} may be no largest one of"
@@ -203,10 +184,7 @@ def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
 def study_of(
     outputs: Path, free: tuple[str, ...] = (), experiment: str = EXPERIMENT
 ) -> Study | None:
-    """Return the finished runs of an experiment below a folder, or None without any.
-
-    Of runs of several files, those of the most frequent one are taken.
-    """
+    """Return the finished runs of an experiment, of its most frequent file; None without any."""
     labels = LABELS if experiment == EXPERIMENT else SCORE_LABELS
     records = runs_of(experiment, outputs, [*FREE, *free])
     missing = [
@@ -237,10 +215,7 @@ def study_of(
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return the precision of Section III, the confidence of Conf1 in Minor capsid.
-
-    The same file may have been run under more than one path; it counts once.
-    """
+    """Return the precision of Section III, the confidence of Conf1 in Minor capsid."""
     records = [
         record
         for record in runs_of(EXPERIMENT, folder, FREE)

@@ -149,9 +149,7 @@ def _draw(pool: Pool, recipe: str, ensembles: int, combine: Combine, folder: Pat
 
 
 def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
-    """Print each line to stderr as it comes, with the time that is left if the rest takes as
-    long.
-    """
+    """Print each line to stderr as it comes, with its share of the whole and the mean time."""
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
         print(

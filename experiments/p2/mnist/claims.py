@@ -38,9 +38,7 @@ def claims(result: pd.DataFrame) -> Iterator[Claim]:
 
 
 def claims_on_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[Claim]:
-    """Yield the claims on fully trained networks, whose scores are nearly all above .99: the share
-    that is, and the same measurements.
-    """
+    """Yield the claims on fully trained networks, whose scores are nearly all above .99."""
     rows = result[(result.metric == "NLL") & (result.test_set == "2")]
     medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
     for name in ("KDE(b_mon)", "CwOC"):

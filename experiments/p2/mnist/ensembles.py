@@ -27,9 +27,7 @@ LOW, GRID = 0.15, 341
 
 
 def claims_on_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
-    """Yield both claims, of the first ensembles of a pool: a median over them, as all of them share
-    both test sets.
-    """
+    """Yield both claims, in the median of the first ensembles, which share both test sets."""
     bins, gaps = [], []
     for number in range(ensembles):
         proba = pool.ensemble(members_of(number, pool.size), combine)
@@ -42,16 +40,10 @@ def claims_on_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterato
 def bins_apart(
     proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
 ) -> tuple[float, int, int]:
-    """Return whether noise explains the differences between the shares of right rows of both test
-    sets, by predicted class and tenth of the score.
+    """Return whether noise explains the differences between both test sets' shares of right rows.
 
-    Parameters
-    ----------
-    proba, labels : mapping of str to Float[n, 10], Int[n]
-        By test set.
-
-    Returns ------- tuple The p of a chi-squared test of all bins together, how many bins differ at
-    5 % each, and of how many; NaN of none.
+    These are the p of a chi-squared test of all bins (predicted class and tenth of the score), how
+    many bins differ at 5 % each, and of how many; NaN of none.
     """
     counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(
         float
@@ -73,9 +65,7 @@ def bins_apart(
 
 
 def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are
-    fitted to Float[n, 10], Int[n].
-    """
+    """Return class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2)."""
     models = [fitted(METHODS[name], proba, y) for name in ("KDE(b_mon)", "KDE(b_mon2)")]
     score = np.linspace(LOW, 1, GRID)
     result = {}
@@ -88,9 +78,7 @@ def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return Int[10, bins, 2], wrong and right rows by predicted class and bin, which is open
-    below.
-    """
+    """Return Int[10, bins, 2], wrong and right rows by predicted class and bin."""
     top_label = TopLabel.from_proba(proba)
     at = np.clip(np.ceil(top_label.confidence * BINS).astype(int) - 1, 0, BINS - 1)
     result = np.zeros((10, BINS, 2), dtype=int)
@@ -119,9 +107,7 @@ def _noise(result: pd.DataFrame) -> Claim:
 
 
 def claim_on_rules(gaps: pd.DataFrame) -> Claim:
-    """Yield the claim on the widest gap between the curves of both rules, of a row for each
-    ensemble, a column for each class.
-    """
+    """Return the claim on the widest gap between the curves of both rules."""
     medians = gaps.median()
     seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(
         f"{name} {value:.3f}" for name, value in medians.items()

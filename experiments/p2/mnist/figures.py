@@ -55,9 +55,7 @@ def median_figures(result: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
 
 
 def fully_trained_figures(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
-    """Yield Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves
-    of KDE(b_mon2).
-    """
+    """Yield Figure 16 of the first ensemble: the joint distribution, and curves of KDE(b_mon2)."""
     proba = pool.ensemble(members_of(0, pool.size), combine)
     counts = np.zeros((10, 10), dtype=int)
     np.add.at(counts, (pool.labels["1"], TopLabel.from_proba(proba["1"]).predicted), 1)
@@ -98,9 +96,7 @@ def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """Return a line: the confidence depends on class and score alone, so rows that differ in the
-    score alone show it.
-    """
+    """Return a line: rows that differ in the score alone show it."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     score = np.linspace(LOW, 1, GRID)
 

@@ -62,9 +62,7 @@ Measured = dict[str, Any]
 
 
 def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) -> Iterator[str]:
-    """Measure the first ``ensembles`` of a pool that were not measured; yield a line for each
-    part.
-    """
+    """Measure the ensembles of a pool that were not measured; yield a line for each part."""
     from joblib import Parallel, delayed
 
     folder = _folder(pool, combine)
@@ -75,9 +73,7 @@ def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) ->
 
 
 def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
-    """Return ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric (NLL, ECE1,
-    ECE2, bandwidth), value.
-    """
+    """Return ``ensemble, method, test_set, class, metric, value``; a class may be "all"."""
     folder = _folder(pool, combine)
     result = pd.concat(
         [pd.read_parquet(_part(folder, start)) for start in range(0, ensembles, PART)],
@@ -106,9 +102,7 @@ def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
 def measure_ensemble(
     proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
 ) -> Iterator[Measured]:
-    """Yield the numbers of every method, fitted on the first set of one ensemble's probabilities,
-    on both sets.
-    """
+    """Yield the numbers of every method, fitted on the first set, on both sets."""
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
         for where, rows in proba.items():
@@ -138,9 +132,7 @@ def measure_ensemble(
 
 
 def errors(top_label: TopLabel, y: np.ndarray) -> Iterator[Measured]:
-    """Return binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the
-    rows predicted as each class, and of all.
-    """
+    """Return binary NLL, ECE1 and ECE2 (l1 and l2, 15 bins) by predicted class, and of all rows."""
     groups = {str(k): top_label.predicted == k for k in range(top_label.n_classes or 0)} | {
         ALL: np.ones(len(top_label), dtype=bool)
     }

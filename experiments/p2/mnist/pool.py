@@ -31,13 +31,7 @@ paper.
 
 @dataclass(frozen=True)
 class Recipe:
-    """How networks of 784-300-100-10 units are trained: Adam, batches of 1,000 rows drawn with
-    replacement.
-
-    Attributes
-    ----------
-    learning_rate, epochs : an epoch is 50 steps. The paper's 400 steps are 8.
-    """
+    """Training of 784-300-100-10 units: Adam, batches of 1,000 rows, 50 steps an epoch."""
 
     learning_rate: float
     epochs: int
@@ -56,21 +50,11 @@ networks.
 
 @dataclass(frozen=True)
 class Pool:
-    """Outputs of trained networks on both test sets.
-
-    Attributes
-    ----------
-    folder : Path
-        Folder of the pool.
-    log_proba : mapping of str to Float32[networks, 10,000, 10]
-        By test set, "1" and "2".
-    labels : mapping of str to Int[10,000]
-        By test set.
-    """
+    """Outputs of trained networks on both test sets."""
 
     folder: Path
-    log_proba: dict[str, np.ndarray]
-    labels: dict[str, np.ndarray]
+    log_proba: dict[str, np.ndarray]  # test set, "1" or "2" → Float32[networks, 10,000, 10]
+    labels: dict[str, np.ndarray]  # test set → Int[10,000]
 
     @property
     def size(self) -> int:
@@ -79,13 +63,7 @@ class Pool:
 
     @classmethod
     def read(cls, folder: Path, at_most: int | None = None) -> Pool:
-        """Read the first ``at_most`` networks of the pool in ``folder``, by default all.
-
-        Raises
-        ------
-        DataError
-            If there is none.
-        """
+        """Read the first ``at_most`` networks of the pool in ``folder``, by default all."""
         blocks = sorted(folder.glob("block_*.npz"))[
             : None if at_most is None else -(-at_most // BLOCK)
         ]
@@ -129,13 +107,7 @@ def joint_proba(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
 
 
 def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iterator[str]:
-    """Train the blocks of a pool of ``networks`` that are not there; yields a line for each.
-
-    Raises
-    ------
-    DataError
-        If the folder has networks of another recipe.
-    """
+    """Train the blocks of a pool of ``networks`` that are not there; yields a line for each."""
     settings = (RECIPES | SHORT)[recipe]
     _same_recipe(
         folder, {"recipe": recipe, **asdict(settings), "split_seed": SPLIT_SEED, "block": BLOCK}
@@ -177,9 +149,7 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
 
 
 def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, np.ndarray]]]:
-    """Return 50,000 rows that train, and test sets 1 (10,000 of the official training rows) and 2
-    (the official test rows): X and y of each.
-    """
+    """Return 50,000 rows that train, and test sets 1 (of official training rows) and 2: X and y."""
     from kdgraph.data.images import OpenmlImages
     from kdgraph.data.splits import make_splits
 

@@ -38,9 +38,7 @@ MOST = 0.5
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return the numbers of the runs below a folder, for each network (accuracy), for each test set
-    of each ensemble (counts; the paper does not name the set) and for each ensemble (cutoffs).
-    """
+    """Return accuracies of networks, counts of both test sets of ensembles, and their cutoffs."""
     records = runs_of(EXPERIMENT, folder, FREE)
     full = [record for record in records if _recipe(record) == RECIPES["fully_trained"]]
     result = [*_accuracies(records, folder), *_counts(full, folder), *_cutoffs(full)]
@@ -53,10 +51,7 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
-    """Return the accuracy of networks that train on one fixed mini-batch each, as :func:`measured`.
-
-    See :func:`~experiments.p2.mnist.readings.one_batch_network`.
-    """
+    """Return the accuracy of :func:`~experiments.p2.mnist.readings.one_batch_network`."""
     # Imports torch, which pages without runs do without.
     from experiments.p2.mnist.readings import ONE_BATCH, one_batch_network
 
@@ -104,18 +99,10 @@ def score_counts(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
 
 
 def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
-    """Return the hundredths between which most cutoffs are: the narrowest that hold more than half
-    of the classes.
+    """Return the narrowest hundredths that hold more than half of the classes' cutoffs.
 
     A class without a cutoff (None) is nowhere.
 
-    Raises
-    ------
-    ValueError
-        If half of the classes or more have none.
-
-    Examples
-    --------
     >>> hundredths([0.9991, 0.9999, 0.994, 0.62, None])
     (0.99, 1.0)
     """

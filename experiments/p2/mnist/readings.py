@@ -26,9 +26,7 @@ PRINTED: Mapping[str, Any] = {"learning_rate": 1e-3, "batch_size": 1000, "max_ep
 
 
 class TwoSoftmaxes(MultilayerPerceptronEnsemble):
-    """Network that ends in a softmax layer, as in the paper, and trains with a loss that takes the
-    softmax of its output: an easy slip.
-    """
+    """Network that ends in a softmax, whose loss takes the softmax of its output: an easy slip."""
 
     def _loss(self) -> TrainingLoss:
         loss = super()._loss()
@@ -46,15 +44,6 @@ def one_batch_network(
 
     "Mini batches of 1,000 elements were sampled, with replacement, from the training set group", if
     a network draws one of them and keeps it.
-
-    Parameters
-    ----------
-    X, y : Float32[n, d], Int[n]
-        Training rows.
-    seed : int
-        Seed of the batch, the weights and nothing else: all rows are in each step.
-    steps : int
-        Steps of Adam at the printed rate.
     """
     batch = np.random.default_rng(seed).integers(len(X), size=PRINTED["batch_size"])
     network = MultilayerPerceptron(
@@ -70,19 +59,13 @@ def one_batch_network(
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of the recipe.
+    """One reading of the recipe."""
 
-    Attributes ---------- parameters : mapping Parameters of the networks, besides :data:`PRINTED`.
-    kind : type Class of the networks. brightest : float Highest value of a pixel, which the paper
-    does not state. n_train : int Training rows; Section II has 30,000 and the Appendix 50,000.
-    one_batch : bool Whether each network has one mini-batch for all steps, see
-    :func:`one_batch_network`; the other parameters then stay as printed.
-    """
-
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # besides :data:`PRINTED`
     kind: type[MultilayerPerceptronEnsemble] = MultilayerPerceptronEnsemble
-    brightest: float = 1.0
-    n_train: int = 50_000
+    brightest: float = 1.0  # highest value of a pixel, which the paper does not state
+    n_train: int = 50_000  # Section II has 30,000 and the Appendix 50,000
+    # each network has one mini-batch for all steps; the others then stay as printed
     one_batch: bool = False
 
 
@@ -109,11 +92,7 @@ def accuracies(
     test: tuple[np.ndarray, np.ndarray],
     seed: int = 0,
 ) -> np.ndarray:
-    """Return Float[2, 2], the share of the training rows and of the test rows (rows) that each
-    network (columns) has right.
-
-    The recipe may take the first of the training rows, Float32[n, d], Int[n].
-    """
+    """Return the share of training rows and of test rows (rows) that each network has right."""
     if reading.one_batch:
         result = [one_batch_network(X, y, MEMBERS * seed + k) for k in range(MEMBERS)]
         return np.array(

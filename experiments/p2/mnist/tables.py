@@ -16,9 +16,7 @@ SETS = ("1", "2")
 
 
 def quarters(result: pd.DataFrame) -> pd.DataFrame:
-    """Return quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test
-    set (rows).
-    """
+    """Return quartiles over ensembles by metric, method, class and test set."""
     return (
         result.groupby(["metric", "method", "class", "test_set"])
         .value.quantile([0.25, 0.5, 0.75])
@@ -27,9 +25,7 @@ def quarters(result: pd.DataFrame) -> pd.DataFrame:
 
 
 def overall(result: pd.DataFrame) -> str:
-    """Return medians over ensembles of each metric on both test sets, and the quarters of half of
-    them, a row for each method.
-    """
+    """Return medians and quartiles over ensembles of each metric on both test sets, by method."""
     over = quarters(result[result["class"] == ALL])
     lines = head(["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)])
     for method in ROWS:
@@ -42,9 +38,7 @@ def overall(result: pd.DataFrame) -> str:
 
 
 def by_class(result: pd.DataFrame, metric: str) -> str:
-    """Return medians over ensembles on test sets 1 / 2, a row for each method, a column for each
-    class.
-    """
+    """Return medians over ensembles on test sets 1 / 2, by method and class."""
     values = medians(result, metric, ROWS)
     rows = []
     for method, of_method in values.items():
