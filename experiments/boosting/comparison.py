@@ -30,7 +30,7 @@ PARENTS = {
     "lightgbm": "LightGBM",
     "catboost": "CatBoost",
 }
-REPAIRS = {
+REPAIRS = {  # Repair by the name of a method, of which the parent's name is a part
     "{} (parent)": "none",
     "{}-best": "best calibrator",
     "{}-kdf": "KDF",
@@ -38,14 +38,11 @@ REPAIRS = {
     "{}-best-whitened": "best calibrator, gate",
     "{}-kdf-whitened": "KDF, gate",
 }
-"""Repair by the name of a method, of which the parent's name is a part."""
-FOREST_ALONE = {"random_forest-kdf": "kdf"}
-"""Names of methods that are presets."""
+FOREST_ALONE = {"random_forest-kdf": "kdf"}  # Names of methods that are presets
+# Measures by the heading of their column; those out of distribution are means over five sets.
 MEASURES = {"error": "error", "NLL": "nll", "ECE": "ece", "OCE": "oce", "AUROC": "auroc"}
-"""Measures by the heading of their column; those out of distribution are means over five sets."""
+# Sets with an AUROC of their own, if runs have them: a class that was left out, and uniform noise.
 SETS = ("near", "noise")
-"""Sets with an AUROC of their own, if runs have them: a class that was left out, and uniform noise.
-"""
 
 
 def values_of(study: Study, metric: str, ood: str | None = None) -> pd.DataFrame:

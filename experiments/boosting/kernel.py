@@ -35,10 +35,9 @@ TABLES = (
     "spambase",
 )
 SEEDS = (0, 1)
+# Largest number of leaves of a tree, and learning rate.
 MODELS = {"31 leaves, rate .1": (31, 0.1), "8 leaves, rate .05": (8, 0.05)}
-"""Largest number of leaves of a tree, and learning rate."""
-MAX_TRAIN, MAX_OTHER = 2500, 1000
-"""Rows at most: similarities of all pairs are in memory here."""
+MAX_TRAIN, MAX_OTHER = 2500, 1000  # Rows at most: similarities of all pairs are in memory here
 
 
 @dataclass(frozen=True)

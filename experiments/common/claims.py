@@ -25,10 +25,9 @@ class Claim:
     scale: str = ""  # of the computation, if it may be another than that of the page
 
 
+# Folder of runs → claims on the sentences whose ``tested_by`` names the function; none if runs are
+# missing.
 ClaimTest = Callable[[Path], Iterable[Claim]]
-"""Folder of runs → claims on the sentences whose ``tested_by`` names the function; none if runs are
-missing.
-"""
 
 
 def verdicts(claims: Iterable[Claim]) -> str:

@@ -19,23 +19,20 @@ from matplotlib.lines import Line2D
 
 from kdgraph.figures import save_figure
 
-AUTHORS = {
+AUTHORS = {  # Names of the papers in titles
     "p1": "Dey et al.",
     "p2": "Salamon et al.",
     "p3": "Tree-based OOD detection (TOOD)",
     "p4": "Luo et al.",
     "p5": "Torres et al.",
 }
-"""Names of the papers in titles."""
+# Columns of every ``figures.csv``.
 COLUMNS = ("figure", "page", "shows", "drawn_by", "files", "caption", "missing")
-"""Columns of every ``figures.csv``."""
 FORMATS = ("svg", "pdf")
+# Number of points or cells above which an artist is drawn as pixels: 20,000 shapes are megabytes of
+# SVG.
 DENSE = 1500
-"""Number of points or cells above which an artist is drawn as pixels: 20,000 shapes are megabytes
-of SVG.
-"""
-DPI = 300
-"""Resolution of these pixels, sufficient for print."""
+DPI = 300  # Resolution of these pixels, sufficient for print
 
 
 def figures_of(folder: Path) -> pd.DataFrame:

@@ -8,11 +8,10 @@ import pandas as pd
 
 from experiments.common.markdown import number
 
+# Columns of every such file: table or figure, source of the number, and its meaning. A paper adds
+# columns for what else it varies.
 COLUMNS = ("item", "source", "dataset", "metric", "method", "value")
-"""Columns of every such file: table or figure, source of the number, and its meaning. A paper adds
-columns for what else it varies.
-"""
-ABOUT = {
+ABOUT = {  # Columns with the origin of a number, which do not identify it
     "kind",
     "page",
     "row",
@@ -24,9 +23,8 @@ ABOUT = {
     "spread_is",
     "note",
 }
-"""Columns with the origin of a number, which do not identify it."""
+# Beginning of the note of a number that was printed and is no longer legible.
 LOST = "lost in the text"
-"""Beginning of the note of a number that was printed and is no longer legible."""
 
 
 def read_published(folder: Path) -> pd.DataFrame:

@@ -14,11 +14,9 @@ from experiments.common.runs import Record
 from kdgraph.config import RunConfig, plan
 from kdgraph.data.sizes import SplitSizes
 
-Setting = Callable[[RunConfig], float]
-"""Configuration of a run → one of its settings."""
+Setting = Callable[[RunConfig], float]  # Configuration of a run → one of its settings
 
-SIZES = [field.name for field in fields(SplitSizes)]
-"""Keys of a data set for numbers of rows."""
+SIZES = [field.name for field in fields(SplitSizes)]  # Keys of a data set for numbers of rows
 _ROLES = {"n_train": "training row", "n_calibration": "calibration row", "n_test": "test row"}
 _OTHER = {"seed", "metrics", "figures"}  # what is measured, and how often
 

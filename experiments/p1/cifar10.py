@@ -18,9 +18,8 @@ from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings, trains_otherwise
 
-TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
-"""Tables of the paper, and their networks."""
-METHODS = {
+TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}  # Tables of the paper, and their networks
+METHODS = {  # Method of runs, on any network → published name without the gate
     "parent": "Parent",
     "kdn": "KDN",
     "isotonic": "ISOTONIC",
@@ -30,9 +29,9 @@ METHODS = {
     "oe": "OE",
     "gated_isotonic": "gated isotonic",
 }
-"""Method of runs, on any network → published name without the gate."""
+# Class of the exposure that a network is trained with → method.
 TRAININGS = {"Acet": "acet", "OutlierExposure": "oe"}
-"""Class of the exposure that a network is trained with → method."""
+# A metric and a set out of distribution of runs → metric and set of ``published.csv``, title.
 COLUMNS = {
     "accuracy": ("accuracy", "", "accuracy, %"),
     "ece_by_edges": ("MCE", "", "MCE as implemented"),
@@ -42,12 +41,11 @@ COLUMNS = {
     "oce svhn": ("OCE", "svhn", "OCE, SVHN"),
     "oce noise": ("OCE", "noise", "OCE, noise"),
 }
-"""A metric and a set out of distribution of runs → metric and set of ``published.csv``, title."""
 PARENTS = {"lenet": "LeNet-5"}
 PUBLISHED = [*METHODS.values()][:7]
 LENET = "LeNet-5 in place of the encoder"
+# Keys that may differ; numbers of rows have tables of their own, epochs lines.
 FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs")
-"""Keys that may differ; numbers of rows have tables of their own, epochs lines."""
 NOTE = (
     "Mean ± standard deviation over seeds; the paper does not say what its ± is, nor whether that"
     " of accuracy is in percent. What it calls MCE\nis in its authors' implementation a mean of"

@@ -32,17 +32,13 @@ from kdgraph.density.published import Figure1Forest, PaperForest
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
 
-SIMILAR = 0.01
-"""Difference of similar errors; the paper has no number."""
-FAR = 5.0
-"""Radius of the spheres of Figure 2."""
+SIMILAR = 0.01  # Difference of similar errors; the paper has no number
+FAR = 5.0  # Radius of the spheres of Figure 2
 ID = ("isotonic", "sigmoid")
+# Keys in which runs of Trunk may be smaller than the experiment's.
 SMALLER = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.max_epochs")
-"""Keys in which runs of Trunk may be smaller than the experiment's."""
-HIGH = 10
-"""Least number of high dimensions: the paper's first step above two."""
-CHECKED = 40
-"""Codes in checks of all triples, 64,000."""
+HIGH = 10  # Least number of high dimensions: the paper's first step above two
+CHECKED = 40  # Codes in checks of all triples, 64,000
 
 
 def simulations(folder: Path) -> Iterator[Claim]:

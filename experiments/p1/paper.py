@@ -22,23 +22,20 @@ _KDGRAPH = (_PLANE, "method=kdf,kdn", *_GEODESIC, "ood.unit=feature")
 _RADII = "200 rows at a radius, where the paper has 1,000"
 _TIMES = "KDF alone, 1,000 and 8,000 rows of the spiral, behind a forest that is fitted already"
 _FIVE = "seed=range(0,5)"
-_FEW = (50, 100, 500)
-"""Sizes in the paper's figure without a number."""
+_FEW = (50, 100, 500)  # Sizes in the paper's figure without a number
 _LARGEST = ("dataset.log_share=1",)
 _RULES = (
-    "tables that can be fetched, and features scaled by the"
-    " training rows alone, unlike the authors'"
-    " code; published numbers are compared over the same tables"
+    "tables that can be fetched, and features scaled by the training rows alone, unlike the"
+    " authors' code; published numbers are compared over the same tables"
 )
 
 
-_SMALLEST = [
+_SMALLEST = [  # Tables of at most 1,400 rows, on which a network trains in a minute
     *("analcatdata_authorship", "balance_scale", "banknote_authentication", "blood_transfusion"),
     *("climate_model_simulation_crashes", "cnae_9", "diabetes", "isolet", "mfeat_factors"),
     *("mfeat_fourier", "mfeat_karhunen", "mfeat_morphological", "mfeat_pixel", "mfeat_zernike"),
     *("pc1", "pc3", "pc4", "qsar_biodeg", "steel_plates_fault"),
 ]
-"""Tables of at most 1,400 rows, on which a network trains in a minute."""
 _BEHIND_NETWORKS = "network_sigmoid,network_isotonic,kdn_reference"
 _ON_SMALLEST = "dataset=" + ",".join(f"cc18/{name}" for name in _SMALLEST)
 

@@ -31,12 +31,12 @@ from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 from kdgraph.runner import stages
 
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial, Trunk)
+# Training rows of a simulation, rows to predict, and the share of polytopes that stays.
 ROWS, TEST, SHARE = 2000, 1000, 0.1
-"""Training rows of a simulation, rows to predict, and the share of polytopes that stays."""
 SEEDS, IMAGE_SEEDS = 10, 3
 IMAGES = (1000, 2000, 4000)
+# Largest cost of a tenth of the polytopes; the paper has no number.
 DEAR = {"error": 0.005, "ECE": 0.01}
-"""Largest cost of a tenth of the polytopes; the paper has no number."""
 Fit = Callable[[], Any]
 
 
@@ -138,9 +138,8 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
             cost = means[measure].tenth - means[measure]["all"]
             mean, half = float(cost.mean()), half_width(cost, 0)
             yield Claim(
-                f"{method}, six simulations: a tenth of the polytopes costs"
-                f" at most {number(dear)} of {measure}"
-                ": the 95 % interval of the mean cost ends there or below",
+                f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)}"
+                f" of {measure}: the 95 % interval of the mean cost ends there or below",
                 mean + half <= dear,
                 f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
                 sentences,

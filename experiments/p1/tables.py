@@ -34,7 +34,7 @@ ON_NETWORKS = {
     "network_gated_temperature": "gated temperature",
     "kdn": "**KDN**",
 }
-DEFAULTS = {
+DEFAULTS = {  # Default of each setting that the ablations change
     "version": OWN,
     "floor": None,
     "parent_weight": "auto",
@@ -43,9 +43,8 @@ DEFAULTS = {
     "distance": "scaled",
     "max_polytopes": "auto",
 }
-"""Default of each setting that the ablations change."""
+# Other defaults of the published versions.
 PUBLISHED = {"distance": "geodesic", "max_polytopes": None}
-"""Other defaults of the published versions."""
 
 
 def on_forests(folder: Path) -> Iterator[Record]:

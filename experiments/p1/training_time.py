@@ -14,8 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.data.simulations import Spiral
 from kdgraph.density.published import PaperForest
 
-ROWS = 1000, 8000
-"""Training rows whose times are compared, besides 30 % of all rows that calibrate."""
+ROWS = 1000, 8000  # Training rows whose times are compared, besides 30 % of all rows that calibrate
 TREES = 100
 SEEDS = 3
 

@@ -35,26 +35,21 @@ from kdgraph.data.tables import ScoreFile, SklearnTable
 from kdgraph.metrics import TopLabel, nll_top
 from kdgraph.parents import PrecomputedScores
 
+# Tables with a record of a forest, which learns one half of the rows and scores the other.
 FORESTS = {
     "digits": lambda: SklearnTable("digits"),
     "satimage": lambda: OpenmlTable(182),
     "letter": lambda: OpenmlTable(6),
 }
-"""Tables with a record of a forest, which learns one half of the rows and scores the other."""
 TREES = 200
-RULE = "b_mon2"
-"""Rule that the paper recommends."""
+RULE = "b_mon2"  # Rule that the paper recommends
+# Reasonable bandwidths: about the medians of b_mon4, b_mon2 and b_mon over MNIST ensembles
+# (README.md).
 FIXED = (0.03, 0.05, 0.1)
-"""Reasonable bandwidths: about the medians of b_mon4, b_mon2 and b_mon over MNIST ensembles
-(README.md).
-"""
 PRECISION, ALL_ROWS, REFLECTED = "Conf1", f"{RULE} of all rows", "reflected"
+# Share of the NLL, and mean change of the confidence, that may be ignored; the paper has no number.
 IGNORED_NLL, IGNORED_CONFIDENCE = 0.01, 0.01
-"""Share of the NLL, and mean change of the confidence, that may be ignored; the paper has no
-number.
-"""
-SHARE = 1.0
-"""Test rows per fitted row."""
+SHARE = 1.0  # Test rows per fitted row
 
 
 @dataclass(frozen=True)
@@ -135,8 +130,7 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
     moved = reflected.groupby("method", sort=False)[["moved", "most"]].max()
     text = (
         f"{name}: with kernels reflected at 0 and 1 the confidence of held-out rows changes by less"
-        f" than {IGNORED_CONFIDENCE:g}"
-        " in the mean, in every split, at the same bandwidths"
+        f" than {IGNORED_CONFIDENCE:g} in the mean, in every split, at the same bandwidths"
     )
     by_bandwidth = ", ".join(f"{moved.moved[f'{each} {REFLECTED}']:.4f} ({each})" for each in at)
     most = f"at most {by_bandwidth}; of a single row {moved.most.max():.3f}"

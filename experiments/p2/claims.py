@@ -12,12 +12,10 @@ from experiments.common.markdown import number
 from experiments.common.runs import runs_of
 from experiments.p2 import records as records_study
 
-TOP_LABEL = ("csts", "tswa", "kde")
-"""Calibrators of correctness, class by class."""
-WHOLE = ("temperature", "isotonic")
-"""Calibrators of the full matrix of responses."""
+TOP_LABEL = ("csts", "tswa", "kde")  # Calibrators of correctness, class by class
+WHOLE = ("temperature", "isotonic")  # Calibrators of the full matrix of responses
+# Ratio of NLLs up to which a method is competitive with another; the paper has no number.
 COMPETITIVE = 1.1
-"""Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
 
 
 def records(folder: Path) -> Iterator[Claim]:

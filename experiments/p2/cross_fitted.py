@@ -30,17 +30,14 @@ from experiments.p2.figures.study import SCORE_LABELS, Study, rows_at, study_of
 from kdgraph.calibration.top_label import CrossFittedConfidence
 from kdgraph.metrics import TopLabel, nll_top
 
-MINIMAL = 0.01
-"""Share of an NLL up to which a bias is minimal; the paper has no number."""
+MINIMAL = 0.01  # Share of an NLL up to which a bias is minimal; the paper has no number
+# Gap of the confidence between folds from which a curve is unstable; the paper has no number.
 UNSTABLE = 0.1
-"""Gap of the confidence between folds from which a curve is unstable; the paper has no number."""
-SEVERAL = 3
-"""Number of classes that are several."""
-ROWS = {
+SEVERAL = 3  # Number of classes that are several
+ROWS = {  # Experiment → name of its rows in texts
     phanns_scores.EXPERIMENT: "PhANNs, ten classes",
     phanns_scores.REBUILT: f"PhANNs, {phanns_scores.REBUILT_VARIANT}",
 }
-"""Experiment → name of its rows in texts."""
 
 
 def losses(study: Study, draws: int) -> pd.DataFrame:
@@ -133,9 +130,8 @@ def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator
         bias, in_sample = means.cross_fitted / means.new - 1, means.in_sample / means.new - 1
         weak = "; weak, in sample it is too" if abs(in_sample) < MINIMAL else ""
         yield Claim(
-            f"{rows}: the cross-fitted NLL of"
-            f" {SCORE_LABELS[str(method)]} is less than {MINIMAL:.0%}"
-            " from that of new rows (Section VIII)",
+            f"{rows}: the cross-fitted NLL of {SCORE_LABELS[str(method)]} is less than"
+            f" {MINIMAL:.0%} from that of new rows (Section VIII)",
             bool(abs(bias) < MINIMAL),
             f"{bias:+.1%}, in sample {in_sample:+.1%}; in sample"
             f" {number(float(means.in_sample), 4)}, cross-fitted"

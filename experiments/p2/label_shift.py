@@ -31,6 +31,8 @@ from kdgraph.data.tables import ScoreFile
 from kdgraph.metrics import TopLabel, brier_top, nll_top
 from kdgraph.parents import PrecomputedScores
 
+# Techniques that the paper compares; the record has the scores of all classes, so temperatures are
+# among them.
 METHODS = {
     "histogram": "histogram",
     "kde": "KDE(b_mon2)",
@@ -39,21 +41,15 @@ METHODS = {
     "csts": "CSTS",
     "tswa": "TSwA",
 }
-"""Techniques that the paper compares; the record has the scores of all classes, so temperatures are
-among them.
-"""
-FACTORS = (0.25, 0.5, 2.0, 4.0)
-"""Factors of the frequency of one class."""
+FACTORS = (0.25, 0.5, 2.0, 4.0)  # Factors of the frequency of one class
+# Concentrations of the Dirichlet distribution of new class frequencies; its mean is the old ones.
 CONCENTRATIONS = (10.0, 1.0)
-"""Concentrations of the Dirichlet distribution of new class frequencies; its mean is the old ones.
-"""
 NONE, IN_SAMPLE, WITHOUT_WORST = "none", "none, in sample", "none, but for the worst technique"
-BASES = {
+BASES = {  # Fits whose differences label-shift error is compared with
     IN_SAMPLE: "in sample, as the paper",
     NONE: "held-out rows",
     WITHOUT_WORST: "held-out rows, but for the worst technique",
 }
-"""Fits whose differences label-shift error is compared with."""
 MEASURES = {"nll": "NLL", "brier": "Brier score"}
 STRONG = (f"one class × {FACTORS[-1]:g}", f"Dirichlet({CONCENTRATIONS[-1]:g})")
 
@@ -334,9 +330,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         }
         for which, value in least.items():
             yield Claim(
-                "label-shift error is larger than the differences"
-                " between the techniques (Section XV)"
-                f": {MEASURES[measure]}, {BASES[basis]}, {which}",
+                "label-shift error is larger than the differences between the techniques (Section"
+                f" XV): {MEASURES[measure]}, {BASES[basis]}, {which}",
                 value > 1,
                 f"at least {number(value, 2)} of the spread",
                 ("label_shift",),

@@ -56,9 +56,8 @@ PAPER = Paper(
                 scale: Size(
                     [(_SCORES, "calibrator=none,sts,csts"), (_REBUILT, "calibrator=sts,csts")],
                     differs=(
-                        "14,477 of the 46,801 proteins have all scores:"
-                        " those of class Other are not"
-                        " to be had. Its row in Figure 1 is what the others lack of the stored"
+                        "14,477 of the 46,801 proteins have all scores: those of class Other are"
+                        " not to be had. Its row in Figure 1 is what the others lack of the stored"
                         " counts of all proteins; temperatures are without it, and in the column"
                         " beside with rows for it that are rebuilt from counts of the highest score"
                     ),

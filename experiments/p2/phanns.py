@@ -28,10 +28,9 @@ import pandas as pd
 
 from experiments.common.command import study_parser
 
+# Largest number of rows of a class in the test set; two fractions of such numbers differ by far
+# more than floating-point noise.
 LARGEST = 60_000
-"""Largest number of rows of a class in the test set; two fractions of such numbers differ by far
-more than floating-point noise.
-"""
 
 
 def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -39,10 +39,9 @@ from experiments.p2.phanns import counted
 EXPERIMENT = "paper/p2/phanns_scores"
 REBUILT = "paper/p2/phanns_rebuilt"
 REBUILT_VARIANT = "class Other rebuilt from counts"
+# Ratio of NLLs up to which a method is competitive with another; the paper has no number.
 COMPETITIVE = 1.1
-"""Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
-MUCH = 0.05
-"""Share of an NLL that is much less; the paper has no number."""
+MUCH = 0.05  # Share of an NLL that is much less; the paper has no number
 
 
 def to_rows(scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> pd.DataFrame:

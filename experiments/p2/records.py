@@ -23,14 +23,12 @@ from experiments.common.splits import half_width
 from kdgraph.results.comparison.significance import compare_pairs
 
 EXPERIMENT = "paper/p2/records"
+# Keys that differ between records, besides seed and method.
 FREE = ("dataset.path", "dataset.name", "dataset.target")
-"""Keys that differ between records, besides seed and method."""
+# Shared temperature of correctness; of the whole row; the method chosen by cross-validation; the
+# scores as they are.
 SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top_label", "none"
-"""Shared temperature of correctness; of the whole row; the method chosen by cross-validation; the
-scores as they are.
-"""
-WANTED = 18
-"""Least number of 20 splits in which the chosen method has the lower binary NLL."""
+WANTED = 18  # Least number of 20 splits in which the chosen method has the lower binary NLL
 CHANCE = "top_label_ece_debiased_if_calibrated"
 COLUMNS = {
     "nll_top": "binary NLL",

@@ -8,8 +8,7 @@ import pandas as pd
 
 from experiments.common.settings import first_config, setting_of
 
-N_MNIST = 60_000
-"""Official training rows, of which test set 1 is taken."""
+N_MNIST = 60_000  # Official training rows, of which test set 1 is taken
 _MNIST = ("experiment=paper/p2/mnist", "calibrator=none", "parent.learning_rate=0.001")
 _EPOCHS = {"under-trained": (), "fully trained": ("parent.max_epochs=200",)}
 _TRAINING = "Appendix, Network training"

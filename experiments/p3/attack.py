@@ -51,24 +51,17 @@ TITLES["energy"] = "energy"
 TOOD, NETWORK = ("tood_given", "tood_shuffled"), ("msp", "odin", "mahalanobis", "energy")
 ATTACKED, ANOTHER = "the network that is attacked", "another network of the same rows"
 ENCODER, ENCODER_AND_TREES = "its encoder", "its encoder and trees"
-OWN = (ENCODER, ENCODER_AND_TREES)
-"""Attacked parts of TOOD; "" for LeNet-5."""
-N_TARGETS = 8
-"""Training rows that images are moved towards."""
-N_SWEEPS = 3
-"""Times that each image chooses its step again, given those of the others."""
+OWN = (ENCODER, ENCODER_AND_TREES)  # Attacked parts of TOOD; "" for LeNet-5
+N_TARGETS = 8  # Training rows that images are moved towards
+N_SWEEPS = 3  # Times that each image chooses its step again, given those of the others
 SETS = ("svhn", "the_other")
-STEPS = (2, 4, 8)
-"""Steps of 255 in the runs of Figure 5; the paper has no number."""
+STEPS = (2, 4, 8)  # Steps of 255 in the runs of Figure 5; the paper has no number
+# Fall of an AUROC that does not compromise too much, and least AUROC that can fall.
 AS_GOOD, SEPARATES = 0.05, 0.6
-"""Fall of an AUROC that does not compromise too much, and least AUROC that can fall."""
 SIZES = ("dataset.n_train=3000", "dataset.n_calibration=500", "dataset.n_test=1000")
-EPOCHS = 10
-"""Epochs of the autoencoder, thirty by default."""
-SHARE = 1000 / 3500
-"""Test rows per fitted row."""
-OTHER_SEED = 1000
-"""Offset of the seed of a network that is not attacked."""
+EPOCHS = 10  # Epochs of the autoencoder, thirty by default
+SHARE = 1000 / 3500  # Test rows per fitted row
+OTHER_SEED = 1000  # Offset of the seed of a network that is not attacked
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
@@ -222,9 +215,8 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             for name, row in apart.iterrows()
         )
         yield Claim(
-            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255"
-            " by FGSM is at most .05 below that without"
-            f" on each set where that is above {number(SEPARATES, 1)}",
+            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
+            f" below that without on each set where that is above {number(SEPARATES, 1)}",
             bool((lowest - apart[0]).min() >= -AS_GOOD),
             f"{details}; {seeds}",
             ("fgsm",),

@@ -16,31 +16,24 @@ from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import METRICS, Study
 
 PAPER = Path(__file__).parent
+# Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6.
 GIVEN, SHUFFLED = "", "labels shuffled"
-"""Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6."""
+# Setting of tables 3 and 4 of Appendix E, which are taken to have shuffled labels. The captions are
+# lost. Tables 1 and 2 print the numbers of the main text: Fashion-MNIST against KMNIST is 99.2 and
+# 99.1 in Table 3 and in table 2. Section 6 shuffles labels and has no other table.
 WITH_SHUFFLED = "second of two"
-"""Setting of tables 3 and 4 of Appendix E, which are taken to have shuffled labels.
-
-The captions are lost. Tables 1 and 2 print the numbers of the main text: Fashion-MNIST against
-KMNIST is 99.2 and 99.1 in Table 3 and in table 2. Section 6 shuffles labels and has no other
-table.
-"""
-LABELS_GIVEN = "labels given"
-"""Title of given labels where shuffled ones are the paper's."""
+LABELS_GIVEN = "labels given"  # Title of given labels where shuffled ones are the paper's
+# Least number of training images of CIFAR, of 50,000, for a number in the paper's place.
 ENOUGH = 40_000
-"""Least number of training images of CIFAR, of 50,000, for a number in the paper's place."""
-FEW_IMAGES = "few images"
-"""Title of the variant with fewer."""
-SMALL_TEXTS = {
+FEW_IMAGES = "few images"  # Title of the variant with fewer
+SMALL_TEXTS = {  # Experiment → title of the variant of texts, whose data are incomplete
     text.TOPICS: "topics of few texts",
     text.WORD_VECTORS: "word vectors of 50 numbers, few texts",
 }
-"""Experiment → title of the variant of texts, whose data are incomplete."""
-SENTENCES = "sentences"
-"""Title of the variant with sentences in the place of whole reviews."""
+SENTENCES = "sentences"  # Title of the variant with sentences in the place of whole reviews
+# Method of a run → published name and variant.
 IMAGES = {"tood_given": ("TOOD", GIVEN), "tood_shuffled": ("TOOD", SHUFFLED), "msp": ("MSP", "")}
-"""Method of a run → published name and variant."""
-PHOTOGRAPHS = IMAGES | {
+PHOTOGRAPHS = IMAGES | {  # The same for CIFAR, where the paper has more methods
     "odin": ("ODIN", ""),
     "mahalanobis_layers": ("Mahalanobis", ""),
     "mahalanobis_nonnegative": ("Mahalanobis", "nonnegative weights"),
@@ -51,9 +44,7 @@ PHOTOGRAPHS = IMAGES | {
     "energy_fine_tuning": ("energy fine-tuning", ""),
     "energy_fine_tuning_permuted": ("energy fine-tuning", "permuted pixels"),
 }
-"""The same for CIFAR, where the paper has more methods."""
-SVHN_ALONE = "SVHN alone"
-"""Title of the variant with one of six sets."""
+SVHN_ALONE = "SVHN alone"  # Title of the variant with one of six sets
 TEXTS = {
     "tood_given": ("TOOD", GIVEN),
     "tood_shuffled": ("TOOD", SHUFFLED),

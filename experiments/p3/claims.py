@@ -18,19 +18,15 @@ from experiments.p3 import text as text_study
 from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import measured
 
-AS_GOOD = 0.05
-"""Difference of equally good AUROC; the paper has no number."""
+AS_GOOD = 0.05  # Difference of equally good AUROC; the paper has no number
 BOTH = ["tood_given", "tood_shuffled"]
-NOT_IN_PAPER = {
+NOT_IN_PAPER = {  # Methods of runs that the paper compares with for tables alone
     *("leaf_box", "graph_density", "knn"),
     *("mahalanobis_nonnegative", "oe_permuted", "energy_fine_tuning_permuted"),
 }
-"""Methods of runs that the paper compares with for tables alone."""
-NEAR_1 = 0.99
-"""Least number that is close to 1; the paper has no number."""
+NEAR_1 = 0.99  # Least number that is close to 1; the paper has no number
 IMAGES = {**images_study.MNIST.datasets, **images_study.CIFAR.datasets}
-AS_WELL = ("labels_shuffled", "unsupervised")
-"""Sentences that allow shuffled labels to be better."""
+AS_WELL = ("labels_shuffled", "unsupervised")  # Sentences that allow shuffled labels to be better
 
 
 def _seeds(frame: pd.DataFrame) -> str:

@@ -27,7 +27,7 @@ DATASETS = {
     "breast_cancer": "breast cancer against itself with columns permuted",
     "mnist_784": "MNIST's pixels against Fashion-MNIST's",
 }
-METHODS = {
+METHODS = {  # Titles of methods by the names of their runs
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "mean_msp": "mean of MSP",
@@ -38,10 +38,8 @@ METHODS = {
     "logistic": "classifier test, logistic regression",
     "ks": "Kolmogorov-Smirnov tests",
 }
-"""Titles of methods by the names of their runs."""
 TOOD = ("tood_given", "tood_shuffled")
-AS_GOOD = 0.05
-"""Difference of equally good AUROC, as in :mod:`experiments.p3.claims`."""
+AS_GOOD = 0.05  # Difference of equally good AUROC, as in ``experiments.p3.claims``
 NOTE = (
     "AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either"
     " kind, 20 for the forest; mean ± standard\ndeviation over seeds. The rows of a set are drawn"

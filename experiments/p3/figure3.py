@@ -41,14 +41,12 @@ from kdgraph.metrics import auroc
 
 PAPER = Path(__file__).parent
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
+# Keys that may differ from the experiments': of runs with several sizes those with the most rows
+# are drawn.
 SIZES = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test")
-"""Keys that may differ from the experiments': of runs with several sizes those with the most rows
-are drawn.
-"""
+# Smallest distance from 1: a row that shares one leaf of 100 trees with one other of 100 rows is as
+# near.
 NEAREST = 1e-4
-"""Smallest distance from 1: a row that shares one leaf of 100 trees with one other of 100 rows is
-as near.
-"""
 ON = ("test", "ood")
 _BINS = np.linspace(0.0, -np.log10(NEAREST), 61)
 _TICKS = {0.0: "0", 0.9: ".9", 0.99: ".99", 0.999: ".999"}

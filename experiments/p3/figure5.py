@@ -31,13 +31,12 @@ PAPER = Path(__file__).parent
 EXPERIMENT = "paper/p3/cifar_fgsm"
 TITLES = {"svhn": "SVHN", **CIFAR.datasets}
 _DASHED = (0, (1.0, 1.2))
-ROLES = {
+ROLES = {  # Style of a set and the labels of the trees; the other set is the other CIFAR
     ("svhn", "given"): PlotStyle(BLUE, linestyle=_DASHED, filled=False),
     ("svhn", "shuffled"): PlotStyle(BLUE),
     ("other", "given"): PlotStyle(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
     ("other", "shuffled"): PlotStyle(VERMILLION, marker="^"),
 }
-"""Style of a set and the labels of the trees; the other set is the other CIFAR."""
 
 
 def aurocs(records: Sequence[Record]) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from experiments.p3.study import Study, measured, tables
 from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 _APPENDIX = "Appendix E, table "
+# Grey sets of MedMNIST, whose means Table 3 prints (tables 1 and 2 of Appendix E have each).
 MEDMNIST = {
     "breastmnist": "BreastMNIST",
     "chestmnist": "ChestMNIST",
@@ -31,7 +32,6 @@ MEDMNIST = {
     "pneumoniamnist": "PneumoniaMNIST",
     "tissuemnist": "TissueMNIST",
 }
-"""Grey sets of MedMNIST, whose means Table 3 prints (tables 1 and 2 of Appendix E have each)."""
 MNIST = Study(
     experiment="paper/p3/mnist",
     title="Tables 3, 4 and Appendix E",
@@ -114,14 +114,13 @@ CIFAR = Study(
     },
 )
 STUDIES = (MNIST, CIFAR)
-FREE = (
+FREE = (  # Keys that may differ; numbers of rows have tables of their own, epochs lines
     "dataset.n_train",
     "dataset.n_calibration",
     "dataset.n_test",
     "parent.max_epochs",
     "parent.encoder.max_epochs",
 )
-"""Keys that may differ; numbers of rows have tables of their own, epochs lines."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

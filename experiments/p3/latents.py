@@ -30,8 +30,7 @@ from kdgraph.runner import stages
 DATASETS = MNIST.datasets
 SIZES = ("dataset.n_train=2000", "dataset.n_calibration=500", "dataset.n_test=1000")
 LABELS = ("given", "shuffled")
-SHARE = 1000 / 2500
-"""Test rows per fitted row."""
+SHARE = 1000 / 2500  # Test rows per fitted row
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:

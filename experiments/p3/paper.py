@@ -64,12 +64,10 @@ PAPER = Paper(
                     [_IMAGES],
                     differs=(
                         "10,000 images train, the autoencoder and LeNet-5 too, where the paper has"
-                        " 60,000; three seeds of its ten; 1,000 images"
-                        " are drawn of each set, or all"
-                        " test images of a smaller one (PneumoniaMNIST has 624);"
-                        " tables 3 and 4 of Appendix E, whose captions are lost, are judged by"
-                        " shuffled labels (1 and 2 have numbers of Table 3, and"
-                        f" so given ones); {_SIZES}; {_FILES}"
+                        " 60,000; three seeds of its ten; 1,000 images are drawn of each set, or"
+                        " all test images of a smaller one (PneumoniaMNIST has 624); tables 3 and 4"
+                        " of Appendix E, whose captions are lost, are judged by shuffled labels (1"
+                        f" and 2 have numbers of Table 3, and so given ones); {_SIZES}; {_FILES}"
                     ),
                     minutes=12,
                 ),

@@ -12,14 +12,11 @@ import pandas as pd
 
 from experiments.common.runs import Record
 
-IN = "in distribution"
-"""Set of test rows."""
+IN = "in distribution"  # Set of test rows
+# Metric added for each mean score of TOOD: the mean over rows of their APHD, which is the threshold
+# less the score.
 APHD = "aphd"
-"""Metric added for each mean score of TOOD: the mean over rows of their APHD, which is the
-threshold less the score.
-"""
-DETECTED = "calibrated"
-"""Model of the numbers in a record: the whole method, not its parent alone."""
+DETECTED = "calibrated"  # Model of the numbers in a record: the whole method, not its parent alone
 
 
 def table_of(records: Iterable[Record], keys: Sequence[str] = ()) -> pd.DataFrame:

@@ -40,16 +40,13 @@ from kdgraph.figures.style import (
 from kdgraph.geometry import partition_of
 
 PAPER = Path(__file__).parent
+# Lower left, upper left, upper right, lower right: the first to the fourth sample of Section 3.1,
+# each of a class of its own.
 SAMPLES = np.array([[0.25, 0.25], [0.25, 0.75], [0.75, 0.75], [0.75, 0.25]])
-"""Lower left, upper left, upper right, lower right: the first to the fourth sample of Section 3.1,
-each of a class of its own.
-"""
 LIKE_TRAINING = np.array([[0.16, 0.34], [0.33, 0.83], [0.66, 0.64], [0.86, 0.18]])
 FROM_ELSEWHERE = np.array([[0.62, 0.88], [0.71, 0.68], [0.83, 0.84], [0.9, 0.62]])
-THRESHOLD = 0.5
-"""Threshold between the APHD of both sets; the paper's is lost in the text."""
-SEED = 0
-"""Seed of the forest: the first whose trees begin with different features, as in Figure 1."""
+THRESHOLD = 0.5  # Threshold between the APHD of both sets; the paper's is lost in the text
+SEED = 0  # Seed of the forest: the first whose trees begin with different features, as in Figure 1
 _FEATURES = ("x₁", "x₂")
 _ROLES = (
     PlotStyle(BLUE),
@@ -191,8 +188,8 @@ def _tree(
     axes.set_title(f"tree {which + 1}", fontsize=LABEL_SIZE + 0.5)
 
 
+# Place, place of the parent, question or "", and the answer that leads to it.
 Node = tuple[tuple[float, float], tuple[float, float], str, str]
-"""Place, place of the parent, question or "", and the answer that leads to it."""
 
 
 def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:

@@ -34,17 +34,16 @@ from kdgraph.figures.style import (
 
 PAPER = Path(__file__).parent
 EXPERIMENT = "paper/p3/simulated"
+# Keys with the dimension of the circles.
 FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"]
-"""Keys with the dimension of the circles."""
+# Titles of methods by the names of their runs; sets of 100 rows in the first two, single rows in
+# the others.
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "leaf_box": "leaf box",
     "knn": "k-NN",
 }
-"""Titles of methods by the names of their runs; sets of 100 rows in the first two, single rows in
-the others.
-"""
 SETS = {
     IN: PlotStyle(BLUE),
     "lines": PlotStyle(VERMILLION, marker="^"),

@@ -67,8 +67,8 @@ IMAGES = Sizes(
     },
     ticks=(50, 200, 800, 3200, 10000),
 )
+# Experiments by the names of their pictures.
 STUDIES = {"figure4": TABLES, "figure4_images": IMAGES}
-"""Experiments by the names of their pictures."""
 LABELS = ("labels_carry_little",)
 
 

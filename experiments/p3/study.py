@@ -25,8 +25,8 @@ PARENTS = {
     "tabular_mlp": "network",
     "tabular_mlp_oe": "network with outlier exposure",
 }
+# Metric of records → published name; in distribution is positive in all of them.
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}
-"""Metric of records → published name; in distribution is positive in all of them."""
 NOTE = (
     "TOOD is told which 100 rows belong together, all of them in or all out of distribution, and"
     " scores each among them; the methods\nbelow it get single rows, which is a harder task. Mean ±"

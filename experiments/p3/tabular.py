@@ -27,6 +27,8 @@ TABLES = {
 }
 NOISE = {"gaussian": "Gaussian", "uniform": "uniform"}
 OWN = "_own_range"
+# Titles of methods by the names of their runs; the first two score rows in sets of 100, all others
+# single rows.
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
@@ -38,11 +40,8 @@ METHODS = {
     "lof": "LOF",
     "isolation_forest": "isolation forest",
 }
-"""Titles of methods by the names of their runs; the first two score rows in sets of 100, all others
-single rows.
-"""
+# Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6.
 VARIANTS = {"tood_given": "", "tood_shuffled": "labels shuffled"}
-"""Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6."""
 NOTE = (
     "TOOD is told which 100 rows belong together, all of them in or all out of distribution, and"
     " scores each among them; the methods\nbelow it get single rows, which is a harder task. *Own"

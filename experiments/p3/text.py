@@ -19,12 +19,12 @@ GROUPS = {
     "newsgroups_politics": "politics",
 }
 OTHERS = {"movies": "reviews of movies (in place of IMDB's)", "news": "AG News"}
+# A thousand sentences of reviews each, where the paper has whole reviews, and many more.
 SENTENCES = {
     "sentences_imdb": "sentences of IMDB",
     "sentences_amazon": "sentences of Amazon",
     "sentences_yelp": "sentences of Yelp",
 }
-"""A thousand sentences of reviews each, where the paper has whole reviews, and many more."""
 STANDS_FOR = {
     "movies": "imdb",
     "news": "ag_news",
@@ -32,8 +32,8 @@ STANDS_FOR = {
     "sentences_amazon": "amazon",
     "sentences_yelp": "yelp",
 }
+# Experiments with topics of hashed words, and with means of word vectors as in the paper.
 TOPICS, WORD_VECTORS = "paper/p3/text", "paper/p3/word_vectors"
-"""Experiments with topics of hashed words, and with means of word vectors as in the paper."""
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
@@ -43,7 +43,7 @@ METHODS = {
     "oe": "MSP of a network with outlier exposure",
 }
 _SIZES = "Newsgroups have as many posts as the user's copy, without header, quotes and signature."
-NOTES = {
+NOTES = {  # Differences of the texts of an experiment from the paper's
     TOPICS: (
         "TF-IDF of hashed words and its 100 largest singular vectors stand where the paper has"
         f" means of GloVe vectors. {_SIZES} Outlier exposure learns from topics that are permuted"
@@ -54,7 +54,6 @@ NOTES = {
         f" 300. {_SIZES} Sentences of reviews stand where the paper has whole reviews."
     ),
 }
-"""Differences of the texts of an experiment from the paper's."""
 
 
 def _study(experiment: str, dataset: str, titles: dict[str, str], table: str) -> Study:
@@ -74,13 +73,12 @@ def _study(experiment: str, dataset: str, titles: dict[str, str], table: str) ->
     )
 
 
-STUDIES = [
+STUDIES = [  # One for each experiment and data set in distribution
     _study(experiment, name, titles, table)
     for experiment in NOTES
     for titles, table in ((GROUPS, "Table 6"), ({**OTHERS, **SENTENCES}, "Table 2"))
     for name in titles
 ]
-"""One for each experiment and data set in distribution."""
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

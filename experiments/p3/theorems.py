@@ -26,12 +26,10 @@ from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, PlotStyle
 
 PAPER = Path(__file__).parent
 DIMENSIONS = (1, 2, 5)
+# Error of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it
+# by .03.
 TOLERANCE = 0.05
-"""Error of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it
-by .03.
-"""
-EPSILON = 0.1
-"""Deviation of which Theorem 4.4 bounds the probability."""
+EPSILON = 0.1  # Deviation of which Theorem 4.4 bounds the probability
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 THEOREM = PlotStyle(BLACK, linestyle=(0, (3.2, 1.6)), marker="")
 GRID = PlotStyle(GREEN, marker="D", filled=False)

@@ -31,6 +31,7 @@ from kdgraph.metrics import auroc
 from kdgraph.runner import stages
 
 DEFAULT, FOREST = "default", "random forest"
+# Settings that are not too extreme; the paper has no number, and its own are lost in the text.
 HYPERPARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "50 trees": {"n_estimators": 50},
     "200 trees": {"n_estimators": 200},
@@ -40,22 +41,18 @@ HYPERPARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "half of the features": {"max_features": 0.5},
     "entropy": {"criterion": "entropy"},
 }
-"""Settings that are not too extreme; the paper has no number, and its own are lost in the text."""
-EXTREME: Mapping[str, Mapping[str, Any]] = {
+EXTREME: Mapping[str, Mapping[str, Any]] = {  # Further settings of a search
     "20 rows to a leaf": {"min_samples_leaf": 20},
     "one feature": {"max_features": 1},
     "all features": {"max_features": None},
 }
-"""Further settings of a search."""
 SETTINGS = {DEFAULT: {}, **HYPERPARAMETERS, **EXTREME}
 LABELS = ("given", "shuffled")
-SET_SIZE, VERY_FEW, FEW = 100, 5, 10
-"""Rows of a set; very few of them, and twice as many."""
-UNITS = 1000
-"""Rows in sets behind an AUROC, of sets of any size."""
+SET_SIZE, VERY_FEW, FEW = 100, 5, 10  # Rows of a set; very few of them, and twice as many
+UNITS = 1000  # Rows in sets behind an AUROC, of sets of any size
 FEW_TRAINING_ROWS = 50
+# Difference of equally good AUROC, and least AUROC that separates; the paper has neither.
 AS_GOOD, SEPARATES = 0.05, 0.9
-"""Difference of equally good AUROC, and least AUROC that separates; the paper has neither."""
 SHARED = ("method=choice(paper/p3/tood_given)", "seed=choice(0)")
 TITLES = {
     "digits": "digits",
@@ -316,9 +313,8 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             for size, value in apart.loc[fall.idxmin()].items()
         )
         yield Claim(
-            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most"
-            f" .05 below that in sets of {SET_SIZE}"
-            " wherever that is above .9",
+            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
+            f" {SET_SIZE} wherever that is above .9",
             bool((fall >= -AS_GOOD).all()),
             f"least, {fall.idxmin()}: {details}; {seeds}",
             ("few_test_rows",),

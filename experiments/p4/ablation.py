@@ -36,16 +36,13 @@ from kdgraph.smoothing import rms_of
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}
 BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 1e6)
 BINS = (1, 5, 15)
-FIXED = (0.1, 0.2, 0.4)
-"""Bandwidths with a column of their own: the paper's two, and a smaller one."""
-LOOKED_AT = 20
-"""Seeds whose test rows helped to decide on a rule."""
-SHARE = 500 / 1494
-"""Test rows per fitted row."""
+FIXED = (0.1, 0.2, 0.4)  # Bandwidths with a column of their own: the paper's two, and a smaller one
+LOOKED_AT = 20  # Seeds whose test rows helped to decide on a rule
+SHARE = 500 / 1494  # Test rows per fitted row
+# Histogram binning: five bins in which all rows are equally near.
 HISTOGRAM = ("layer, scale spread", 5, BANDWIDTHS[-1])
-"""Histogram binning: five bins in which all rows are equally near."""
+# One confidence for all rows, the share of right calibration rows.
 CONSTANT = ("layer, scale spread", 1, BANDWIDTHS[-1])
-"""One confidence for all rows, the share of right calibration rows."""
 
 
 def least_brier(settings: pd.DataFrame) -> int:

@@ -21,8 +21,7 @@ from kdgraph.errors import DataError
 from kdgraph.figures.local import plot_lce_of_bins_from_run
 from kdgraph.figures.run_figures import RunFigureData
 
-TABLE = "lce_map"
-"""Local errors of all test rows in the plane."""
+TABLE = "lce_map"  # Local errors of all test rows in the plane
 
 
 def figure2(outputs: Path) -> Figure:

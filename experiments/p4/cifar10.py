@@ -28,9 +28,9 @@ from experiments.p4.score_records import ScoreStudy
 from experiments.p4.setting import entries
 
 EXPERIMENT = "paper/p4/cifar10"
+# Keys that may differ besides scores, seed and method.
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""Keys that may differ besides scores, seed and method."""
-METHODS = {
+METHODS = {  # Method → its row in Table 4, or None
     "none": "none",
     "temperature": "temperature",
     "sts": None,
@@ -49,7 +49,7 @@ METHODS = {
     "density_ratio": None,
     "bin_mean_shift": None,
 }
-"""Method → its row in Table 4, or None."""
+# Metric → its column, and that of Table 4. The unit of the paper's Brier score of 40.6 is unknown.
 COLUMNS = {
     "prr": ("PRR", "PRR"),
     "ece": ("ECE", "ECE"),
@@ -60,13 +60,10 @@ COLUMNS = {
     "error": ("error", None),
     "nll_top_clipped": ("clipped", None),
 }
-"""Metric → its column, and that of Table 4. The unit of the paper's Brier score of 40.6 is unknown.
-"""
 AGAINST = ("none", "temperature", "histogram", "isotonic")
+# Space of a metric → its title; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet.
 MAPS = {"resnet": "ResNet-8", "lenet": "LeNet-5", "pixels": "pixels"}
-"""Space of a metric → its title; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet.
-"""
-ACROSS = (
+ACROSS = (  # Methods whose local errors are measured in each map
     "none",
     "temperature",
     "histogram",
@@ -77,12 +74,11 @@ ACROSS = (
     "lore_lenet",
     "lore_pixels",
 )
-"""Methods whose local errors are measured in each map."""
 LOCAL = {"mlce_{}": "MLCE", "mlce_{}_30": "MLCE, bins of ≥ 30 rows", "lce_{}": "mean LCE"}
+# Methods of Figures 3, 4 and 9.
 DRAWN = ("none", "temperature", "histogram", "isotonic", "lore_tsne_02", "lore_tsne")
-"""Methods of Figures 3, 4 and 9."""
+# Methods of Figures 10 to 15.
 IN_MAPS = ("none", "histogram", "lore_tsne_02", "lore_lenet_02", "lore_pixels_02")
-"""Methods of Figures 10 to 15."""
 NOTE = (
     "Means over splits. Published: ResNet-50 on ImageNet, 25,000 rows to calibrate; the row of LoRe"
     " is that of γ = 0.2 in 3-D t-SNE, in whatever\nunits. LoRe in a t-SNE embeds test rows with"
@@ -230,13 +226,13 @@ def _in_each_map(study: Study, key: str) -> Figure:
     return lce(study, {key.format(space): f"measured in {title}" for space, title in MAPS.items()})
 
 
+# Name of a picture → its function and methods.
 FIGURES: dict[str, tuple[Callable[[Study], Figure], Sequence[str]]] = {
     "lce": (figure3, DRAWN),
     "reward": (reward, DRAWN),
     "maps": (figure10, IN_MAPS),
     "maps_30": (figure10_without_small_bins, IN_MAPS),
 }
-"""Name of a picture → its function and methods."""
 
 
 def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:

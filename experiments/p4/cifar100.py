@@ -25,16 +25,14 @@ from kdgraph.errors import DataError
 from kdgraph.features.reductions import TsneEmbedding
 
 EXPERIMENT = "paper/p4/cifar100"
+# Keys that may differ besides seed and method.
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""Keys that may differ besides seed and method."""
 METHODS = ("none", "temperature", "histogram", "isotonic", "lore_logits_02")
-ROWS = 3_000
-"""First rows of the record that are used: t-SNE takes minutes of each thousand."""
-SPACES = {
+ROWS = 3_000  # First rows of the record that are used: t-SNE takes minutes of each thousand
+SPACES = {  # Table → its title
     "lce_by_bandwidth_logits": "3-D t-SNE of logits",
     "lce_by_bandwidth_logits_30": "bins of ≥ 30 rows",
 }
-"""Table → its title."""
 
 
 def collect(records: Mapping[str, Path], n_rows: int = ROWS) -> dict[str, np.ndarray]:

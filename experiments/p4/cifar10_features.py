@@ -22,20 +22,19 @@ from kdgraph.errors import DataError
 from kdgraph.features.reductions import TsneEmbedding
 from kdgraph.parents.networks import ConvolutionalNetwork, Network, ResidualNetwork
 
+# Training images of the subset, which come first; then test images, in their official order.
 N_TRAIN = 10_000
-"""Training images of the subset, which come first; then test images, in their official order."""
+# The test images of the subset are these first ones of the official 10,000, without a few.
 FIRST = 3_000
-"""The test images of the subset are these first ones of the official 10,000, without a few."""
+# Numbers of principal components and of dimensions of t-SNE, those of Luo et al. for images.
 COMPONENTS, DIMENSIONS = 50, 3
-"""Numbers of principal components and of dimensions of t-SNE, those of Luo et al. for images."""
+# Networks that are trained for their last hidden layer, of 64 and of 84 units; shortly, for a CPU.
 NETWORKS: Mapping[str, Network] = {
     "resnet": ResidualNetwork(depth=8, max_epochs=20, random_state=0),
     "lenet": ConvolutionalNetwork(
         architecture="lenet", max_epochs=15, patience=None, random_state=1
     ),
 }
-"""Networks that are trained for their last hidden layer, of 64 and of 84 units; shortly, for a CPU.
-"""
 
 
 def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

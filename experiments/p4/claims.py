@@ -29,10 +29,10 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, ece, lce, mce, mlce
 
 MAPS = {"tsne": "t-SNE", "pca": "PCA"}
+# Suffix of a method → the units of its bandwidths, which the paper does not print.
 READINGS = {"_spread": "γ as printed, in units of spread", "_printed": "γ in the map's own units"}
-"""Suffix of a method → the units of its bandwidths, which the paper does not print."""
+# Suffix of a method → that of a local error in the same units.
 METRIC_SUFFIXES = {"_spread": "", "_printed": "_printed"}
-"""Suffix of a method → that of a local error in the same units."""
 GLOBAL = {
     "none": "none",
     "temperature": "temperature",
@@ -41,26 +41,21 @@ GLOBAL = {
     "mmce": "MMCE",
 }
 BY_GROUP = {"group_temperature": "temperature by group", "group_histogram": "histogram by group"}
+# LoRe as one method, and in bins of equal width and of equal mass.
 LORE, IN_WIDTH, IN_MASS = "LoRe", "lore_pca_spread", "lore_pca_mass"
-"""LoRe as one method, and in bins of equal width and of equal mass."""
-GAMMA_02 = "lore_tsne_02"
-"""LoRe as on ImageNet: in t-SNE at the printed bandwidth."""
+GAMMA_02 = "lore_tsne_02"  # LoRe as on ImageNet: in t-SNE at the printed bandwidth
 OVERALL = {"ece": "ECE", "nll_top": "NLL", "brier_top": "Brier score"}
+# Reductions in the paper's mean over its three settings.
 LEAST = (("none", 0.49, "no recalibration"), ("next", 0.23, "the next best global method"))
-"""Reductions in the paper's mean over its three settings."""
 DRAWS = 1000
-LARGE = 1e12
-"""A bandwidth at which all rows are in one place."""
-ALIKE = 0.1
-"""Relative difference of very similar results; the paper has no number."""
+LARGE = 1e12  # A bandwidth at which all rows are in one place
+ALIKE = 0.1  # Relative difference of very similar results; the paper has no number
+# Rows of samples, and the number of samples of each size.
 SAMPLES, REPEATS = (1000, 4000, 16_000, 64_000), 10
-"""Rows of samples, and the number of samples of each size."""
+# Error of a slope: a mean of ten samples over places near each other is a tenth off, and sizes go
+# from 1 to 64.
 SLACK = 0.1
-"""Error of a slope: a mean of ten samples over places near each other is a tenth off, and sizes go
-from 1 to 64.
-"""
-Numbers = Mapping[str, pd.DataFrame]
-"""Metric → a row for each seed, a column for each method."""
+Numbers = Mapping[str, pd.DataFrame]  # Metric → a row for each seed, a column for each method
 
 
 def _by_metric(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -23,10 +23,8 @@ EXPERIMENT, STOPPED = "paper/p4/crime_long", "paper/p4/crime"
 READINGS, INCOME = "paper/p4/crime_readings", "paper/p4/crime_income"
 LABELS, MASS = "isotonic regression fitted on labels", "LoRe in bins of equal mass"
 BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of five incomes"
-EARLY = "network stopped early"
-"""Titles of variants."""
-PAPER_PROTOCOL = "-as_in_paper"
-"""Suffix of methods that have seen test rows."""
+EARLY = "network stopped early"  # Titles of variants
+PAPER_PROTOCOL = "-as_in_paper"  # Suffix of methods that have seen test rows
 SETTING = setting.Setting(
     title="Luo et al., setting 1",
     dataset="crime",
@@ -95,14 +93,13 @@ def compare_with_published(records: Sequence[Record]) -> str:
     return setting.compare_with_published(records, SETTING)
 
 
-STOPPED_SETTING = replace(
+STOPPED_SETTING = replace(  # Setting with the network that is stopped early, and so MMCE's
     SETTING,
     methods={
         "mmce_stopped" if method == "mmce" else method: row
         for method, row in SETTING.methods.items()
     },
 )
-"""Setting with the network that is stopped early, and so MMCE's."""
 
 
 def measured(folder: Path) -> pd.DataFrame:
@@ -120,9 +117,10 @@ def measured(folder: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+# Item, data set, metric and method of a setting in ``published.csv``.
 Place = tuple[str, str, str, str | None]
-"""Item, data set, metric and method of a setting in ``published.csv``."""
 _EMBEDDINGS = (("Figure 5, caption", "crime"), ("Appendix A.2", "crime"))
+# Setting → its value in a record of the network of 60 epochs.
 _SETTINGS: Mapping[Place, Callable[[Record], float]] = {
     ("Section 5.1", "crime", "training rows", None): lambda r: r["dataset"]["n_train"],
     ("Section 5.1", "crime", "calibration rows", None): lambda r: r["dataset"]["n_calibration"],
@@ -162,18 +160,16 @@ _SETTINGS: Mapping[Place, Callable[[Record], float]] = {
         for item, dataset in _EMBEDDINGS
     },
 }
-"""Setting → its value in a record of the network of 60 epochs."""
+# Method of the main column → the setting that is its bandwidth.
 _BANDWIDTHS: Mapping[str, Place] = {
     "lore_tsne_spread": ("Section 4", "any", "bandwidth of LoRe", "LoRe t-SNE"),
     "lore_pca_spread": ("Section 4", "any", "bandwidth of LoRe", "LoRe PCA"),
 }
-"""Method of the main column → the setting that is its bandwidth."""
-_SEEDS: Sequence[Place] = (
+_SEEDS: Sequence[Place] = (  # Settings that are the number of seeds: each has a network of its own
     ("Table 1, caption", "crime", "seeds", None),
     ("Section 5.3", "crime", "seeds", None),
     ("Appendix A.2", "crime", "networks", None),
 )
-"""Settings that are the number of seeds: each has a network of its own."""
 
 
 def _dimensions(record: Record, space: str) -> float:

@@ -28,7 +28,7 @@ from experiments.p4.stopping import configs_of, entries_behind
 from kdgraph.config import RunConfig
 from kdgraph.runner import stages
 
-METHODS = (
+METHODS = (  # Methods of the paper's main column after the same network; MMCE trains another one
     "none",
     "temperature",
     "histogram",
@@ -38,12 +38,11 @@ METHODS = (
     "lore_tsne_spread",
     "lore_pca_spread",
 )
-"""Methods of the paper's main column after the same network; MMCE trains another one."""
 DIVISIONS, NETWORKS = 8, 4
+# Variant whose seeds are divisions.
 TITLE = f"means of {NETWORKS} networks on one division of the rows"
-"""Variant whose seeds are divisions."""
+# Metrics of Tables 1 to 3, local errors in components.
 MEASURED = ("group_mce", "ece", "mce", "nll_top", "brier_top", "mlce_pca")
-"""Metrics of Tables 1 to 3, local errors in components."""
 
 
 def entries_of(

@@ -30,6 +30,8 @@ from kdgraph.figures import (
     plot_reward_against_ratio,
 )
 
+# Titles of methods of the paper and two others by the names of their runs, in the order of the key;
+# the first is the parent.
 LABELS = {
     "none": "no recalibration",
     "lore_tsne_spread": "LoRe, t-SNE",
@@ -43,10 +45,7 @@ LABELS = {
     "lore_free": "LoRe, simplest",
     "lore_geodesic": "LoRe, geodesic",
 }
-"""Titles of methods of the paper and two others by the names of their runs, in the order of the
-key; the first is the parent.
-"""
-OTHERS = {
+OTHERS = {  # Titles of other methods
     "lore_tsne": "LoRe, t-SNE, γ by CV",
     "lore_pca": "LoRe, PCA, γ by CV",
     "lore_logits_02": "LoRe, γ = 0.2",
@@ -54,9 +53,8 @@ OTHERS = {
     "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
     "lore_pixels_02": "LoRe in pixels, γ = 0.2",
 }
-"""Titles of other methods."""
 SPACES = {"lce_by_bandwidth_tsne": "t-SNE", "lce_by_bandwidth_pca": "principal components"}
-CORRELATED = {
+CORRELATED = {  # Metrics that Table 2 correlates with max group MCE
     "ece": "ECE",
     "mce": "MCE",
     "nll_top": "NLL",
@@ -64,7 +62,6 @@ CORRELATED = {
     "mlce_tsne": "MLCE, t-SNE, γ = 0.2",
     "mlce_pca": "MLCE, PCA, γ = 0.4",
 }
-"""Metrics that Table 2 correlates with max group MCE."""
 
 
 @dataclass(frozen=True)

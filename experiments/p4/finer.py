@@ -32,25 +32,22 @@ from kdgraph.runner.stored_stages import StoredStages
 
 SENTENCES = ("finer_than_ece",)
 BINS = 5
-SPACES = {
+SPACES = {  # The paper's maps and bandwidths, in units of spread
     "t-SNE": ({"reduce": "tsne", "dimensions": 2}, 0.2),
     "PCA": ({"reduce": "pca", "dimensions": 20}, 0.4),
 }
-"""The paper's maps and bandwidths, in units of spread."""
+# The second has the ECE that the paper prints, 15 %.
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}
-"""The second has the ECE that the paper prints, 15 %."""
-SHARE = 500 / 1494
-"""Test rows of Crime per fitted row."""
+SHARE = 500 / 1494  # Test rows of Crime per fitted row
 SEEDS, DRAWS = 10, 100
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial)
 TRUTH_SEEDS, TRAIN, TEST, BANDWIDTH = 5, 1000, 2000, 0.2
+# Probabilities of being right with which no place in a bin differs from the others in accuracy, or
+# in error.
 DRAWN = {
     "accuracy": "the accuracy of their bin",
     "shifted": "their confidence less the average error of their bin",
 }
-"""Probabilities of being right with which no place in a bin differs from the others in accuracy, or
-in error.
-"""
 
 
 def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:

@@ -21,16 +21,15 @@ from kdgraph.metrics import holm
 from kdgraph.results.comparison.significance import wilcoxon
 
 PAPER = Path(__file__).parent
-AGAINST = (
+AGAINST = (  # Methods that LoRe is compared with, seed by seed
     *("none", "isotonic", "temperature", "histogram"),
     *("group_temperature", "group_histogram", "constant"),
 )
-"""Methods that LoRe is compared with, seed by seed."""
 WORST = "group_mce"
 CORRELATION = "correlation with max group MCE"
 REFITTED = "LoRe's γ by CV, in units of spread"
+# Titles of variants with another bandwidth than the printed one, or with it in other units.
 OWN_UNITS = "LoRe's γ in the map's own units"
-"""Titles of variants with another bandwidth than the printed one, or with it in other units."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,8 @@ def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
     return f"{table(columns, rows)}\n\n{same if share is None else SHARED}"
 
 
+# Columns of ``difference_cells``.
 DIFFERENCE = ("difference", "95 % interval, seeds", "other rows", "lower in", "p")
-"""Columns of :func:`difference_cells`."""
 SHARED = (
     "Seeds are splits of the same rows. The first interval, and Wilcoxon's p, are of more splits of"
     " these rows; *other rows*: that of a t distribution whose variance is corrected for the rows"

@@ -35,8 +35,7 @@ METHODS = (
     "lore_pca_spread",
 )
 SEEDS = 60
-N_VALIDATION = 500
-"""Rows that stop the training and recalibrate."""
+N_VALIDATION = 500  # Rows that stop the training and recalibrate
 ON_THEM = "network stopped on the 500 rows that recalibrate"
 METRICS = {
     "test": {

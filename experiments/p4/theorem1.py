@@ -30,23 +30,19 @@ from kdgraph.data.simulations import GaussianXor
 from kdgraph.metrics.local_calibration import local_errors
 from kdgraph.metrics.reliability_bins import bin_of
 
+# Bins of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it
+# may be with the paper's 15.
 BINS = 5
-"""Bins of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it
-may be with the paper's 15.
-"""
 EDGES = np.arange(BINS + 1) / BINS
+# γ in units of the box, whose sides are 2 long: neighbourhoods from a twentieth of the plane to all
+# of it.
 BANDWIDTHS = (0.05, 0.2, 0.8)
-"""γ in units of the box, whose sides are 2 long: neighbourhoods from a twentieth of the plane to
-all of it.
-"""
+# Least number of rows for fitted slopes: with fewer an error is near to the largest possible one,
+# and cannot fall at the rate of the theorem.
 RATE_FROM = 1000
-"""Least number of rows for fitted slopes: with fewer an error is near to the largest possible one,
-and cannot fall at the rate of the theorem.
-"""
+# Error of a slope: √log n, the largest factor of the theorem's bound besides 1/√n, moves it by .06
+# between 1,000 and 100,000 rows.
 TOLERANCE = 0.05
-"""Error of a slope: √log n, the largest factor of the theorem's bound besides 1/√n, moves it by .06
-between 1,000 and 100,000 rows.
-"""
 SIMULATION = GaussianXor(noise_std=0.5)
 EFFICIENT = ("sample_efficient",)
 

@@ -22,18 +22,12 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
 
-KS = 250, 500, 1000, 2000, 4000
-"""Numbers of neighbours, the paper's third among them."""
-N_SAMPLES = 200
-"""Samples that separate bias from variance."""
-PLACES = 200
-"""Values of x, evenly spread, at which means are compared with the true ones."""
-CELLS = 20
-"""Cells of x, equally wide, with about 500 calibration rows each."""
-UNIFORM = 1 / 12
-"""Variance of PIT values of the right predictive distribution."""
-BEYOND = 3.0
-"""Standard errors: of 20 cells of uniform values one is so far off in one sample of 20."""
+KS = 250, 500, 1000, 2000, 4000  # Numbers of neighbours, the paper's third among them
+N_SAMPLES = 200  # Samples that separate bias from variance
+PLACES = 200  # Values of x, evenly spread, at which means are compared with the true ones
+CELLS = 20  # Cells of x, equally wide, with about 500 calibration rows each
+UNIFORM = 1 / 12  # Variance of PIT values of the right predictive distribution
+BEYOND = 3.0  # Standard errors: of 20 cells of uniform values one is so far off in one sample of 20
 SMALLER_K, TWO_BIASES = ("small_k",), ("two_biases",)
 NAME = "p5_bias"
 

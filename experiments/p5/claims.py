@@ -20,14 +20,12 @@ from experiments.p5.simulation import ALPHA, LOCAL, NETWORKS, PLACES, K, has_all
 from experiments.p5.table2 import RADIUS, ROWS
 
 LEVEL = 0.95
+# Error of coverage in a cell of 500 test rows, where its standard deviation is one point.
 UNEVEN = 0.05
-"""Error of coverage in a cell of 500 test rows, where its standard deviation is one point."""
-LITTLE = 0.05
-"""Relative change of an MSE; the paper has no number."""
-SIGNIFICANCE = 0.001
-"""Level of the paper's test of Frosini."""
+LITTLE = 0.05  # Relative change of an MSE; the paper has no number
+SIGNIFICANCE = 0.001  # Level of the paper's test of Frosini
+# Ratio of interval scores up to which a method is very close to the truth; the paper's is 1.05.
 NEAR = 1.1
-"""Ratio of interval scores up to which a method is very close to the truth; the paper's is 1.05."""
 
 
 def table1(folder: Path) -> Iterator[Claim]:

@@ -24,19 +24,15 @@ from kdgraph.distributions import Distribution, Normal
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit, PostHocRegressor
 
+# Calibration rows → neighbours of local recalibration, half as many if half of the rows correct.
 SIZES = {50: 12, 200: 50, 1_000: 100, 10_000: 1_000}
-"""Calibration rows → neighbours of local recalibration, half as many if half of the rows
-correct.
-"""
 LEVELS = (0.9, 0.95)
 TRAINING_ROWS = 80_000
-PLACES = 500
-"""Rows of equal probability at which intervals are compared."""
+PLACES = 500  # Rows of equal probability at which intervals are compared
+# Local recalibration alone; the line's own intervals, with one correction by all rows, which is
+# split conformal by absolute residuals, or with a correction by the near rows of one half; local
+# recalibration on one half of the rows, corrected by the other, in both ways.
 METHODS = ("local", "conformal", "localised", "local, conformal", "local, localised")
-"""Local recalibration alone; the line's own intervals, with one correction by all rows, which is
-split conformal by absolute residuals, or with a correction by the near rows of one half; local
-recalibration on one half of the rows, corrected by the other, in both ways.
-"""
 
 
 def models(parent: GaussianLinear, k: int, seed: int) -> dict[str, PostHocRegressor]:

@@ -29,28 +29,20 @@ from kdgraph.metrics import mse_y
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from kdgraph.recalibration import LocalPit
 
-SIZES = 1000, 10_000, 100_000
-"""Rows of all roles, 80 : 10 : 10; the paper has 1,000,000 too."""
+SIZES = 1000, 10_000, 100_000  # Rows of all roles, 80 : 10 : 10; the paper has 1,000,000 too
 SEEDS = 5
 HIDDEN = {"small": (5, 5, 5, 5), "big": (200, 200, 200, 5)}
-RATE = {"small": 0.01, "big": 0.003}
-"""Learning rates of the simulation study."""
+RATE = {"small": 0.01, "big": 0.003}  # Learning rates of the simulation study
 KS = 100, 500, 1000
 EPS = 0.5, 1.0
+# Layers of the small network with few units: in 20 features an approximate search is slower than
+# all distances.
 TREE = "6", "8", "output"
-"""Layers of the small network with few units: in 20 features an approximate search is slower than
-all distances.
-"""
-UNITS = {"8": 5, "input": 20, "6": 200}
-"""Layer of the big network → its units."""
-N_PREDICTED = 2000
-"""Most test rows to predict."""
-TURNS = 3
-"""Repetitions of each comparison; the median counts."""
-LITTLE = 0.05
-"""Share of the seconds of training, and change of an MSE; the paper has no number."""
-TWICE = 2.0
-"""Ratio of seconds from which on prediction is affected."""
+UNITS = {"8": 5, "input": 20, "6": 200}  # Layer of the big network → its units
+N_PREDICTED = 2000  # Most test rows to predict
+TURNS = 3  # Repetitions of each comparison; the median counts
+LITTLE = 0.05  # Share of the seconds of training, and change of an MSE; the paper has no number
+TWICE = 2.0  # Ratio of seconds from which on prediction is affected
 CAPACITY, TRAINING, PREDICTION, BY_K = (
     ("small_capacity",),
     ("training_time",),

@@ -35,16 +35,16 @@ from kdgraph.results.comparison.significance import wilcoxon
 
 EXPERIMENT = "paper/p5/diamonds"
 WITHOUT_LAYERS = "mlp_gamma_linear"
+# Parent → its method; a Gamma network without hidden layers is a GLM that Adam trains.
 PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network", WITHOUT_LAYERS: "glm_adam"}
-"""Parent → its method; a Gamma network without hidden layers is a GLM that Adam trains."""
+# Prefix of a method → its title, its row in the paper's table, and the title of a variant there.
 MODELS = {
     "glm": ("GLM", "gamma_glm", ""),
     "network": ("network", "gamma_network", ""),
     "glm_adam": ("GLM by Adam (ours)", "gamma_glm", "trained by Adam"),
 }
-"""Prefix of a method → its title, its row in the paper's table, and the title of a variant
-there.
-"""
+# Suffix of a method → its title, the suffix of its row in the paper's table, and whether it is a
+# variant there.
 AFTER = {
     "": ("", "", False),
     "_isotonic": ("isotonic", "-isotonic_pit", False),
@@ -57,26 +57,20 @@ AFTER = {
     "_local": ("local, standard units, k chosen (ours)", "-local_pit", True),
     "_local_linear": ("local-linear, standard units, k chosen (ours)", "-local_pit", True),
 }
-"""Suffix of a method → its title, the suffix of its row in the paper's table, and whether it is a
-variant there.
-"""
-BY_ADAM = ("", "_isotonic", "_local_1000")
-"""Suffixes of the methods after the GLM that Adam trains."""
+BY_ADAM = ("", "_isotonic", "_local_1000")  # Suffixes of the methods after the GLM that Adam trains
 METHODS = {
     prefix + suffix: (prefix, suffix)
     for prefix in MODELS
     for suffix in AFTER
     if prefix != "glm_adam" or suffix in BY_ADAM
 }
+# Level → its metric, and by how many points recalibrated coverage may miss it.
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
-"""Level → its metric, and by how many points recalibrated coverage may miss it."""
 NOTE = (
-    "Mean ± standard deviation over seeds, which divide the"
-    " same rows anew. *Gap*: the largest of 20"
-    " cells between coverage and 95 %.\nThe RMSE is compared with that of the same model without"
-    " recalibration, seed by seed: mean, the 95 % interval of"
-    " other rows (Nadeau and\nBengio 2003), in"
-    " how many seeds it is lower, Wilcoxon's p."
+    "Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of"
+    " 20 cells between coverage and 95 %.\nThe RMSE is compared with that of the same model without"
+    " recalibration, seed by seed: mean, the 95 % interval of other rows (Nadeau and\nBengio 2003),"
+    " in how many seeds it is lower, Wilcoxon's p."
 )
 
 

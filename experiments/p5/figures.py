@@ -44,18 +44,13 @@ from kdgraph.runner.stages import split
 
 PAPER = Path(__file__).parent
 LOCAL = "local, k = 1,000"
+# Centres of the neighbourhoods of Figure 1; the second is the paper's highlighted point.
 PLACES_X = 4.0, 17.68
-"""Centres of the neighbourhoods of Figure 1; the second is the paper's highlighted point."""
-POINT = 17.68, 2146.22
-"""x and y of that point; the drawn row is the nearest in standard units."""
-PRICES = 4113.0, 18026.0
-"""Prices of the two diamonds that the paper highlights in Figure 5."""
-NEAR = 1000
-"""Test rows of a neighbourhood."""
-SHOWN = 2000
-"""Rows in Figure 2."""
-SHOWN_OF_PLANE = 3000
-"""Rows in Figure 3 (b to d)."""
+POINT = 17.68, 2146.22  # x and y of that point; the drawn row is the nearest in standard units
+PRICES = 4113.0, 18026.0  # Prices of the two diamonds that the paper highlights in Figure 5
+NEAR = 1000  # Test rows of a neighbourhood
+SHOWN = 2000  # Rows in Figure 2
+SHOWN_OF_PLANE = 3000  # Rows in Figure 3 (b to d)
 KINDS = {
     "network": "network",
     "isotonic": "isotonic",
@@ -206,8 +201,7 @@ def figure_4(folder: Path) -> Drawn:
     yield from _by_k(frame)
 
 
-IDEAL = {"MSE to y": 1.0, "coverage of 95 % intervals": simulation.LEVEL}
-"""Values of the truth."""
+IDEAL = {"MSE to y": 1.0, "coverage of 95 % intervals": simulation.LEVEL}  # Values of the truth
 
 
 def _by_k(frame: pd.DataFrame) -> Drawn:

@@ -11,13 +11,11 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Distribution
 from kdgraph.parents import GaussianLinear
 
-POINT = 17.68, 2146.22
-"""x and y of the highlighted point of Figure 1."""
+POINT = 17.68, 2146.22  # x and y of the highlighted point of Figure 1
 TRAINING_ROWS, CALIBRATION_ROWS, SAMPLES = 80_000, 10_000, 20
+# Uniform samples for the null distribution of Frosini's statistic: no p-value is less than 1 /
+# 10,000.
 DRAWS = 9999
-"""Uniform samples for the null distribution of Frosini's statistic: no p-value is less than
-1 / 10,000.
-"""
 
 
 def section41() -> pd.DataFrame:

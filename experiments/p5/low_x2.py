@@ -14,8 +14,7 @@ from experiments.common.runs import Record
 from experiments.p5.table2 import NETWORKS, PUBLISHED_DROPOUT, ROWS, read_all_sizes
 from kdgraph.runner.stages import split
 
-QUARTER = 0.25
-"""Share of the test rows with the lowest x₂; the paper has no number."""
+QUARTER = 0.25  # Share of the test rows with the lowest x₂; the paper has no number
 OVERESTIMATED = ("overestimated_low",)
 
 

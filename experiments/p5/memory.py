@@ -17,12 +17,10 @@ from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
 
 SAMPLES = 5
-ROWS = 500, 4000
-"""Numbers of test rows between which memory is compared."""
+ROWS = 500, 4000  # Numbers of test rows between which memory is compared
 NEIGHBOURS = 100, 1000
 CALIBRATION_ROWS = 3000
-TEST_ROWS = 100_000
-"""Test rows of the paper's largest study but one, a tenth of a million."""
+TEST_ROWS = 100_000  # Test rows of the paper's largest study but one, a tenth of a million
 _BYTES = 8
 
 

@@ -27,10 +27,9 @@ _ROWS = "#bdbdbd"
 _LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.52, 0.12, 0.38, 0.24, 0.62  # inches
 _HEIGHT = 1.75
 _DOT = 1.6  # points²
-_IN_SPACE = 500
-"""Rows on the surface: matplotlib always draws them as shapes in SVG."""
+_IN_SPACE = 500  # Rows on the surface: matplotlib always draws them as shapes in SVG
+# Colour and marker of the highlighted rows, in their order.
 MARKS = ((VERMILLION, "D"), (BLUE, "^"))
-"""Colour and marker of the highlighted rows, in their order."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from kdgraph.results.comparison.significance import wilcoxon
 from kdgraph.runner.stages import split
 
 PAPER = Path(__file__).parent
-TRUTH = "truth"
-"""Method of the true distribution."""
+TRUTH = "truth"  # Method of the true distribution
 COLUMNS = ["method", "seed", "dropout", "metric", "value"]
+# Record → value of a setting, None if the record does not have it.
 Setting = Callable[[Record], float | None]
-"""Record → value of a setting, None if the record does not have it."""
 
 
 class Shown(NamedTuple):
@@ -142,13 +141,12 @@ def _percentage(role: str) -> Setting:
     return lambda record: 100 * record["dataset"][role] / _n_rows(record)
 
 
-ROLES: dict[tuple[str, str | None], Setting] = {
+ROLES: dict[tuple[str, str | None], Setting] = {  # Settings that every data set has
     ("rows", None): _n_rows,
     ("training rows (%)", None): _percentage("n_train"),
     ("validation rows (%)", None): _percentage("n_calibration"),
     ("test rows (%)", None): _percentage("n_test"),
 }
-"""Settings that every data set has."""
 
 
 def parent_setting(name: str, key: str, position: int | None = None) -> Setting:

@@ -23,27 +23,25 @@ from experiments.common.runs import Record, runs_of
 from experiments.p5.records import ROLES, joined
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
+# Experiment → keys that may differ: a million rows in batches of more than 64, which would take
+# hours.
 EXPERIMENTS = {
     "paper/p5/simulation": _OTHER_SIZES,
     "paper/p5/simulation_k": _OTHER_SIZES,
     "paper/p5/simulation_eps": _OTHER_SIZES,
     "paper/p5/simulation_knn": _OTHER_SIZES[:3],
 }
-"""Experiment → keys that may differ: a million rows in batches of more than 64, which would take
-hours.
-"""
 NETWORKS = ("small", "big")
+# Rows of all roles in the study; a claim on sizes is tested on all of them or on none.
 SIZES = (1000, 10_000, 100_000)
-"""Rows of all roles in the study; a claim on sizes is tested on all of them or on none."""
+# Layer of the neighbours in the config → title, with the paper's number of it, which counts the
+# input.
 PLACES = {
     "input": "input (l = 1)",
     "6": "third hidden layer (l = 4)",
     "8": "last hidden layer (l = 5)",
     "output": "output (l = 6)",
 }
-"""Layer of the neighbours in the config → title, with the paper's number of it, which counts the
-input.
-"""
 ROWS = {
     "network": "as it is",
     "isotonic": "isotonic",
@@ -51,22 +49,17 @@ ROWS = {
     **{place: f"local, {words}" for place, words in PLACES.items()},
 }
 LOCAL = tuple(PLACES)
-K = 1000
-"""Default number of neighbours; all calibration rows if there are fewer."""
+K = 1000  # Default number of neighbours; all calibration rows if there are fewer
 LEVEL = 0.95
-ALPHA = 0.05
-"""Level of a test for which the paper has none."""
+ALPHA = 0.05  # Level of a test for which the paper has none
 RELIABLE = ("reliable_by_size",)
 COLUMNS = ["size", "network", "method", "k", "eps", "seed", "metric", "value"]
 NOTE = (
     "Median over seeds, smallest and largest in brackets. Local recalibration by 1,000 neighbours,"
-    " which of 10,000 rows are all that\ncalibrate; of 1,000"
-    " rows 100 calibrate, and all of these are"
-    " neighbours. k-NN regression learns from the rows that"
-    " calibrate the others, as\nin the paper. MSE"
-    " is to y, so the truth has 1. *Seconds* are wall-clock:"
-    " *training* is that of the network and of"
-    " what comes after it,\n*prediction* that of both and of all measures."
+    " which of 10,000 rows are all that\ncalibrate; of 1,000 rows 100 calibrate, and all of these"
+    " are neighbours. k-NN regression learns from the rows that calibrate the others, as\nin the"
+    " paper. MSE is to y, so the truth has 1. *Seconds* are wall-clock: *training* is that of the"
+    " network and of what comes after it,\n*prediction* that of both and of all measures."
 )
 
 
@@ -388,10 +381,9 @@ def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.Dat
 _BOTH, _SEARCH = "small and big network", "local_pit and k-NN regression"
 _SIZES = {rows: f"rows, size {i} of 4" for i, rows in enumerate((*SIZES, 1_000_000), start=1)}
 _KS = {k: f"neighbours, {i} of 3" for i, k in enumerate((100, 500, 1000), start=1)}
-_EPS = {
+_EPS = {  # Value → published name of the setting in Section 4.3
     eps: f"approximation of the search, {i} of 3" for i, eps in enumerate((0.0, 0.5, 1.0), start=1)
 }
-"""Value → published name of the setting in Section 4.3."""
 
 
 def settings(folder: Path) -> pd.DataFrame:

@@ -34,7 +34,7 @@ from experiments.p5.records import (
 
 EXPERIMENT = "paper/p5/table1"
 PARENTS = {"linear": "linear"}
-ROWS = {
+ROWS = {  # Method → its title, and its row in the paper's table
     "linear": ("linear", "linear"),
     "global_pit": ("global", "global_pit"),
     "local_pit_1000": ("local, k = 1,000", "local_pit"),
@@ -45,11 +45,9 @@ ROWS = {
     "local_linear_pit": ("local-linear, k chosen (ours)", None),
     TRUTH: ("*true distribution*", None),
 }
-"""Method → its title, and its row in the paper's table."""
-HISTOGRAMS = "histograms of 1,000 draws"
-"""Title of the second divergence, which is symmetric."""
+HISTOGRAMS = "histograms of 1,000 draws"  # Title of the second divergence, which is symmetric
 LOCAL, LINEAR = "local_pit_1000", "local_linear_pit"
-EXACT = {
+EXACT = {  # Means and standard deviations over 20 other samples, computed with NumPy alone
     ("linear", "mse_mean"): (14536.0, 188.0),
     ("linear", "coverage"): (0.9377, 0.0038),
     ("linear", "smis"): (2.718, 0.061),
@@ -60,16 +58,13 @@ EXACT = {
     (LOCAL, "coverage"): (0.9520, 0.0024),
     (LOCAL, "smis"): (2.032, 0.031),
 }
-"""Means and standard deviations over 20 other samples, computed with NumPy alone."""
 _SEEDS_OF_EXACT = 20
 BEST = ("local_best",)
 NOTE = (
-    "Mean ± standard deviation over seeds. MSE is to the true"
-    " mean. KL is that of the truth from the"
-    " prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric, which is"
-    " about .05 of the truth against itself. *CRPS* is what it is"
-    " above that of the\ntrue distribution"
-    " on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
+    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from"
+    " the prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric,"
+    " which is about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue"
+    " distribution on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
 )
 
 

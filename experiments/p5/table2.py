@@ -34,13 +34,12 @@ from experiments.p5.records import (
 )
 
 EXPERIMENT = "paper/p5/table2"
+# Parent → its row in the paper's table.
 NETWORKS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
-"""Parent → its row in the paper's table."""
+# Parent → row of the parent itself: WSIR has the variance of its training rows until that of the
+# calibration rows, which the paper has, replaces it.
 PARENTS = NETWORKS | {"mlp_lognormal": "wsir_training"}
-"""Parent → row of the parent itself: WSIR has the variance of its training rows until that of the
-calibration rows, which the paper has, replaces it.
-"""
-ROWS = {
+ROWS = {  # Method → its title, and its row in the paper's table
     "wsir": ("WSIR", "wsir"),
     "wsir_training": ("WSIR, variance of training rows (ours)", None),
     "mc_dropout": ("MC dropout", "mc_dropout"),
@@ -54,21 +53,18 @@ ROWS = {
     "mc_dropout_local_linear": ("MC dropout, local-linear, k chosen (ours)", None),
     TRUTH: ("*true distribution*", TRUTH),
 }
-"""Method → its title, and its row in the paper's table."""
-SHARE = r"_(05|50)(?=$|_)"
-"""Share of dropout in the name of a method."""
+SHARE = r"_(05|50)(?=$|_)"  # Share of dropout in the name of a method
 CHOSEN = re.compile("_local(_linear)?$")
 PUBLISHED_DROPOUT = 0.5
-VARIANTS = {
+VARIANTS = {  # Suffix of a method that the paper does not have → its title
     "_local_radius_exact": "no draws",
     "_local": "k chosen",
     "_local_linear": "local-linear, k chosen",
 }
-"""Suffix of a method that the paper does not have → its title."""
 CLOSEST = ("recalibrated_closest",)
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
 _BOTH = "wsir and mc_dropout"
-SETTINGS = {
+SETTINGS = {  # Published setting and method → setting of a record. WSIR has the same network.
     ("hidden layers", _BOTH): parent_setting("mc_dropout", "hidden"),
     **{
         (f"units of hidden layer {i + 1}", _BOTH): parent_setting("mc_dropout", "hidden", i)
@@ -83,15 +79,12 @@ SETTINGS = {
         "mc_dropout_50_local_radius", "radius"
     ),
 }
-"""Published setting and method → setting of a record. WSIR has the same network."""
 NOTE = (
     "Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no"
-    " prediction goes below; *excess* is the MSE\nto the true"
-    " mean. KL is that of the truth from the"
-    " prediction in 30 bins of its mass, *gap* the largest of 20"
-    " cells between coverage and\n95 %. The"
-    " paper's network has 25 times as many units in a wide layer, 75"
-    " epochs and 1,000 masks, with a dropout of .5."
+    " prediction goes below; *excess* is the MSE\nto the true mean. KL is that of the truth from"
+    " the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and\n95"
+    " %. The paper's network has 25 times as many units in a wide layer, 75 epochs and 1,000 masks,"
+    " with a dropout of .5."
 )
 
 

@@ -26,12 +26,11 @@ from kdgraph.distributions import Distribution
 from kdgraph.runner.stages import split
 
 METHOD = "network_local_1000"
+# Levels of the quantiles whose skewness is that of a distribution.
 LEVELS = (np.arange(1000) + 0.5) / 1000
-"""Levels of the quantiles whose skewness is that of a distribution."""
+# Change of a mean, in deviations before, or of a skewness that counts as adjusted; the paper has no
+# number.
 TENTH = 0.1
-"""Change of a mean, in deviations before, or of a skewness that counts as adjusted; the paper has
-no number.
-"""
 TWO, UNIFORM = ("two_diamonds",), ("uniform_near",)
 NAME = "p5_two_diamonds"
 

@@ -22,8 +22,8 @@ from experiments.common.runs import Record
 from experiments.p5.records import PAPER
 from experiments.p5.table2 import PUBLISHED_DROPOUT, ROWS, by_share, read_all_sizes
 
+# Metric → its name in the paper, its unit's factor, and decimals.
 METRICS = {"mse_y": ("MSE", 1.0, 1), "coverage": ("coverage (%)", 100.0, 1), "smis": ("sMIS", 1, 3)}
-"""Metric → its name in the paper, its unit's factor, and decimals."""
 METHODS = ("wsir", "mc_dropout", "wsir_local_radius", "mc_dropout_local_radius")
 
 

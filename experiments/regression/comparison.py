@@ -26,12 +26,11 @@ PARENTS = (
     "quantile_lightgbm",
     "quantile_catboost",
 )
-REFERENCE = "linear"
-"""Parent whose CRPS alone is the unit of all others on the same rows."""
+REFERENCE = "linear"  # Parent whose CRPS alone is the unit of all others on the same rows
 ALONE, LOCAL = "none", "local_pit"
 RECALIBRATORS = (ALONE, "isotonic_pit", LOCAL)
+# Measures by the heading of their column.
 MEASURES = {"CRPS": "crps", "PIT": "pit_ks", "coverage": "coverage"}
-"""Measures by the heading of their column."""
 
 
 def values_of(records: Sequence[Record]) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from experiments.common.claims import Claim, ClaimTest, saved_claims
 
 COLUMNS = ("claim", "page", "quote", "tested_by", "run", "untested", "note")
 Untested = Literal["no test yet", "not at hand", "not testable"]
+# There is no test; data, weights or text are missing; no number could decide.
 UNTESTED: tuple[Untested, ...] = get_args(Untested)
-"""There is no test; data, weights or text are missing; no number could decide."""
 Standing = Literal[
     "holds", "partly", "does not hold", "not run yet", "no test yet", "not at hand", "not testable"
 ]

@@ -36,12 +36,10 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.record import git_state
 
 TEMPLATES = Path(__file__).parent
-GOAL = 0.75
-"""Fraction of the judged numbers that is to match or be better."""
-LINE = 100
-"""Columns of a sentence where the output is no terminal."""
+GOAL = 0.75  # Fraction of the judged numbers that is to match or be better
+LINE = 100  # Columns of a sentence where the output is no terminal
 CAPTIONS = ("match or better, of what is judged", "match or better, of what can be run")
-_LAST = [
+_LAST = [  # Last columns of ``CELLS``
     "variant",
     "ours",
     "sd",
@@ -53,7 +51,6 @@ _LAST = [
     "scale",
     "made",
 ]
-"""Last columns of :data:`CELLS`."""
 
 
 def write(
@@ -275,11 +272,10 @@ def _smoke_conclusions(whole: Count) -> list[str]:
         f"{n_one_run:,} have one run, which has no measure of its noise. " if n_one_run else ""
     )
     return [
-        f"Scale smoke makes {whole.judged + n_one_run:,} of the"
-        f" {whole.runnable:,} published numbers"
-        f" that can be run here; {whole.reached:,} of the {whole.judged:,} that are judged match or"
-        f" are better ({judged or 'none is judged'}). {one_run}This scale shows that the programs"
-        " work; the papers are compared at --scale workstation."
+        f"Scale smoke makes {whole.judged + n_one_run:,} of the {whole.runnable:,} published"
+        f" numbers that can be run here; {whole.reached:,} of the {whole.judged:,} that are judged"
+        f" match or are better ({judged or 'none is judged'}). {one_run}This scale shows that the"
+        " programs work; the papers are compared at --scale workstation."
     ]
 
 
@@ -296,12 +292,11 @@ def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
     sentences = [
         f"Of the {whole.runnable:,} published numbers that can be run here {whole.judged:,} are"
         f" judged; {n['not run']} have not been run, and {n['one run']} have one run, which has no"
-        f" measure of its noise. {n['match']} match and"
-        f" {n['better']} are better, {of_judged} of what"
-        f" is judged and {of_runnable} of what can be run; {n['different parent']} stand on a"
+        f" measure of its noise. {n['match']} match and {n['better']} are better, {of_judged} of"
+        f" what is judged and {of_runnable} of what can be run; {n['different parent']} stand on a"
         f" different parent, {n['inconclusive']} are inconclusive and {n['differs']} differ."
-        f" {whole.cells - whole.runnable:,} more cannot be run,"
-        " are settings, or repeat a number that is judged elsewhere."
+        f" {whole.cells - whole.runnable:,} more cannot be run, are settings, or repeat a number"
+        " that is judged elsewhere."
     ]
     if weak := sum(cell.weak and cell.verdict in REACHED for cell in cells):
         sentences.append(

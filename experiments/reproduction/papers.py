@@ -10,8 +10,8 @@ from experiments.common.published import read_published
 from experiments.reproduction.studies import Paper
 from kdgraph.errors import UsageError, did_you_mean
 
+# Each has a module ``experiments.<name>.paper`` with a ``PAPER``.
 NAMES = ("p1", "p2", "p3", "p4", "p5")
-"""Each has a module ``experiments.<name>.paper`` with a ``PAPER``."""
 
 
 def chosen(words: Sequence[str]) -> list[Paper]:

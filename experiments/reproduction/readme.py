@@ -53,6 +53,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 RECORDS = re.compile(r"^<!-- records: (?P<spec>.+?) -->$", re.MULTILINE)
+# Parts of a README that carry no measured number: code, links, comments, names of sections.
 SKIPPED = re.compile(
     r"^```.*?^```$|^ {4}\S[^\n]*$|`[^`\n]+`|<!--.*?-->|\]\([^)\s]*\)"
     # Parts of a text and versions are no measurements, nor is the level of an interval.
@@ -61,13 +62,11 @@ SKIPPED = re.compile(
     r"|\b95 % (?=confidence|interval)",
     re.MULTILINE | re.DOTALL,
 )
-"""Parts of a README that carry no measured number: code, links, comments, names of sections."""
 NUMBER = re.compile(
     r"(?<![\w.,])(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)(?:e(?P<power>[-−]?\d+))?"
     r"(?P<percent>\s?%)?(?![\w])"
 )
-SHOWN = 5
-"""Numbers without a record that a message names."""
+SHOWN = 5  # Numbers without a record that a message names
 COUNT = re.compile(r"(?<![\w.,])(\d[\d,]*) of (?:the )?(\d[\d,]*)(?![\w]|\.\d|,\d)")
 
 

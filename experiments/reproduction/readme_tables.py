@@ -26,13 +26,12 @@ from kdgraph.runner.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
+# Columns of ``measured.csv``, one cell of a table a row. ``row`` joins several leading columns by
+# ``JOINT``; ``value`` is a number or a text such as 27/4/25, ``spread`` a standard deviation or a
+# range ("0.99 to 1"), ``n`` the number of repetitions. ``command`` makes the table, or has its
+# settings where no command line is known; ``made`` is when and by which commit the numbers came
+# into the repository, as far as its history has it.
 MEASURED = ("table", "row", "column", "value", "spread", "n", "unit", "command", "made")
-"""Columns of ``measured.csv``, one cell of a table a row. ``row`` joins several leading columns by
-:data:`JOINT`; ``value`` is a number or a text such as 27/4/25, ``spread`` a standard deviation or a
-range ("0.99 to 1"), ``n`` the number of repetitions. ``command`` makes the table, or has its
-settings where no command line is known; ``made`` is when and by which commit the numbers came into
-the repository, as far as its history has it.
-"""
 JOINT = " | "
 
 
@@ -188,9 +187,8 @@ def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
         keys = name.split(JOINT)
         if "rows" in options and len(keys) != len(leading):
             raise UsageError(
-                f"{folder}/measured.csv: a row of '{table}' has"
-                f" {len(keys)} leading columns, '{name}';"
-                f" rows={','.join(leading)} names {len(leading)}"
+                f"{folder}/measured.csv: a row of '{table}' has {len(keys)} leading columns,"
+                f" '{name}'; rows={','.join(leading)} names {len(leading)}"
             )
         lines.append(line([*keys, *("–" if c is None else _shown(c) for c in cells)]))
     return Records(lines, _floats(rows, ["value", "spread", "n"]), list(rows.value))

@@ -15,10 +15,9 @@ from experiments.reproduction.studies import Paper, Scale
 from experiments.reproduction.verdicts import Measurement
 from kdgraph.errors import UsageError
 
+# Files beside a page: published and measured numbers with a row for each variant; parts of claims;
+# and measurements by seed.
 CELLS, CLAIMS, MEASURED = "cells.csv", "claims.csv", "measurements.csv"
-"""Files beside a page: published and measured numbers with a row for each variant; parts of claims;
-and measurements by seed.
-"""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ import pandas as pd
 
 Scale = Literal["smoke", "workstation", "paper"]
 Joined = Literal["mean", "median", "jackknife"]
+# Minutes, on simulations and small real data; hours on two cores; the sizes of the papers.
 SCALES: tuple[Scale, ...] = ("smoke", "workstation", "paper")
-"""Minutes, on simulations and small real data; hours on two cores; the sizes of the papers."""
+# The better direction, or the ideal number, which may depend on the published row (the level of an
+# interval).
 Better = Literal["lower", "higher"] | float | Callable[[Mapping[str, object]], float]
-"""The better direction, or the ideal number, which may depend on the published row (the level of an
-interval).
-"""
 
 
 @dataclass(frozen=True)

@@ -44,25 +44,22 @@ Verdict = Literal[
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
+# Verdicts of numbers that no run can be judged by, or is judged by in another place.
 NOT_RUNNABLE = ("not runnable here", "lost in the text", "a setting", "a repeat")
-"""Verdicts of numbers that no run can be judged by, or is judged by in another place."""
+# Verdicts of numbers that nothing is concluded from: one run has no measure of its noise.
 NOT_JUDGED = (*NOT_RUNNABLE, "one run", "not run")
-"""Verdicts of numbers that nothing is concluded from: one run has no measure of its noise."""
-CONFIDENCE = 0.95
-"""Level of the interval of a difference."""
+CONFIDENCE = 0.95  # Level of the interval of a difference
+# An interval that is wider than this fraction of the published effect decides nothing.
 MOST_OF_EFFECT = 0.5
-"""An interval that is wider than this fraction of the published effect decides nothing."""
+# A printed number whose rounding is more than this fraction of its effect is weak evidence.
 WEAK = 0.25
-"""A printed number whose rounding is more than this fraction of its effect is weak evidence."""
-SETTING = "setting"
-"""Kind of a number that describes how something was done, not what came out."""
-_BOUNDS = {
+SETTING = "setting"  # Kind of a number that describes how something was done, not what came out
+_BOUNDS = {  # How a number is printed that is no number but a bound → what must hold
     "above": operator.gt,
     "at least": operator.ge,
     "at most": operator.le,
     "below": operator.lt,
 }
-"""How a number is printed that is no number but a bound → what must hold."""
 # The standard error of a median of normal values is this many times that of their mean.
 _OF_MEDIAN = np.sqrt(np.pi / 2)
 _IDENTITY = frozenset({"item", "dataset", "metric", "method"})

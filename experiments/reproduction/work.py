@@ -17,8 +17,7 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.index import Index
 from kdgraph.runner.run_dir import RunDir
 
-_NAMED = 2
-"""Items of a study that its title names, or one more."""
+_NAMED = 2  # Items of a study that its title names, or one more
 
 
 @dataclass(frozen=True)

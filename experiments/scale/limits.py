@@ -35,10 +35,9 @@ from kdgraph.smoothing import neighbours
 TABLES, SEEDS = ("pendigits", "letter", "electricity", "simulated"), (0, 1)
 N_SIMULATED, N_NEW = 100_000, 10_000
 GAUSSIANS: tuple[int | None, ...] = (None, 65_536, 16_384, 4096, 1024)
+# Lenders that a row meets in a tree, at most. The default begins with 3, of at least 16,384 rows,
+# and doubles them where that lowers the out-of-bag NLL by more than .001.
 MEETINGS: tuple[float | None, ...] = (None, 16.0, 3.0, 0.5)
-"""Lenders that a row meets in a tree, at most. The default begins with 3, of at least 16,384 rows,
-and doubles them where that lowers the out-of-bag NLL by more than .001.
-"""
 MIN_LEAF = {"simulated": 5}
 
 

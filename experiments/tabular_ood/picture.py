@@ -30,8 +30,8 @@ from kdgraph.results.comparison.significance import Ranks
 
 PARENT = " (parent)"
 _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
+# Least width of the scale of ranks in inches; names are shortened only where it would be less.
 _SCALE = 0.8
-"""Least width of the scale of ranks in inches; names are shortened only where it would be less."""
 
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:

@@ -25,7 +25,7 @@ from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_m
 from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
 from kdgraph.results.records import FinishedRun
 
-KDGRAPH = (
+KDGRAPH = (  # Scores of rows by trees or their density
     "leaf_box",
     "graph_density",
     "kdf",
@@ -33,10 +33,8 @@ KDGRAPH = (
     "gated_whitened",
     "gated_linear_pool",
 )
-"""Scores of rows by trees or their density."""
-PEERS = ("knn", "lof", "mahalanobis")
-"""Detectors that scores of rows are compared with."""
-GATES = (
+PEERS = ("knn", "lof", "mahalanobis")  # Detectors that scores of rows are compared with
+GATES = (  # Methods whose probabilities return to the prior far from the data
     "gated_isotonic",
     "gated_whitened",
     "gated_linear_pool",
@@ -45,9 +43,7 @@ GATES = (
     "kdf",
     "kdf_whitened",
 )
-"""Methods whose probabilities return to the prior far from the data."""
-COST = 0.003
-"""Largest increase of ECE by a gate, relative to isotonic regression."""
+COST = 0.003  # Largest increase of ECE by a gate, relative to isotonic regression
 ROWS = "rows"
 
 

@@ -50,10 +50,9 @@ from experiments.p1.cc18.tables import (
     in_distribution,
 )
 
-PAPER = Path(__file__).resolve().parents[1]
-"""Folder of the paper with its pictures."""
+PAPER = Path(__file__).resolve().parents[1]  # Folder of the paper with its pictures
+# Experiment → name of its pictures.
 EXPERIMENTS = {"bench/openml": "tabular", "paper/p1/cc18": "figure2"}
-"""Experiment → name of its pictures."""
 PARTS = ["tables", "pairs", "claims", "published", "each", "figure2", "pages", "stored"]
 USUAL = ["tables", "pairs", "claims", "published", "figure2"]
 

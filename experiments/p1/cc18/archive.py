@@ -26,17 +26,14 @@ from experiments.p1.cc18.records import (
     method_of,
 )
 
+# Versions of the authors' code: that of October 2023 for error and ECE, and that of August 2023 for
+# the columns of confidence; and the title of kdgraph's method.
 GEODESIC, FAR, OWN = "geodesic", "far", "kdgraph's variant"
-"""Versions of the authors' code: that of October 2023 for error and ECE, and that of August 2023
-for the columns of confidence; and the title of kdgraph's method.
-"""
 VERSIONS = (GEODESIC, EUCLIDEAN, OWN, FAR)
-DIGITS = 6
-"""Significant digits of a stored number; the papers print at most four."""
+DIGITS = 6  # Significant digits of a stored number; the papers print at most four
+# Largest difference between two values of one parent, which are rounded and may have been predicted
+# on two machines.
 SAME = 1e-4
-"""Largest difference between two values of one parent, which are rounded and may have been
-predicted on two machines.
-"""
 _ON_TEST = ("error", "nll", "ece", "mce", "ece_by_edges", "prior")
 _ON_SPHERES = ("mmc", "oce", "prior")
 _METRICS = {

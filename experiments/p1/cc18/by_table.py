@@ -27,17 +27,14 @@ from kdgraph.config import compose
 from kdgraph.errors import DataNotAvailable
 from kdgraph.runner import stages
 
-BY_TABLE = "Figures 5 to 8"
-"""Item of these numbers in ``published.csv``."""
+BY_TABLE = "Figures 5 to 8"  # Item of these numbers in ``published.csv``
+# Largest relative difference between the largest sample of a table here and the stored one: splits
+# here keep a few rows more or less, and a part of a table has far fewer.
 AS_LARGE = 0.1
-"""Largest relative difference between the largest sample of a table here and the stored one: splits
-here keep a few rows more or less, and a part of a table has far fewer.
-"""
 LAST_RADIUS = 5.0
+# Title of ``shares_of_random_splits`` beside the numbers that it explains.
 SHARE = "largest share of a class, splits without strata"
-"""Title of :func:`shares_of_random_splits` beside the numbers that it explains."""
-N_SPLITS = 10
-"""Repetitions of the authors' code."""
+N_SPLITS = 10  # Repetitions of the authors' code
 _KEYS = ["dataset", "metric", "method", "radius"]
 
 

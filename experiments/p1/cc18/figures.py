@@ -37,8 +37,7 @@ OTHERS = (
     "gated_temperature",
 )
 N_STYLES = 6
-SMALLEST = 100
-"""Rows of the smallest samples of the paper."""
+SMALLEST = 100  # Rows of the smallest samples of the paper
 ON_PAGES = ("isotonic", "sigmoid", "gated_isotonic")
 KERNEL = "KDF or KDN"
 

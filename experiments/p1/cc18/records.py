@@ -14,13 +14,11 @@ import pandas as pd
 
 from experiments.common.runs import Record
 
-PARENTS = {"random_forest": "random forest", "mlp": "network"}
-"""Parent of a run → title."""
+PARENTS = {"random_forest": "random forest", "mlp": "network"}  # Parent of a run → title
+# Suffix of kernel density methods with Euclidean distances. The others have those of their preset:
+# geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
 EUCLIDEAN = "euclidean"
-"""Suffix of kernel density methods with Euclidean distances. The others have those of their preset:
-geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
-"""
-METHODS = {
+METHODS = {  # Calibrator of a run, with its gate → title, in the order of tables
     "parent": "parent",
     "random_forest": "forest on all rows",
     "kdf": "KDF",
@@ -41,24 +39,20 @@ METHODS = {
     "gated_best": "gated best",
     "gate_on_best": "gate on the best calibrator",
 }
-"""Calibrator of a run, with its gate → title, in the order of tables."""
+# Method that is chosen for each table and seed; see ``experiments.p1.cc18.claims``.
 CHOICE = "gate_on_best"
-"""Method that is chosen for each table and seed; see :mod:`experiments.p1.cc18.claims`."""
+# kdgraph's kernel density method on each parent.
 KDGRAPH_METHODS = {"random_forest": "kdf", "mlp": "kdn"}
-"""kdgraph's kernel density method on each parent."""
+# The paper's method on each parent, in the authors' code of October 2023.
 AUTHORS = {parent: f"{method}_reference" for parent, method in KDGRAPH_METHODS.items()}
-"""The paper's method on each parent, in the authors' code of October 2023."""
+# ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all else.
 MORE_EDGES = "ece_by_15_edges"
-"""ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all
-else.
-"""
 ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges", MORE_EDGES]
 ON_SPHERES = ["oce", "mmc"]
 KEY = ["dataset", "learn", "parent", "method", "seed"]
+# Largest difference of a parent's values in two runs: it is the same fit, perhaps predicted on
+# another machine.
 SAME = 1e-9
-"""Largest difference of a parent's values in two runs: it is the same fit, perhaps predicted on
-another machine.
-"""
 
 
 class Inconsistent(Exception):

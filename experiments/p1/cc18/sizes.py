@@ -13,11 +13,10 @@ import pandas as pd
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import relative_improvement
 
+# Least number of rows of a sample. Of 100 rows of a table with many classes most belong to classes
+# too rare to be calibrated, and are left out: the rest is another problem, with fewer rows and
+# classes.
 FEWEST = 90
-"""Least number of rows of a sample. Of 100 rows of a table with many classes most belong to classes
-too rare to be calibrated, and are left out: the rest is another problem, with fewer rows and
-classes.
-"""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+# Decimals of the paper's numbers, to which measured ones are rounded before a comparison.
 DECIMALS = 4
-"""Decimals of the paper's numbers, to which measured ones are rounded before a comparison."""
 
 
 def median(values: pd.Series | np.ndarray) -> float:

@@ -116,9 +116,8 @@ def heading(result: Tables, of_paper: int | None = None) -> str:
     rows = result.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
     text = (
-        f"{len(result.datasets)}{paper} tables,"
-        f" {counted_noun(result.seeds, 'seed')} each, {min(rows):,} to"
-        f" {max(rows):,} rows that fit and calibrate."
+        f"{len(result.datasets)}{paper} tables, {counted_noun(result.seeds, 'seed')} each,"
+        f" {min(rows):,} to {max(rows):,} rows that fit and calibrate."
     )
     missing = "; ".join(f"{dataset} ({why})" for dataset, why in result.left_out.items())
     return text + (f" Left out: {missing}." if missing else "")

@@ -34,8 +34,7 @@ from kdgraph.data.simulations.shapes import ShapeCanvas
 from kdgraph.figures import plot_confidence_against_shift, plot_image_row
 from kdgraph.runner import stages
 
-PAPER = Path(__file__).resolve().parents[1]
-"""Folder of the paper with its pictures."""
+PAPER = Path(__file__).resolve().parents[1]  # Folder of the paper with its pictures
 SIMULATIONS = {
     "gaussian_xor": "Gaussian XOR",
     "spiral": "spiral",
@@ -50,10 +49,9 @@ DISTANCES = {
     "scaled": "scaled",
     "default": "default distance",
 }
+# Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was made
+# by the later version.
 VARIANTS = {"kdgraph": "kdgraph", "figure1": "reference"}
-"""Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was
-made by the later version.
-"""
 SHOWN_POINTS = 2000
 FAR = 20.0
 

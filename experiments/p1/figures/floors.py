@@ -10,6 +10,7 @@ from typing import Any
 from experiments.p1.versions import version_of
 from kdgraph.density.published import figure1_log_floor
 
+# Simulation and method → the multiplier of the authors' notebooks for error and Hellinger distance.
 NEAR = {
     ("gaussian_xor", "kdf"): 1e8,
     ("sinewave", "kdf"): 1e10,
@@ -18,17 +19,11 @@ NEAR = {
     ("polynomial", "kdn"): 2e8,
     ("sinewave", "kdn"): 1e10,
 }
-"""Simulation and method → the multiplier of the authors' notebooks for error and Hellinger
-distance.
-"""
-USUAL = 1e9
-"""Multiplier of all others, and default of the version."""
-FAR = 1e3
-"""Multiplier in the panels of confidence against radius."""
+USUAL = 1e9  # Multiplier of all others, and default of the version
+FAR = 1e3  # Multiplier in the panels of confidence against radius
+# Keys in which these runs differ from those of ``paper/p1/simulations``: radii of far rows are in
+# units of the features.
 FREE = ("calibrator.floor", "ood.unit")
-"""Keys in which these runs differ from those of ``paper/p1/simulations``: radii of far rows are in
-units of the features.
-"""
 
 
 def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> float:

@@ -25,19 +25,17 @@ from experiments.p1.versions import version_of
 REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
 ID_BOX = (-1.0, 1.0, -1.0, 1.0)
-FEWER = 50
-"""Points along each side for a mean over the grid."""
+FEWER = 50  # Points along each side for a mean over the grid
+# Keys in which runs may be smaller than the experiment's.
 FREE = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.hidden", "parent.max_epochs")
-"""Keys in which runs may be smaller than the experiment's."""
+# Part of the plane in which a map is compared: the box by area, with and without the paper's rule,
+# and the rows.
 PARTS = {
     "inside": "true posterior inside the data's box",
     "as in the paper": "paper's truth inside the data's box, .5 where it drew no row,",
     "test rows": "true posterior at test rows",
     "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
 }
-"""Part of the plane in which a map is compared: the box by area, with and without the paper's rule,
-and the rows.
-"""
 METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 
@@ -105,8 +103,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             )
         text = (
             f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of"
-            f" {title} on every simulation"
-            ": each 95 % interval of the mean difference is below 0"
+            f" {title} on every simulation: each 95 % interval of the mean difference is below 0"
         )
         seeds = counted_noun(rows.groupby("dataset").seed.nunique().tolist(), "seed")
         yield Claim(

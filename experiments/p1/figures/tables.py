@@ -17,14 +17,14 @@ from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame
 from experiments.p1.versions import OWN, version_of
 
+# Parent of a run → its published name, and that of the method on it.
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
-"""Parent of a run → its published name, and that of the method on it."""
 MEASURES = {"error": ("test", "error"), "hellinger on the grid": ("grid", "hellinger")}
 SIZES = (1000, 10000)
 FROM = "first radius at the prior"
 AWAY = "mean max confidence far away"
+# Variant of a run → its title beside the paper's version; a parent has none.
 VARIANTS = {"": "", "figure1": "", "kdgraph": "kdgraph's variant"}
-"""Variant of a run → its title beside the paper's version; a parent has none."""
 PAPER = Path(__file__).resolve().parents[1]
 
 
@@ -65,9 +65,8 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 )
                 rows.append([dataset, name.replace("_", " "), *cells, far])
     note = (
-        "Of each cell: published / `kdf_august`, `kdn_august` /"
-        " `kdf`, `kdn`; of a parent: published /"
-        " ours. – is not published or not run."
+        "Of each cell: published / `kdf_august`, `kdn_august` / `kdf`, `kdn`; of a parent:"
+        " published / ours. – is not published or not run."
     )
     return "\n\n".join([markdown_table(["data", "model", *titles], rows), note])
 

@@ -34,6 +34,7 @@ from experiments.p2.figures.study import LABELS, SCORE_LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
 PAPER = Path(__file__).resolve().parents[1]
+# Figures that need runs alone, and their calibrators; 6 and 15 need more, and 2 needs none.
 DRAWN = {
     "figure1": (joint.figure1, ("none",)),
     "figure3": (schematics.figure3, ("none",)),
@@ -45,8 +46,7 @@ DRAWN = {
     "figure14a": (curves.figure14, ("kde_b_mon", "kde")),
     "figure17": (bars.figure17, tuple(LABELS)),
 }
-"""Figures that need runs alone, and their calibrators; 6 and 15 need more, and 2 needs none."""
-WITH_SCORES = {
+WITH_SCORES = {  # The same for the runs of proteins with all scores
     "figure1_scores": (joint.figure1_scores, ("none",)),
     "figure7_scores": (curves.figure7_scores, ("tswa", "kde")),
     "figure10_scores": (curves.figure10_scores, ("sts",)),
@@ -57,15 +57,13 @@ WITH_SCORES = {
         tuple(SCORE_LABELS),
     ),
 }
-"""The same for the runs of proteins with all scores."""
-REBUILT = {
+REBUILT = {  # The same with class Other rebuilt from counts
     name.replace("scores", "rebuilt"): made
     for name, made in WITH_SCORES.items()
     if name != "figure1_scores"
 }
-"""The same with class Other rebuilt from counts."""
+# Figures by experiment.
 OF_SCORES = {phanns_scores.EXPERIMENT: WITH_SCORES, phanns_scores.REBUILT: REBUILT}
-"""Figures by experiment."""
 NO_RUNS = {"figure2", "figure6", *WITH_SCORES, *REBUILT}
 NO_FIGURE_6 = (
     "figure6: needs the scores of rows that were not predicted as the class, which are stored of"

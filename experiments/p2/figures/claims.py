@@ -15,14 +15,14 @@ from experiments.p2.figures.study import FIGURE_17, Study
 from kdgraph.figures.reliability import wilson_interval
 from kdgraph.metrics import ece
 
-BIN = 0.01
-"""Width of the bins of published scores, as a share of the highest."""
+BIN = 0.01  # Width of the bins of published scores, as a share of the highest
+# Least share of bins whose 95 % interval has the mean confidence, for two curves that agree.
 LEVEL = 0.9
-"""Least share of bins whose 95 % interval has the mean confidence, for two curves that agree."""
-SLIGHT = 0.1
-"""Share of calibration's whole gain that is small."""
+SLIGHT = 0.1  # Share of calibration's whole gain that is small
+# Ratio of NLLs up to which a method is competitive with another; the paper has no number.
 COMPETITIVE = 1.1
-"""Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
+# Sentences of ``claims.csv`` on the fitted rows themselves. The others are tested on rows that were
+# not fitted too: in sample the more flexible of two curves has the lower NLL.
 IN_SAMPLE = {
     "minor_capsid",
     "calibrated_already",
@@ -30,11 +30,7 @@ IN_SAMPLE = {
     "b_opt_wiggles",
     "bandwidths_in_order",
 }
-"""Sentences of ``claims.csv`` on the fitted rows themselves. The others are tested on rows that
-were not fitted too: in sample the more flexible of two curves has the lower NLL.
-"""
-MOST = "by a one-sided sign test at .05"
-"""Rule of claims on most classes."""
+MOST = "by a one-sided sign test at .05"  # Rule of claims on most classes
 StudyTest = Callable[[Study], Claim]
 
 
@@ -313,6 +309,7 @@ def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
     return Claim(text, len(many) >= LEVEL * len(changes), f"{len(many)} of {len(changes)} classes")
 
 
+# Test → the sentences of ``claims.csv`` that it is a part of, in the order of the paper.
 TESTS: dict[StudyTest, str] = {
     _precision_of_minor_capsid: "minor_capsid",
     _histogram_and_densities_agree: "",
@@ -331,7 +328,6 @@ TESTS: dict[StudyTest, str] = {
     _best_bandwidth_wiggles: "b_opt_wiggles",
     _best_bandwidth_almost_always_wiggles: "b_opt_wiggles",
 }
-"""Test → the sentences of ``claims.csv`` that it is a part of, in the order of the paper."""
 
 
 def _by_class(study: Study) -> dict[str, dict[str, float]]:

@@ -11,12 +11,10 @@ from matplotlib.ticker import FuncFormatter
 from experiments.p2.figures.study import LABELS, LOW, SCORE_LABELS, Study
 from kdgraph.figures import ClassPanel, plot_confidence_curves
 
-POINTS = 851
-"""Scores of a drawn curve: thousandths from .15 to 1."""
+POINTS = 851  # Scores of a drawn curve: thousandths from .15 to 1
 SCORE = "PhANNs score of the predicted class"
 NO_TSWA = "no TSwA: the counts have no scores of the other classes"
-MISSING_CLASS = "Other"
-"""Class without proteins among those with all scores."""
+MISSING_CLASS = "Other"  # Class without proteins among those with all scores
 
 
 def grid() -> np.ndarray:

@@ -18,8 +18,8 @@ from kdgraph.calibration.top_label.kernel_sums import KernelSum
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 from kdgraph.parents import PrecomputedScores
 
+# Section XIII B: "about 3000 new HTJ sequences", "the 1227 previous HTJs in the test set".
 ADDED, TRUE_HTJ = 3000, 1227
-"""Section XIII B: "about 3000 new HTJ sequences", "the 1227 previous HTJs in the test set"."""
 
 
 def density(scores: np.ndarray, at: np.ndarray, bandwidth: float) -> np.ndarray:

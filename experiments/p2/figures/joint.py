@@ -23,6 +23,8 @@ from kdgraph.figures.style import (
     style_context,
 )
 
+# Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
+# ``experiments.p2.phanns`` counts in the authors' ``test_set_stats.csv``.
 PREDICTED = {
     "Major capsid": 2791,
     "Minor capsid": 876,
@@ -36,9 +38,6 @@ PREDICTED = {
     "HTJ": 1923,
     "Other": 29109,
 }
-"""Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
-:mod:`experiments.p2.phanns` counts in the authors' ``test_set_stats.csv``.
-"""
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (
     (

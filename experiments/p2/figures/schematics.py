@@ -23,6 +23,7 @@ from kdgraph.figures.style import (
     style_context,
 )
 
+# Kind of a classifier, its output, its possible confidence (Section III), and calibrators for it.
 GROUPS = (
     ("class", "k(X)", "Conf1 = P(right | k)", "precision"),
     ("class and score", "k(X), S(X)", "Conf2 = P(right | k, S)", "histogram, isotonic, Cum, KDE"),
@@ -33,8 +34,6 @@ GROUPS = (
         "STS, CSTS, TSwA, CSTSwA",
     ),
 )
-"""Kind of a classifier, its output, its possible confidence (Section III), and calibrators for it.
-"""
 _ROW, _HEAD = 0.44, 0.3  # inches
 _COLUMNS = (
     0.06,

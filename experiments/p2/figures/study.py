@@ -23,9 +23,9 @@ from kdgraph.base import FittedModel
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 
 EXPERIMENT = "paper/p2/phanns"
+# Keys that may differ: the path of the file decides no number.
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-"""Keys that may differ: the path of the file decides no number."""
-ORDER = (
+ORDER = (  # Classes as the paper lists them
     "Major capsid",
     "Minor capsid",
     "Baseplate",
@@ -38,8 +38,7 @@ ORDER = (
     "HTJ",
     "Other",
 )
-"""Classes as the paper lists them."""
-LABELS = {
+LABELS = {  # Calibrators by the names of the configuration and of the paper, in the order of tables
     "none": "uncalibrated",
     "precision": "Conf1",
     "histogram": "histogram",
@@ -52,8 +51,7 @@ LABELS = {
     "cum_star": "Cum*",
     "isotonic_top_label": "isotonic",
 }
-"""Calibrators by the names of the configuration and of the paper, in the order of tables."""
-SCORE_LABELS = {
+SCORE_LABELS = {  # The same for the runs with all scores: the methods of Figure 17
     "histogram": "histogram",
     "kde_b_mon": "KDE(b_mon)",
     "kde": "KDE(b_mon2)",
@@ -63,15 +61,12 @@ SCORE_LABELS = {
     "cum_star": "Cum*",
     "none": "uncalibrated",
 }
-"""The same for the runs with all scores: the methods of Figure 17."""
+# Methods of that figure that counts of scores allow; temperatures need the scores of the other
+# classes, see ``SCORE_LABELS``.
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")
-"""Methods of that figure that counts of scores allow; temperatures need the scores of the other
-classes, see :data:`SCORE_LABELS`.
-"""
+# Lowest score of the paper's curves, since "the kernel density's imagination" goes "wild" below
+# (Section XIII D).
 LOW = 0.15
-"""Lowest score of the paper's curves, since "the kernel density's imagination" goes "wild" below
-(Section XIII D).
-"""
 
 
 @dataclass(frozen=True)

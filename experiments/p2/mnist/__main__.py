@@ -29,6 +29,7 @@ from experiments.p2.mnist.pool import Combine, Pool, train
 from experiments.p2.mnist.tables import by_class, overall
 
 PAPER = Path(__file__).resolve().parents[1]
+# Scale → recipe → numbers of networks and of ensembles of ten of them.
 SCALES: dict[str, dict[str, tuple[int, int]]] = {
     "smoke": {"under_trained": (20, 20), "well_trained": (10, 1)},
     "workstation": {
@@ -38,20 +39,18 @@ SCALES: dict[str, dict[str, tuple[int, int]]] = {
     },
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
-"""Scale → recipe → numbers of networks and of ensembles of ten of them."""
 TITLES = {
     "under_trained": "400 steps at a learning rate of 5e-5, which gives the paper's 88 %",
     "as_printed": "400 steps at the paper's learning rate, 1e-3",
     "well_trained": "1,000 steps at 1e-3, a tenth of the paper's 10,000",
     "fully_trained": "the paper's 10,000 steps at 1e-3",
 }
+# Recipes of one ensemble for that figure, without medians over ensembles.
 FIGURE_16 = ("well_trained", "fully_trained")
-"""Recipes of one ensemble for that figure, without medians over ensembles."""
 
+# Recipes whose claims are saved, and the names of these.
 SAVED_AS = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
-"""Recipes whose claims are saved, and the names of these."""
-CURVES = 20
-"""Ensembles whose bins and curves are compared, which takes seconds for each."""
+CURVES = 20  # Ensembles whose bins and curves are compared, which takes seconds for each
 
 
 def main() -> None:
@@ -119,9 +118,8 @@ def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
     lines = [
         f"\n## {recipe}, {combine}: {TITLES[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and"
-        f" {np.median(single['2']):.2%} of test set 2 (medians); "
-        f"{ensembles} ensembles of ten; of the first one"
-        f" {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
+        f" {np.median(single['2']):.2%} of test set 2 (medians); {ensembles} ensembles of ten; of"
+        f" the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
         overall(result),
         "\nMedians over ensembles (half of them lie in the brackets).\n",
         "NLL by predicted class, medians on test sets 1 / 2:\n",

@@ -11,17 +11,14 @@ from scipy.stats import binomtest
 from experiments.common.claims import Claim, is_more_often
 from experiments.p2.mnist.measure import ALL, BANDWIDTHS, METHODS, TEMPERATURES, UNCALIBRATED
 
+# Class on which the paper calls one temperature for all classes significantly worse.
 WORST_CLASS = "5"
-"""Class on which the paper calls one temperature for all classes significantly worse."""
-MOST = 0.95
-"""Share of ensembles in which a clear difference has its sign."""
-LEVEL = 0.05
-"""Level of the sign tests over classes."""
+MOST = 0.95  # Share of ensembles in which a clear difference has its sign
+LEVEL = 0.05  # Level of the sign tests over classes
 OTHERS = tuple(name for name in TEMPERATURES if name != "STS")
+# Share of an NLL by which almost identical methods may differ; the paper has no number.
 ALMOST = 0.05
-"""Share of an NLL by which almost identical methods may differ; the paper has no number."""
-MUCH = 0.05
-"""Share of an NLL that is much less; the paper has no number."""
+MUCH = 0.05  # Share of an NLL that is much less; the paper has no number
 RELAXED = ("larger_bandwidth_larger_nll", "b_mon2_generalises")
 
 

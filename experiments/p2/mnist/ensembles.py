@@ -15,15 +15,14 @@ from experiments.p2.mnist.measure import METHODS, fitted, members_of
 from experiments.p2.mnist.pool import Combine, Pool
 from kdgraph.metrics import TopLabel
 
+# Bins of Figure 4; and the least expected number of right and wrong rows in a bin on each set, the
+# usual rule of a chi-squared test.
 BINS, EXPECTED = 10, 5
-"""Bins of Figure 4; and the least expected number of right and wrong rows in a bin on each set, the
-usual rule of a chi-squared test.
-"""
 LEVEL = 0.05
+# Gap of the confidence between curves that are almost identical; the paper has no number.
 GAP = 0.05
-"""Gap of the confidence between curves that are almost identical; the paper has no number."""
+# Lowest score of the paper's curves, and number of scores up to 1 at which they are compared.
 LOW, GRID = 0.15, 341
-"""Lowest score of the paper's curves, and number of scores up to 1 at which they are compared."""
 
 
 def claims_on_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:

@@ -15,8 +15,7 @@ from experiments.p2.mnist.tables import medians
 from kdgraph.figures import ClassPanel, plot_confidence_curves, plot_joint_distribution
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 
-LOW = 0.15
-"""Lowest score of the paper's curves: below it there are too few rows."""
+LOW = 0.15  # Lowest score of the paper's curves: below it there are too few rows
 SETS = {"1": "test set 1", "2": "test set 2"}
 GRID = 400
 Draw = Callable[[], Figure]
@@ -66,8 +65,7 @@ def fully_trained_figures(pool: Pool, combine: Combine) -> Iterator[tuple[str, D
     )
 
 
-Lines = Callable[[int], tuple[np.ndarray, np.ndarray]]
-"""Class → score and confidence."""
+Lines = Callable[[int], tuple[np.ndarray, np.ndarray]]  # Class → score and confidence
 
 
 def _panels(

@@ -30,20 +30,18 @@ from kdgraph.parents import PrecomputedScores
 
 Make = Callable[[Any], TopLabelCalibrator]
 
-TEMPERATURES: dict[str, Make] = {
+TEMPERATURES: dict[str, Make] = {  # Methods of Figure 18
     "STS": lambda parent: TemperatureScaling(parent, by_class=False),
     "CSTS": lambda parent: TemperatureScaling(parent, by_class=True),
     "TSwA": lambda parent: TemperatureScaling(parent, by_class=False, awards=True),
     "CSTSwA": lambda parent: TemperatureScaling(parent, by_class=True, awards=True),
 }
-"""Methods of Figure 18."""
-BANDWIDTHS: dict[str, Make] = {
+BANDWIDTHS: dict[str, Make] = {  # Methods of Figure 19
     "KDE(b_mon)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon"),
     "KDE(b_mon2)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon2"),
     "KDE(b_mon4)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon4"),
     "KDE(b_opt)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_opt"),
 }
-"""Methods of Figure 19."""
 METHODS: dict[str, Make] = {
     **TEMPERATURES,
     **BANDWIDTHS,
@@ -52,11 +50,9 @@ METHODS: dict[str, Make] = {
     "Conf1": ClassPrecision,
 }
 UNCALIBRATED = "uncalibrated"
-ALL = "all"
-"""Class of all rows."""
+ALL = "all"  # Class of all rows
 MEMBERS = 10
-PART = 20
-"""Ensembles in a file."""
+PART = 20  # Ensembles in a file
 
 Measured = dict[str, Any]
 

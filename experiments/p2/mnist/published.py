@@ -21,20 +21,17 @@ from kdgraph.metrics import TopLabel
 from kdgraph.persistence import load
 
 EXPERIMENT = "paper/p2/mnist"
-FREE = ("parent.learning_rate", "parent.max_epochs")
-"""Keys that distinguish the recipes."""
-TITLES = {
+FREE = ("parent.learning_rate", "parent.max_epochs")  # Keys that distinguish the recipes
+TITLES = {  # Recipe → its published name, and the title of the variant that it is
     RECIPES["as_printed"]: ("under-trained", ""),
     RECIPES["under_trained"]: ("under-trained", "learning rate 5e-5"),
     RECIPES["fully_trained"]: ("fully trained", ""),
 }
-"""Recipe → its published name, and the title of the variant that it is."""
+# Class whose rows the paper counts, and the score below which it counts the right ones.
 CLASS, LOW = 0, 0.99
-"""Class whose rows the paper counts, and the score below which it counts the right ones."""
+# Networks that train on one fixed mini-batch each; half a minute of one core each.
 ONE_BATCH_NETWORKS = 10
-"""Networks that train on one fixed mini-batch each; half a minute of one core each."""
-MOST = 0.5
-"""More than this share is most."""
+MOST = 0.5  # More than this share is most
 
 
 def measured(folder: Path) -> pd.DataFrame:
