@@ -50,13 +50,12 @@ def below(
         return
     difference = both.low - both.high
     mean, half = float(difference.mean()), half_width(difference, share)
-    yield Claim(
-        f"{text}: the 95 % interval of the mean difference is below 0",
-        mean + half < 0,
+    statement = f"{text}: the 95 % interval of the mean difference is below 0"
+    evidence = (
         f"{_short(both.low.mean())} against {_short(both.high.mean())}, difference {_short(mean)} ±"
-        f" {_short(half)}, below in {int((difference < 0).sum())} of {len(both)} seeds",
-        sentences,
+        f" {_short(half)}, below in {int((difference < 0).sum())} of {len(both)} seeds"
     )
+    yield Claim(statement, mean + half < 0, evidence, sentences)
 
 
 def in_every_seed(
@@ -65,13 +64,11 @@ def in_every_seed(
     """Yield the claim that a margin exceeds ``least`` in every row, unless it is empty."""
     margin = margin.dropna()
     if len(margin):
-        yield Claim(
-            f"{text}, in every seed",
-            bool((margin > least).all()),
+        evidence = (
             f"In {int((margin > least).sum())} of {len(margin)}, by"
-            f" {_short(margin.min())} to {_short(margin.max())}",
-            sentences,
+            f" {_short(margin.min())} to {_short(margin.max())}"
         )
+        yield Claim(f"{text}, in every seed", bool((margin > least).all()), evidence, sentences)
 
 
 def _short(value: float) -> str:

@@ -88,13 +88,12 @@ def _title(dataset: object, parent: object) -> str:
 def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
         excess = medians.geodesic - medians.parent
-        yield Claim(
+        text = (
             f"{where}: error is at most {number(SIMILAR, 2)} above"
-            " the parent's at each number of rows",
-            bool(excess.max() <= SIMILAR),
-            f"{signed(float(excess.min()))} to {signed(float(excess.max()))}; {sizes}",
-            ("fig1_accuracy", "intro"),
+            " the parent's at each number of rows"
         )
+        evidence = f"{signed(float(excess.min()))} to {signed(float(excess.max()))}; {sizes}"
+        yield Claim(text, bool(excess.max() <= SIMILAR), evidence, ("fig1_accuracy", "intro"))
 
 
 def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
@@ -121,13 +120,12 @@ def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> It
             for measure, each in present.items()
         }
         details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
-        yield Claim(
+        text = (
             f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
-            " distances at each number of rows",
-            all(value < 0 for value in worst.values()),
-            f"largest difference: {details}; {sizes}",
-            ("fig1_geodesic",),
+            " distances at each number of rows"
         )
+        evidence = f"largest difference: {details}; {sizes}"
+        yield Claim(text, all(value < 0 for value in worst.values()), evidence, ("fig1_geodesic",))
 
 
 def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
@@ -227,13 +225,12 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     no_higher = int((error[own_method] <= error.parent).sum())
     gain = _median_gain(error, own_method)
     # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
-    yield Claim(
+    text = (
         f"{label(own_method)} against the {parent}: relative"
-        " improvement in error of −.01 or more in the median",
-        gain >= -0.01,
-        f"{signed(gain)}; no higher on {no_higher} of {n} tables",
-        ("fig2_error", "abstract", "intro"),
+        " improvement in error of −.01 or more in the median"
     )
+    evidence = f"{signed(gain)}; no higher on {no_higher} of {n} tables"
+    yield Claim(text, gain >= -0.01, evidence, ("fig2_error", "abstract", "intro"))
     yield _on_most(
         ece,
         own_method,
@@ -302,12 +299,8 @@ def _on_most(
     lower = int((both[method] < both.parent).sum())
     holds, p = is_more_often(lower, len(both), share)
     which = "half" if share == 0.5 else f"{100 * share:.0f} %"
-    return Claim(
-        f"{text} on more than {which} of the tables",
-        holds,
-        f"on {lower} of {len(both)}, one-sided p {p:.2g}",
-        of,
-    )
+    statement = f"{text} on more than {which} of the tables"
+    return Claim(statement, holds, f"on {lower} of {len(both)}, one-sided p {p:.2g}", of)
 
 
 def shapes(folder: Path) -> Iterator[Claim]:
@@ -334,12 +327,9 @@ def shapes(folder: Path) -> Iterator[Claim]:
             f" {counted_noun([seeds], 'seed')}",
             ("fig3",),
         )
-        yield Claim(
-            f"{where}: median confidence of the network is above .9 at every value",
-            least > 0.9,
-            f"at least {number(least)}; {counted_noun([seeds], 'seed')}",
-            ("fig3",),
-        )
+        text = f"{where}: median confidence of the network is above .9 at every value"
+        evidence = f"at least {number(least)}; {counted_noun([seeds], 'seed')}"
+        yield Claim(text, least > 0.9, evidence, ("fig3",))
 
 
 def sizes(folder: Path) -> Iterator[Claim]:
@@ -366,12 +356,9 @@ def claims_on_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]
         for record in records
     ]
     if share:
-        yield Claim(
-            "no fit of KDN has more Gaussians than training rows",
-            max(share) <= 1,
-            f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}",
-            ("upper_bound",),
-        )
+        text = "no fit of KDN has more Gaussians than training rows"
+        evidence = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"
+        yield Claim(text, max(share) <= 1, evidence, ("upper_bound",))
 
 
 def propositions(folder: Path) -> Iterator[Claim]:

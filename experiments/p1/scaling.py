@@ -137,13 +137,12 @@ def claims_on_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
         for measure, dear in DEAR.items():
             cost = means[measure].tenth - means[measure]["all"]
             mean, half = float(cost.mean()), half_width(cost, 0)
-            yield Claim(
+            text = (
                 f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)}"
-                f" of {measure}: the 95 % interval of the mean cost ends there or below",
-                mean + half <= dear,
-                f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
-                sentences,
+                f" of {measure}: the 95 % interval of the mean cost ends there or below"
             )
+            evidence = f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds"
+            yield Claim(text, mean + half <= dear, evidence, sentences)
         for what, title in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
             text = (
                 f"{method}, six simulations: seconds of {title} with a tenth of"

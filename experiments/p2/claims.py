@@ -50,13 +50,8 @@ def claims_on_scores(
 
     def lower(values: pd.DataFrame, what: str, each: str, other: str, *of: str) -> Iterator[Claim]:
         if each in values and other in values:
-            yield from below(
-                f"{name}: {what} of {each} is below that of {other}",
-                values[each],
-                values[other],
-                of,
-                share=share,
-            )
+            text = f"{name}: {what} of {each} is below that of {other}"
+            yield from below(text, values[each], values[other], of, share=share)
 
     for each in TOP_LABEL:
         for other in WHOLE:
@@ -66,22 +61,16 @@ def claims_on_scores(
             values, what, records_study.SHARED, records_study.WHOLE, "binary_loss_better"
         )
     if "csts" in nll and "kde" in nll:
+        text = f"{name}: binary NLL of csts is below {COMPETITIVE:g} times that of kde"
         yield from below(
-            f"{name}: binary NLL of csts is below {COMPETITIVE:g} times that of kde",
-            nll["csts"],
-            COMPETITIVE * nll["kde"],
-            ("csts_competitive",),
-            share=share,
+            text, nll["csts"], COMPETITIVE * nll["kde"], ("csts_competitive",), share=share
         )
     yield from lower(nll, "binary NLL", "tswa", "csts", "awards_beat_csts")
     for each in TOP_LABEL:
         yield from lower(nll, "binary NLL", each, records_study.PARENT, "always_calibrate")
         if each in nll and records_study.PARENT in nll:
-            yield from in_every_seed(
-                f"{name}: binary NLL of {each} is below that of {records_study.PARENT}",
-                nll[records_study.PARENT] - nll[each],
-                ("cannot_hurt",),
-            )
+            text = f"{name}: binary NLL of {each} is below that of {records_study.PARENT}"
+            yield from in_every_seed(text, nll[records_study.PARENT] - nll[each], ("cannot_hurt",))
     if "histogram" in nll and len(nll.columns) > 3:
         means = nll.mean().sort_values()
         rank = list(means.index).index("histogram") + 1

@@ -329,13 +329,12 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
             f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
         }
         for which, value in least.items():
-            yield Claim(
+            text = (
                 "label-shift error is larger than the differences between the techniques (Section"
-                f" XV): {MEASURES[measure]}, {BASES[basis]}, {which}",
-                value > 1,
-                f"at least {number(value, 2)} of the spread",
-                ("label_shift",),
+                f" XV): {MEASURES[measure]}, {BASES[basis]}, {which}"
             )
+            evidence = f"at least {number(value, 2)} of the spread"
+            yield Claim(text, value > 1, evidence, ("label_shift",))
     gap = result.means["gap"]
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     of_fit = {

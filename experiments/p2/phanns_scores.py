@@ -266,12 +266,8 @@ def _on_most_classes(text: str, margin: pd.Series, of: str) -> Claim:
     count = int((margin > 0).sum())
     holds, p = is_more_often(count, len(margin))
     listed = ", ".join(f"{name} {number(value)}" for name, value in margin.items())
-    return Claim(
-        f"{text} on most classes, by a one-sided sign test at .05",
-        holds,
-        f"{count} of {len(margin)}, p {p:.2g}; {listed}",
-        (of,),
-    )
+    statement = f"{text} on most classes, by a one-sided sign test at .05"
+    return Claim(statement, holds, f"{count} of {len(margin)}, p {p:.2g}; {listed}", (of,))
 
 
 def _precision_below_recall(shares: pd.DataFrame) -> Claim:
@@ -281,12 +277,9 @@ def _precision_below_recall(shares: pd.DataFrame) -> Claim:
     lower = diagonal["share of the predicted class"] < diagonal["share of the true class"]
     count, n = int(lower.sum()), len(lower)
     holds, p = is_more_often(count, n)
-    return Claim(
-        "the precision of a class is below its recall in most classes of PhANNs",
-        holds,
-        f"in {count} of {n}, one-sided p {p:.2g}; not of {', '.join(lower.index[~lower])}",
-        ("precision_below_recall",),
-    )
+    text = "the precision of a class is below its recall in most classes of PhANNs"
+    evidence = f"in {count} of {n}, one-sided p {p:.2g}; not of {', '.join(lower.index[~lower])}"
+    return Claim(text, holds, evidence, ("precision_below_recall",))
 
 
 def main() -> None:

@@ -214,13 +214,12 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             f"{name} {number(row[0], 2)}, at the least {number(float(lowest[name]), 2)}"
             for name, row in apart.iterrows()
         )
-        yield Claim(
+        text = (
             f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
-            f" below that without on each set where that is above {number(SEPARATES, 1)}",
-            bool((lowest - apart[0]).min() >= -AS_GOOD),
-            f"{details}; {seeds}",
-            ("fgsm",),
+            f" below that without on each set where that is above {number(SEPARATES, 1)}"
         )
+        evidence = f"{details}; {seeds}"
+        yield Claim(text, bool((lowest - apart[0]).min() >= -AS_GOOD), evidence, ("fgsm",))
 
 
 def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
@@ -239,13 +238,12 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
         evidence = f"by {signed(fall, 2)} from {number(float(before[name, which]), 2)}; {seeds}"
         yield Claim(text, fall <= AS_GOOD, evidence, ("robust",))
         for other in (other for other in NETWORK if (other, ATTACKED) in falls):
-            yield from below(
+            text = (
                 f"{dataset}: TOOD with {TITLES[name]}, moved against {which}, falls by less than"
-                f" {TITLES[other]}, moved against its network",
-                falls[name, which],
-                falls[other, ATTACKED],
-                ("robust",),
-                share=SHARE,
+                f" {TITLES[other]}, moved against its network"
+            )
+            yield from below(
+                text, falls[name, which], falls[other, ATTACKED], ("robust",), share=SHARE
             )
     for name in (name for name in TOOD if (name, "") in falls):
         fall = float(falls[name, ""].mean())
@@ -253,12 +251,9 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
             f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by"
             " at most .05 where it is moved by 8/255"
         )
-        yield Claim(
-            f"{text}, up the loss of LeNet-5 or down, whichever is worse",
-            fall <= AS_GOOD,
-            f"by {signed(fall, 2)} from {number(float(before[name, '']), 2)}; {seeds}",
-            ("robust",),
-        )
+        statement = f"{text}, up the loss of LeNet-5 or down, whichever is worse"
+        evidence = f"by {signed(fall, 2)} from {number(float(before[name, '']), 2)}; {seeds}"
+        yield Claim(statement, fall <= AS_GOOD, evidence, ("robust",))
     for name, which in (
         (name, which) for which in (ATTACKED, ANOTHER) for name in NETWORK if (name, which) in falls
     ):

@@ -80,13 +80,12 @@ def claims_on_curves(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> I
             both = means[BOTH].dropna()
             gap = float((both.tood_given - both.tood_shuffled).abs().max())
             r = float(both.corr(method="spearman").iloc[0, 1])
-            yield Claim(
+            text = (
                 f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
-                " within .05 of that with given ones, and their rank correlation is above .9",
-                gap <= AS_GOOD and r > 0.9,
-                f"at most {number(gap)} apart, {number(r, 2)}",
-                ("figure_4_rows_alike",),
+                " within .05 of that with given ones, and their rank correlation is above .9"
             )
+            evidence = f"at most {number(gap)} apart, {number(r, 2)}"
+            yield Claim(text, gap <= AS_GOOD and r > 0.9, evidence, ("figure_4_rows_alike",))
 
 
 def images(folder: Path) -> Iterator[Claim]:
@@ -128,13 +127,12 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
             largest = number(float(outside.max()), 4)
-            yield Claim(
-                f"{where}: mean APHD of test rows is above that of each set out of distribution",
-                bool(outside.max() < inside),
+            text = f"{where}: mean APHD of test rows is above that of each set out of distribution"
+            evidence = (
                 f"{number(inside, 4)} of test rows, at most"
-                f" {largest}, of {outside.idxmax()}; {seeds}",
-                ("id_larger",),
+                f" {largest}, of {outside.idxmax()}; {seeds}"
             )
+            yield Claim(text, bool(outside.max() < inside), evidence, ("id_larger",))
             if str(dataset) in IMAGES:
                 close = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
                 evidence = f"{number(inside, 4)}; {seeds}"
@@ -149,19 +147,13 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         for name, row in mean.iterrows()
     )
     evidence = f"given and shuffled: {each}; {seeds}"
-    yield Claim(
-        f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set",
-        bool((change.abs() <= AS_GOOD).all()),
-        evidence,
-        size_labels_study.LABELS,
-    )
-    yield Claim(
+    text = f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    yield Claim(text, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS)
+    text = (
         f"{where}: AUROC with shuffled labels is at most .05"
-        " below that with given ones on every set",
-        bool((change >= -AS_GOOD).all()),
-        evidence,
-        AS_WELL,
+        " below that with given ones on every set"
     )
+    yield Claim(text, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
 
 
 def _outperforms(
@@ -181,13 +173,12 @@ def _outperforms(
         " fewer, the others single rows",
         ("outperforms",),
     )
-    yield Claim(
+    text = (
         f"{where}: mean AUROC of TOOD is at most .05 below that of the"
-        f" best other method ({rivals}) on every set",
-        bool((ahead >= -AS_GOOD).all()),
-        f"least {signed(float(ahead.min()), 2)}; {seeds}",
-        ("comparable", "concluding"),
+        f" best other method ({rivals}) on every set"
     )
+    evidence = f"least {signed(float(ahead.min()), 2)}; {seeds}"
+    yield Claim(text, bool((ahead >= -AS_GOOD).all()), evidence, ("comparable", "concluding"))
 
 
 def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
@@ -202,10 +193,9 @@ def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
     if "tood_given" in mean and others:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
         low, high = (signed(float(each), 2) for each in (ahead.min(), ahead.max()))
-        yield Claim(
+        text = (
             "newsgroups: AUROC of TOOD is above that of MSP and of outlier"
-            " exposure by at least .07 on all pairs of groups",
-            bool((ahead >= 0.07).all()),
-            f"by {low} to {high} on {len(ahead)} pairs; {own.seed.nunique()} seeds",
-            ("newsgroups",),
+            " exposure by at least .07 on all pairs of groups"
         )
+        evidence = f"by {low} to {high} on {len(ahead)} pairs; {own.seed.nunique()} seeds"
+        yield Claim(text, bool((ahead >= 0.07).all()), evidence, ("newsgroups",))

@@ -130,20 +130,17 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         )
         where = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)
-        yield Claim(
+        text = (
             f"{where}: mean AUROC of TOOD is, to two digits, at least"
-            f" that of each other test ({rivals})",
-            ahead >= 0,
-            evidence,
-            ("outperforms",),
+            f" that of each other test ({rivals})"
         )
-        yield Claim(
+        yield Claim(text, ahead >= 0, evidence, ("outperforms",))
+        text = (
             f"{where}: mean AUROC of TOOD is at most .05 below that"
-            f" of the best other test ({rivals})",
-            ahead >= -AS_GOOD,
-            f"{signed(ahead, 2)}; {evidence}",
-            ("comparable", "concluding"),
+            f" of the best other test ({rivals})"
         )
+        shown = f"{signed(ahead, 2)}; {evidence}"
+        yield Claim(text, ahead >= -AS_GOOD, shown, ("comparable", "concluding"))
 
 
 def _percent(share: float) -> str:

@@ -119,12 +119,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             " sets, is below that on latents"
         )
         for claim in below(text, means.pixels, means.latents, ("latents_help",), share=SHARE):
-            yield Claim(
-                claim.text,
-                claim.holds,
-                f"{claim.measured}; pixels and latents: {details}",
-                claim.sentences,
-            )
+            evidence = f"{claim.measured}; pixels and latents: {details}"
+            yield Claim(claim.text, claim.holds, evidence, claim.sentences)
     text = (
         "2,000 images: TOOD with 30 epochs of its autoencoder takes fewer seconds of one core to"
         " train and to score than LeNet-5"

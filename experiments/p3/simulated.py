@@ -98,13 +98,12 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
         if len(dims) < 2:
             continue
         first, last = (float(distance.mean(axis=0)[i]) for i in (0, -1))
-        yield Claim(
+        text = (
             f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name},"
-            f" {METHODS[method]}: it is larger at the end",
-            last > first,
-            f"from {number(first)} at d = {dims[0]} to {number(last)} at d = {dims[-1]}",
-            ("grows_with_dimension",),
+            f" {METHODS[method]}: it is larger at the end"
         )
+        evidence = f"from {number(first)} at d = {dims[0]} to {number(last)} at d = {dims[-1]}"
+        yield Claim(text, last > first, evidence, ("grows_with_dimension",))
         if name == IN:
             continue
         _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)

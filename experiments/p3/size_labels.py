@@ -143,21 +143,13 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
         first, last = at.columns[0], at.columns[-1]
         falls = [titles[str(x)] for x, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
         evidence = f"from {first:,} to {last:,} rows; it falls of {', '.join(falls)}"
-        yield Claim(
-            f"more training rows give a larger APHD of all sets (Section 6), {where}",
-            not falls,
-            evidence if falls else "of all sets",
-            ("grows_with_rows",),
-        )
+        text = f"more training rows give a larger APHD of all sets (Section 6), {where}"
+        yield Claim(text, not falls, evidence if falls else "of all sets", ("grows_with_rows",))
         most = at[last]
         above = [titles[str(x)] for x in most.index if x != IN and most[x] >= most[IN]]
         evidence = f"with {last:,} rows it is larger of {', '.join(above)}"
-        yield Claim(
-            f"APHD is smaller out of distribution (Section 3.2), {where}",
-            not above,
-            evidence if above else "of none it is larger",
-            ("id_larger",),
-        )
+        text = f"APHD is smaller out of distribution (Section 3.2), {where}"
+        yield Claim(text, not above, evidence if above else "of none it is larger", ("id_larger",))
     for dataset, group in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
         most = group[group["rows"] == group["rows"].max()]
         mean = most.groupby(["set", "method"]).value.mean().unstack("method")

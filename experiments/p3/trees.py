@@ -260,24 +260,16 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         yield Claim(text, change <= AS_GOOD, evidence, ("hyperparameters",))
     if FOREST in by_set:
         change, details = _largest(by_set, [FOREST], share)
-        yield Claim(
-            f"{where}: AUROC with a random forest is within .05 of {rule}",
-            change <= AS_GOOD,
-            f"most: {details}; {seeds}",
-            ("forest_alike",),
-        )
+        text = f"{where}: AUROC with a random forest is within .05 of {rule}"
+        yield Claim(text, change <= AS_GOOD, f"most: {details}; {seeds}", ("forest_alike",))
     if tuned := [name for name in (*HYPERPARAMETERS, *EXTREME) if name in by_set]:
         change, details = _largest(by_set, tuned, share, better=True)
         text = (
             f"{where}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured"
             " on, is at most .05 above that"
         )
-        yield Claim(
-            f"{text} with default settings on every set",
-            change <= AS_GOOD,
-            f"most: {details}; {seeds}",
-            ("little_tuning",),
-        )
+        statement = f"{text} with default settings on every set"
+        yield Claim(statement, change <= AS_GOOD, f"most: {details}; {seeds}", ("little_tuning",))
 
 
 def _largest(
@@ -312,13 +304,12 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             f"{number(float(value), 2)} in {size:g}"
             for size, value in apart.loc[fall.idxmin()].items()
         )
-        yield Claim(
+        text = (
             f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
-            f" {SET_SIZE} wherever that is above .9",
-            bool((fall >= -AS_GOOD).all()),
-            f"least, {fall.idxmin()}: {details}; {seeds}",
-            ("few_test_rows",),
+            f" {SET_SIZE} wherever that is above .9"
         )
+        evidence = f"least, {fall.idxmin()}: {details}; {seeds}"
+        yield Claim(text, bool((fall >= -AS_GOOD).all()), evidence, ("few_test_rows",))
     small = (
         default[default["size"] == VERY_FEW].groupby(["rows", "seed"]).value.mean().unstack("rows")
     )

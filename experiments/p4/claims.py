@@ -134,20 +134,16 @@ def _lowest(
     means = {other: float(each.mean()) for other, each in differences.items()}
     each = (f"{others[name]} {signed(means[name])} ± {number(halves[name])}" for name in names)
     seeds = counted_noun([len(difference) for difference in differences.values()], "seed")
-    yield Claim(
-        f"{title} is the lowest, in the mean over seeds, of {len(names) + 1}",
-        max(means.values()) < 0,
-        f"less that of {', '.join(each)}; {seeds}",
-        tuple(sentences),
-    )
+    text = f"{title} is the lowest, in the mean over seeds, of {len(names) + 1}"
+    evidence = f"less that of {', '.join(each)}; {seeds}"
+    yield Claim(text, max(means.values()) < 0, evidence, tuple(sentences))
     clear = [others[name] for name in names if means[name] + halves[name] < 0]
-    yield Claim(
+    text = (
         f"{title} is below each other by more than noise: the 95 %"
-        " interval of the mean difference is below 0",
-        len(clear) == len(names),
-        f"clearly below {', '.join(clear) or 'none of them'}",
-        tuple(sentences),
+        " interval of the mean difference is below 0"
     )
+    evidence = f"clearly below {', '.join(clear) or 'none of them'}"
+    yield Claim(text, len(clear) == len(names), evidence, tuple(sentences))
 
 
 def _best(values: pd.DataFrame) -> str | None:
@@ -171,12 +167,9 @@ def _claims_of_comparable_errors(wide: Numbers, lore: str, title: str) -> Iterat
             if not options:
                 which = f"the least of the global methods, {which}"
             seeds = counted_noun([len(both)], "seed")
-            yield Claim(
-                f"mean {name} of {title} is at most one deviation over seeds above {which}",
-                excess <= deviation,
-                f"{signed(excess)}, deviation {number(deviation)}, {seeds}",
-                (sentence,),
-            )
+            text = f"mean {name} of {title} is at most one deviation over seeds above {which}"
+            evidence = f"{signed(excess)}, deviation {number(deviation)}, {seeds}"
+            yield Claim(text, excess <= deviation, evidence, (sentence,))
 
 
 def _claims_of_reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterator[Claim]:
@@ -185,13 +178,12 @@ def _claims_of_reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterato
         if other in worst and lore in worst:
             both = worst[[lore, other]].dropna()
             share = float(1 - both[lore].mean() / both[other].mean())
-            yield Claim(
+            text = (
                 f"{title} takes at least {100 * least:.0f} % of max group MCE"
-                f" off {name}, here in one setting of three",
-                share >= least,
-                f"{100 * share:.0f} % in the means of {counted_noun([len(both)], 'seed')}",
-                ("half_of_group_mce",),
+                f" off {name}, here in one setting of three"
             )
+            evidence = f"{100 * share:.0f} % in the means of {counted_noun([len(both)], 'seed')}"
+            yield Claim(text, share >= least, evidence, ("half_of_group_mce",))
 
 
 def _claim_of_robustness(worst: pd.DataFrame, suffix: str, reading: str) -> Iterator[Claim]:
@@ -402,30 +394,26 @@ def claims_on_bins(frame: pd.DataFrame) -> Iterator[Claim]:
         )
         ratio, r = mass / width, float(width.corr(mass, method="spearman"))
         low, high = (number(float(each), 2) for each in (ratio.min(), ratio.max()))
-        yield Claim(
+        text = (
             f"Crime: mean {name} in bins of equal mass is within a tenth of"
-            " that in bins of equal width, of each method",
-            bool((ratio - 1).abs().max() <= ALIKE),
-            f"{low} to {high} times it, {len(ratio)} methods, {seeds}",
-            sentences,
+            " that in bins of equal width, of each method"
         )
-        yield Claim(
+        evidence = f"{low} to {high} times it, {len(ratio)} methods, {seeds}"
+        yield Claim(text, bool((ratio - 1).abs().max() <= ALIKE), evidence, sentences)
+        text = (
             f"Crime: both kinds of bins order the methods alike in mean {name}: the rank"
-            " correlation is at least .9",
-            r >= 0.9,
-            f"{signed(r, 2)}, {len(ratio)} methods, {seeds}",
-            sentences,
+            " correlation is at least .9"
         )
+        yield Claim(text, r >= 0.9, f"{signed(r, 2)}, {len(ratio)} methods, {seeds}", sentences)
         if LORE in width and LORE in mass and len(width) > 1:
             signs = [np.sign(each[LORE] - each.drop(LORE)) for each in (width, mass)]
             same = int((signs[0] == signs[1]).sum())
-            yield Claim(
+            text = (
                 f"Crime: LoRe in principal components has a lower mean {name}"
-                " than the same methods in both kinds of bins",
-                same == len(signs[0]),
-                f"the same of {same} of {len(signs[0])} methods, {seeds}",
-                sentences,
+                " than the same methods in both kinds of bins"
             )
+            evidence = f"the same of {same} of {len(signs[0])} methods, {seeds}"
+            yield Claim(text, same == len(signs[0]), evidence, sentences)
 
 
 class _ProbabilitiesInRows(ClassifierMixin, BaseEstimator):
@@ -466,13 +454,11 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
     )
     alone = mlce(y, top_label, X[:, 2:], bandwidth=1 / LARGE, bins=bins)
     largest = float(np.abs(top_label.confidence - top_label.correct(y)).max())
-    yield Claim(
+    text = (
         f"at γ = {1 / LARGE:.0e} MLCE is the largest error of a single"
-        " row, 1 − the confidence of a wrong one",
-        alone == largest,
-        f"{alone:.4f} and {largest:.4f}",
-        ("mlce_becomes_one",),
+        " row, 1 − the confidence of a wrong one"
     )
+    yield Claim(text, alone == largest, f"{alone:.4f} and {largest:.4f}", ("mlce_becomes_one",))
     features = FeatureMap(source="rows", reduce="none", scale="none")
     parent = FrozenEstimator(_ProbabilitiesInRows().fit())
     rows = {"X": X[:2], "y": np.arange(2), "X_calibration": X, "y_calibration": y}
@@ -516,12 +502,9 @@ def bayes(folder: Path) -> Iterator[Claim]:
             f"{signed(value, 2)} (γ = {gamma:g})"
             for value, gamma in zip(slopes, theorem1.BANDWIDTHS, strict=True)
         )
-        yield Claim(
-            f"mean |SLCE| of {name} at 49 places {rule}",
-            bool(holds.all()),
-            f"{each}; {SAMPLES[0]:,} to {SAMPLES[-1]:,} rows, {REPEATS} samples each",
-            ("bayes_is_calibrated",),
-        )
+        text = f"mean |SLCE| of {name} at 49 places {rule}"
+        evidence = f"{each}; {SAMPLES[0]:,} to {SAMPLES[-1]:,} rows, {REPEATS} samples each"
+        yield Claim(text, bool(holds.all()), evidence, ("bayes_is_calibrated",))
 
 
 def _mean_errors(

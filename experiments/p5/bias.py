@@ -73,29 +73,22 @@ def claims_on_k(parts: dict[int, pd.DataFrame]) -> Iterator[Claim]:
     """Yield the claims of Section 3 on k, of k → :func:`split_error`."""
     ks = sorted(parts)
     for small, large in pairwise(ks):
-        yield from below(
+        text = (
             f"the squared bias of the mean is smaller with k = {small:,} than"
-            f" with k = {large:,} (the line of Table 1)",
-            parts[small].bias,
-            parts[large].bias,
-            SMALLER_K,
+            f" with k = {large:,} (the line of Table 1)"
         )
-        yield from below(
+        yield from below(text, parts[small].bias, parts[large].bias, SMALLER_K)
+        text = (
             f"the variance of the mean over samples is smaller with k = {large:,} than with k ="
-            f" {small:,} (the line of Table 1)",
-            parts[large].variance,
-            parts[small].variance,
-            SMALLER_K,
+            f" {small:,} (the line of Table 1)"
         )
+        yield from below(text, parts[large].variance, parts[small].variance, SMALLER_K)
     mse = {k: float(parts[k].mse.mean()) for k in ks}
     best = min(mse, key=lambda k: mse[k])
     by_k = ", ".join(f"k = {k:,} {value:.4g}" for k, value in mse.items())
-    yield Claim(
-        f"their sum is least at neither end of k = {ks[0]:,} to {ks[-1]:,} (the line of Table 1)",
-        best not in (ks[0], ks[-1]),
-        f"{by_k}, means of {len(parts[best])} samples",
-        SMALLER_K,
-    )
+    text = f"their sum is least at neither end of k = {ks[0]:,} to {ks[-1]:,} (the line of Table 1)"
+    evidence = f"{by_k}, means of {len(parts[best])} samples"
+    yield Claim(text, best not in (ks[0], ks[-1]), evidence, SMALLER_K)
 
 
 def cells(samples: int) -> pd.DataFrame:
@@ -133,13 +126,12 @@ def claims_on_cells(frame: pd.DataFrame) -> Iterator[Claim]:
     )
     sure = frame[off.abs() > BEYOND]
     agree = (sure.variance > UNIFORM) == (sure.truth > sure.line)
-    yield Claim(
+    text = (
         "where they are so far off, the line's variance is below the true one where PIT values vary"
-        " more, above it where they vary less",
-        bool(agree.all() and len(sure)),
-        f"In {int(agree.sum())} of {len(sure)} such cells of all samples",
-        TWO_BIASES,
+        " more, above it where they vary less"
     )
+    evidence = f"In {int(agree.sum())} of {len(sure)} such cells of all samples"
+    yield Claim(text, bool(agree.all() and len(sure)), evidence, TWO_BIASES)
 
 
 def tables(parts: dict[int, pd.DataFrame], frame: pd.DataFrame) -> str:

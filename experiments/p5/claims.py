@@ -67,13 +67,12 @@ def line(folder: Path) -> Iterator[Claim]:
     if (path := computed_path(folder, "p5_section41")).exists():
         computed = pd.read_csv(path)
         p = computed[computed.metric.str.startswith("p-value")].value
-        yield Claim(
+        text = (
             "Frosini's test refuses uniform PIT values of the line at the level of"
-            f" {SIGNIFICANCE:.1%}, in every sample",
-            bool((p <= SIGNIFICANCE).all()),
-            f"p at most {p.max():.2g}, {len(p)} samples",
-            ("frosini",),
+            f" {SIGNIFICANCE:.1%}, in every sample"
         )
+        evidence = f"p at most {p.max():.2g}, {len(p)} samples"
+        yield Claim(text, bool((p <= SIGNIFICANCE).all()), evidence, ("frosini",))
 
 
 def claims_of_improvement(
@@ -142,13 +141,12 @@ def claims_on_networks(frame: pd.DataFrame) -> Iterator[Claim]:
     )
     for after in RADIUS.values():
         ratio = by_seed(frame, after, "smis") / by_seed(frame, TRUTH, "smis")
-        yield Claim(
+        text = (
             f"the sMIS of {ROWS[after][0]} is at most {NEAR:g} times that of the true"
-            " distribution on the same rows",
-            bool(ratio.mean() <= NEAR),
-            f"{ratio.mean():.2f} times, mean of {len(ratio)} seeds",
-            ("near_truth",),
+            " distribution on the same rows"
         )
+        evidence = f"{ratio.mean():.2f} times, mean of {len(ratio)} seeds"
+        yield Claim(text, bool(ratio.mean() <= NEAR), evidence, ("near_truth",))
 
 
 def diamonds(folder: Path) -> Iterator[Claim]:
@@ -199,13 +197,12 @@ def claims_by_size(frame: pd.DataFrame) -> Iterator[Claim]:
         if len(mse) == 3 and size >= 10 * K:
             first, second = -mse.diff().dropna()
             by_k = ", ".join(f"k = {k:g} {value:.3g}" for k, value in mse.items())
-            yield Claim(
+            text = (
                 f"big network, {size:,} rows: the MSE falls from k = 100 to 500"
-                " to 1,000, and less in the second step",
-                bool(first > second > 0),
-                f"{by_k}, means over layers and seeds",
-                ("more_neighbours",),
+                " to 1,000, and less in the second step"
             )
+            evidence = f"{by_k}, means over layers and seeds"
+            yield Claim(text, bool(first > second > 0), evidence, ("more_neighbours",))
 
 
 def _claims_on_intervals(wide: dict[str, pd.DataFrame], where: str) -> Iterator[Claim]:
@@ -226,13 +223,12 @@ def _claims_on_layers(mse: pd.DataFrame, where: str) -> Iterator[Claim]:
         mean = mse[layers].mean()
         excess = float(mean.max() / mean.min() - 1)
         by_layer = ", ".join(f"{PLACES[name]} {mean[name]:.3g}" for name in layers)
-        yield Claim(
+        text = (
             f"{where}: mean MSE is at most {100 * LITTLE:g} % larger"
-            " with the worst layer than with the best",
-            excess <= LITTLE,
-            f"{100 * excess:.1f} %; {by_layer}; {len(mse)} seeds",
-            ("layer_no_influence",),
+            " with the worst layer than with the best"
         )
+        evidence = f"{100 * excess:.1f} %; {by_layer}; {len(mse)} seeds"
+        yield Claim(text, excess <= LITTLE, evidence, ("layer_no_influence",))
 
 
 def claims_on_approximation(frame: pd.DataFrame) -> Iterator[Claim]:

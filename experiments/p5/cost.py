@@ -197,12 +197,11 @@ def _claims_on_training(small: pd.DataFrame) -> Iterator[Claim]:
     after = after[after.k == after.groupby("size").k.transform("max")]
     share = (after.groupby(["size", "seed"]).value.mean() / training).unstack("size")
     for size, values in share.items():
-        yield from in_every_seed(
+        text = (
             f"{size:,} rows: fitting local recalibration takes less than {100 * LITTLE:g} % of the"
-            " small network's seconds of training (k = 1,000 or all, mean of four layers)",
-            LITTLE - values,
-            TRAINING,
+            " small network's seconds of training (k = 1,000 or all, mean of four layers)"
         )
+        yield from in_every_seed(text, LITTLE - values, TRAINING)
     first, last = min(share), max(share)
     text = f"the share of these seconds is smaller with {last:,} rows than with {first:,}"
     yield from below(text, share[last], share[first], TRAINING)

@@ -128,24 +128,18 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     if {"glm", "glm_local_1000"} <= have:
         before, after = (by_seed(frame, name, "rmse") for name in ("glm", "glm_local_1000"))
         gain = 100 * (after / before - 1)
-        yield Claim(
-            "local recalibration takes 6 % ± 1 off the GLM's RMSE (published 798.9 → 751.2)",
-            bool(abs(gain.mean() + 6) <= 1),
-            f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}",
-            ("real_data",),
-        )
+        text = "local recalibration takes 6 % ± 1 off the GLM's RMSE (published 798.9 → 751.2)"
+        evidence = f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}"
+        yield Claim(text, bool(abs(gain.mean() + 6) <= 1), evidence, ("real_data",))
     for parent in ("glm", "network"):
         for suffix, after in (("_local_1000", "local"), ("_isotonic", "isotonic")):
             if (method := parent + suffix) in have:
                 yield _covers(frame, method, f"{MODELS[parent][0]}, {after}")
     if {"network", "network_local_1000"} <= have:
         p, d = _change_of_rmse(frame, "network_local_1000")
-        yield Claim(
-            "local recalibration lowers the network's RMSE (a paired test at 5 %)",
-            bool(p < 0.05 and d.mean() < 0),
-            f"By {-d.mean():.1f} dollars, p {p:.2g}",
-            ("real_data", "sole_method"),
-        )
+        text = "local recalibration lowers the network's RMSE (a paired test at 5 %)"
+        evidence = f"By {-d.mean():.1f} dollars, p {p:.2g}"
+        yield Claim(text, bool(p < 0.05 and d.mean() < 0), evidence, ("real_data", "sole_method"))
         for suffix in ("_isotonic", "_density"):
             if (other := f"network{suffix}") in have:
                 share = float(_change_of_rmse(frame, other)[1].mean() / d.mean())

@@ -318,15 +318,11 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
     nearer = by_model.dropna().apply(_falls, axis=1)
     others = [f"{network}, {ROWS[method]}" for network, method in nearer.index[~nearer]]
     exceptions = f"; not {'; '.join(others)}" if others else ""
-    yield Claim(
-        (
-            "coverage comes nearer to 95 % with more rows, for each"
-            " network and method, mean over seeds"
-        ),
-        bool(nearer.all()),
-        f"{int(nearer.sum())} of {len(nearer)}{exceptions}",
-        RELIABLE,
+    text = (
+        "coverage comes nearer to 95 % with more rows, for each network and method, mean over seeds"
     )
+    evidence = f"{int(nearer.sum())} of {len(nearer)}{exceptions}"
+    yield Claim((text), bool(nearer.all()), evidence, RELIABLE)
     local = coverage[coverage.method.isin(LOCAL) & coverage.k.isin([100, 500, K])]
     for size, rows in local[local["size"] >= 10 * K].groupby("size"):
         by_k = rows.pivot(index=["network", "method", "seed"], columns="k", values="value").dropna()
@@ -335,14 +331,13 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
             continue
         p = smaller_deviation(by_k[K], by_k[100])
         points = ", ".join(f"k = {int(k):,} {number(100 * v, 2)} points" for k, v in spread.items())
-        yield Claim(
+        text = (
             f"coverage of local recalibration varies less with more neighbours, {size:,} rows"
             " (deviation over networks, places and seeds; one-sided"
-            " p < .05 of k = 1,000 against 100)",
-            _falls(spread) and p < ALPHA,
-            f"{points}, p {p:.2g}, {counted_noun([int(rows.seed.nunique())], 'seed')}",
-            RELIABLE,
+            " p < .05 of k = 1,000 against 100)"
         )
+        evidence = f"{points}, p {p:.2g}, {counted_noun([int(rows.seed.nunique())], 'seed')}"
+        yield Claim(text, _falls(spread) and p < ALPHA, evidence, RELIABLE)
 
 
 def smaller_deviation(low: pd.Series, high: pd.Series) -> float:

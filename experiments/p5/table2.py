@@ -176,20 +176,14 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             for names in (RADIUS, RADIUS.values())
         )
         lower = (own.min(axis=1) - after.max(axis=1)).dropna() > 0
-        yield Claim(
-            f"both recalibrated rows are below both of the network's in {title}",
-            bool(lower.all()),
-            f"In {int(lower.sum())} of {len(lower)} seeds",
-            CLOSEST if metric == "mse_y" else (),
-        )
+        text = f"both recalibrated rows are below both of the network's in {title}"
+        evidence = f"In {int(lower.sum())} of {len(lower)} seeds"
+        yield Claim(text, bool(lower.all()), evidence, CLOSEST if metric == "mse_y" else ())
     for name, local in RADIUS.items():
         share = by_seed(frame, local, "mse_mean") / by_seed(frame, name, "mse_mean")
-        yield Claim(
-            f"the excess MSE of {ROWS[local][0]} is below a quarter of the network's own",
-            bool(share.max() < 0.25),
-            f"{100 * share.min():.1f} to {100 * share.max():.1f} %",
-            CLOSEST,
-        )
+        text = f"the excess MSE of {ROWS[local][0]} is below a quarter of the network's own"
+        evidence = f"{100 * share.min():.1f} to {100 * share.max():.1f} %"
+        yield Claim(text, bool(share.max() < 0.25), evidence, CLOSEST)
     for local in RADIUS.values():
         covered = 100 * by_seed(frame, local, "coverage").mean()
         text = (

@@ -106,12 +106,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             f" {title} on every simulation: each 95 % interval of the mean difference is below 0"
         )
         seeds = counted_noun(rows.groupby("dataset").seed.nunique().tolist(), "seed")
-        yield Claim(
-            text,
-            clear == len(details),
-            f"On {clear} of {len(details)}: {', '.join(details)}; {seeds}",
-            ("fig4",),
-        )
+        evidence = f"On {clear} of {len(details)}: {', '.join(details)}; {seeds}"
+        yield Claim(text, clear == len(details), evidence, ("fig4",))
 
 
 def main() -> None:

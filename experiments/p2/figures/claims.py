@@ -44,12 +44,8 @@ def claims_on_studies(studies: Iterable[Study]) -> Iterator[Claim]:
     """Yield the same claims, and the number of studies in which each of them holds."""
     for same in zip(*(list(claims(study)) for study in studies), strict=True):
         held = sum(claim.holds for claim in same)
-        yield Claim(
-            same[0].text,
-            held == len(same),
-            f"in {held} of {len(same)} draws; the last: {same[-1].measured}",
-            same[0].sentences,
-        )
+        evidence = f"in {held} of {len(same)} draws; the last: {same[-1].measured}"
+        yield Claim(same[0].text, held == len(same), evidence, same[0].sentences)
 
 
 def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
@@ -79,24 +75,19 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
             f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
         )
         weak = "" if label == after[-1] else " (weak: at one bandwidth it is an identity)"
-        yield Claim(
-            f"Confidence only rises (Section XIII B), {label}{weak}",
-            bool(rise.min() >= 0),
-            numbers,
-            ("more_true_rows",),
-        )
+        text = f"Confidence only rises (Section XIII B), {label}{weak}"
+        yield Claim(text, bool(rise.min() >= 0), numbers, ("more_true_rows",))
     lost = result.nll[before] - result.nll[after[-1]]
     nll = [
         study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
     ]
     label = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
-    yield Claim(
+    text = (
         "Label-shift error is larger than the differences between the"
-        " techniques (Section XV), here of HTJ alone",
-        lost > max(nll) - min(nll),
-        f"{lost:.3f} nats a row ({label}) against {max(nll) - min(nll):.3f}",
-        ("label_shift",),
+        " techniques (Section XV), here of HTJ alone"
     )
+    evidence = f"{lost:.3f} nats a row ({label}) against {max(nll) - min(nll):.3f}"
+    yield Claim(text, lost > max(nll) - min(nll), evidence, ("label_shift",))
 
 
 def claims_on_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
@@ -125,11 +116,8 @@ def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
 def _precision_of_minor_capsid(study: Study) -> Claim:
     right, wrong = (len(scores) for scores in study.scores("Minor capsid"))
     share = right / (right + wrong)
-    return Claim(
-        "Conf1 of Minor capsid is .07 (Section III)",
-        f"{share:.2f}" == "0.07",
-        f"{right} of {right + wrong}: {number(share)}",
-    )
+    text = "Conf1 of Minor capsid is .07 (Section III)"
+    return Claim(text, f"{share:.2f}" == "0.07", f"{right} of {right + wrong}: {number(share)}")
 
 
 def _histogram_and_densities_agree(study: Study) -> Claim:
@@ -251,11 +239,8 @@ def _densities_are_at_or_below_the_histogram(study: Study) -> Claim:
 def _bandwidths_are_in_order(study: Study) -> Claim:
     rules = [study.learnt("bandwidth", method) for method in ("kde_b_mon", "kde", "kde_b_mon4")]
     broken = [name for name in rules[0] if not rules[0][name] > rules[1][name] > rules[2][name]]
-    return Claim(
-        "b_mon > b_mon2 > b_mon4 on every class",
-        not broken,
-        f"broken on {', '.join(broken) or 'none'} of {len(rules[0])}",
-    )
+    text = "b_mon > b_mon2 > b_mon4 on every class"
+    return Claim(text, not broken, f"broken on {', '.join(broken) or 'none'} of {len(rules[0])}")
 
 
 def _nll_falls_as_the_constraint_relaxes(study: Study) -> Claim:
@@ -346,11 +331,8 @@ def _on_each(
 ) -> Claim:
     """Return whether the margin is above 0 (or is 0) on every class."""
     result = {name: margin(nll) for name, nll in _by_class(study).items()}
-    return Claim(
-        text,
-        len(_above(result, or_equal)) == len(result),
-        f"{len(_above(result, or_equal))} of {len(result)}; {_listed(result)}",
-    )
+    evidence = f"{len(_above(result, or_equal))} of {len(result)}; {_listed(result)}"
+    return Claim(text, len(_above(result, or_equal)) == len(result), evidence)
 
 
 def _on_most(
@@ -363,11 +345,8 @@ def _on_most(
     result = {name: margin(nll) for name, nll in _by_class(study).items()}
     count = len(_above(result, or_equal))
     holds, p = is_more_often(count, len(result))
-    return Claim(
-        f"{text}, {MOST}",
-        holds,
-        f"{count} of {len(result)}, one-sided p {p:.2g}; {_listed(result)}",
-    )
+    evidence = f"{count} of {len(result)}, one-sided p {p:.2g}; {_listed(result)}"
+    return Claim(f"{text}, {MOST}", holds, evidence)
 
 
 def _above(result: Mapping[str, float], or_equal: bool) -> list[str]:

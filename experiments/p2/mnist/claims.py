@@ -55,19 +55,15 @@ def claims_on_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[
     )
     nearly = f"{saturated:.0%} of the scores exceed .99"
     seen = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
-    yield Claim(
-        f"{text}, of all rows",
-        bool((apart[ALL] < ALMOST).all()),
-        f"{seen}; {nearly}",
-        ("moot_if_saturated",),
-    )
-    yield Claim(
-        f"{text}, on each class",
-        bool((classes < ALMOST).all()),
+    statement = f"{text}, of all rows"
+    evidence = f"{seen}; {nearly}"
+    yield Claim(statement, bool((apart[ALL] < ALMOST).all()), evidence, ("moot_if_saturated",))
+    statement = f"{text}, on each class"
+    evidence = (
         f"on {(classes < ALMOST).sum()} of {len(classes)}, at most {classes.max():.1%} on class"
-        f" {classes.idxmax()}; {nearly}",
-        ("moot_if_saturated",),
+        f" {classes.idxmax()}; {nearly}"
     )
+    yield Claim(statement, bool((classes < ALMOST).all()), evidence, ("moot_if_saturated",))
 
 
 def by_ensemble(result: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
@@ -86,12 +82,9 @@ def _bandwidths_fall(result: pd.DataFrame) -> Claim:
     )
     falls = (rows["KDE(b_mon)"] > rows["KDE(b_mon2)"]) & (rows["KDE(b_mon2)"] > rows["KDE(b_mon4)"])
     medians = ", ".join(f"{name[4:-1]} {rows[name].median():.4f}" for name in BANDWIDTHS)
-    return Claim(
-        "b_mon > b_mon2 > b_mon4 on each class of each ensemble (appendix)",
-        bool(falls.all()),
-        f"{falls.sum():,} of {len(falls):,} classes; medians {medians}",
-        ("bandwidths_in_order",),
-    )
+    text = "b_mon > b_mon2 > b_mon4 on each class of each ensemble (appendix)"
+    evidence = f"{falls.sum():,} of {len(falls):,} classes; medians {medians}"
+    return Claim(text, bool(falls.all()), evidence, ("bandwidths_in_order",))
 
 
 def _optimal_is_narrowest(result: pd.DataFrame) -> Claim:
@@ -101,13 +94,12 @@ def _optimal_is_narrowest(result: pd.DataFrame) -> Claim:
         .dropna()
     )
     means = rows[["KDE(b_opt)", "KDE(b_mon4)"]].mean()
-    return Claim(
-        "b_opt is smaller than b_mon4 on the average (appendix)",
-        bool(means.iloc[0] < means.iloc[1]),
+    text = "b_opt is smaller than b_mon4 on the average (appendix)"
+    evidence = (
         f"means {means.iloc[0]:.4f} and {means.iloc[1]:.4f}; smaller in"
-        f" {(rows['KDE(b_opt)'] < rows['KDE(b_mon4)']).mean():.0%}",
-        ("b_opt_smallest_on_mnist",),
+        f" {(rows['KDE(b_opt)'] < rows['KDE(b_mon4)']).mean():.0%}"
     )
+    return Claim(text, bool(means.iloc[0] < means.iloc[1]), evidence, ("b_opt_smallest_on_mnist",))
 
 
 def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
@@ -118,12 +110,8 @@ def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
         for where, each in medians.items()
     )
     falls = all(bool((np.diff(each) <= 0).all()) for each in medians.values())
-    return Claim(
-        "Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)",
-        falls,
-        f"medians of all rows, {seen}",
-        RELAXED,
-    )
+    text = "Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)"
+    return Claim(text, falls, f"medians of all rows, {seen}", RELAXED)
 
 
 def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
@@ -133,12 +121,9 @@ def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
         for name in OTHERS:
             shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
     seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
-    return Claim(
-        f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)",
-        min(shares.values()) >= MOST,
-        f"ensembles in which it is: {seen}",
-        ("stars_of_class_5",),
-    )
+    text = f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)"
+    evidence = f"ensembles in which it is: {seen}"
+    return Claim(text, min(shares.values()) >= MOST, evidence, ("stars_of_class_5",))
 
 
 def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
@@ -207,13 +192,12 @@ def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
     classes = medians.index.get_level_values("class").nunique()
     seen = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
     chance = min(binomtest(int(higher[name]), classes).pvalue for name in METHODS)
-    yield Claim(
-        "Differences of test sets 1 and 2 have no sign (appendix)",
-        bool(chance > LEVEL),
+    text = "Differences of test sets 1 and 2 have no sign (appendix)"
+    evidence = (
         f"classes of {classes} with a higher median NLL on set 2: {seen};"
-        f" least p {chance:.3f} (two-sided sign test)",
-        ("sets_differ_at_random",),
+        f" least p {chance:.3f} (two-sided sign test)"
     )
+    yield Claim(text, bool(chance > LEVEL), evidence, ("sets_differ_at_random",))
     ratio = (medians["2"] / medians["1"]).unstack("method")
     # Rounding of equal ratios has no sign.
     biased = {

@@ -115,9 +115,5 @@ def claim_on_rules(gaps: pd.DataFrame) -> Claim:
         f"the curves of b_mon and b_mon2 are less than {GAP:g} apart"
         f" at every score from {LOW:g} (Figure 14)"
     )
-    return Claim(
-        f"{text}, on each class, in the median of ensembles",
-        bool((medians < GAP).all()),
-        seen,
-        ("two_rules_alike_on_mnist",),
-    )
+    statement = f"{text}, on each class, in the median of ensembles"
+    return Claim(statement, bool((medians < GAP).all()), seen, ("two_rules_alike_on_mnist",))
