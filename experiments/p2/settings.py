@@ -26,6 +26,16 @@ def settings(networks: int, ensembles: int) -> pd.DataFrame:
     return result.assign(dataset="mnist", true_class=None, predicted_class=None, seed=0, variant="")
 
 
+def settings_of_workstation() -> pd.DataFrame:
+    """Return the settings at scale workstation, where ten networks of a seed are an ensemble."""
+    return settings(20, 2)
+
+
+def settings_of_paper() -> pd.DataFrame:
+    """Return the settings at scale paper."""
+    return settings(1000, 100)
+
+
 def _of_networks() -> Iterator[tuple[str, str, str | None, float]]:
     config = first_config(*_MNIST)
     test_set_1 = config.dataset["n_calibration"]

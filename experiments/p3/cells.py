@@ -83,6 +83,16 @@ def image_cells(study: Study, folder: Path) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 
 
+def cells_of_mnist(folder: Path) -> pd.DataFrame:
+    """Return :func:`image_cells` of the grey images."""
+    return image_cells(images.MNIST, folder)
+
+
+def cells_of_cifar(folder: Path) -> pd.DataFrame:
+    """Return :func:`image_cells` of the photographs."""
+    return image_cells(images.CIFAR, folder)
+
+
 def text_cells(folder: Path) -> pd.DataFrame:
     """Return the same of texts, as variants: neither long word vectors nor all texts are there."""
     frames = []

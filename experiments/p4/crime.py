@@ -8,7 +8,7 @@ experiment=paper/p4/crime_long``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +102,10 @@ STOPPED_SETTING = replace(  # Setting with the network that is stopped early, an
 )
 
 
+NETWORKS = {EXPERIMENT: SETTING, STOPPED: STOPPED_SETTING}
+OTHERS = [(f"experiment={name}",) for name in (READINGS, INCOME)]
+
+
 def measured(folder: Path) -> pd.DataFrame:
     """Return the numbers with the network of 60 epochs, and of other readings as variants."""
     readings = pd.DataFrame(setting.entries(runs_of(READINGS, folder)))
@@ -118,6 +122,33 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 # Item, data set, metric and method of a setting in ``published.csv``.
+def measured_with_settings(folder: Path) -> pd.DataFrame:
+    """Return numbers of Tables 1 to 3, and the settings of their runs."""
+    return pd.concat([measured(folder), settings(folder)], ignore_index=True)
+
+
+def _sweep(experiment: str, methods: Iterable[str], *words: str) -> tuple[str, ...]:
+    method = "method=" + ",".join(f"paper/p4/crime/{name}" for name in methods)
+    return (f"experiment={experiment}", method, *words)
+
+
+def all_runs() -> list[tuple[str, ...]]:
+    """Return the sweeps of all methods and variants with all seeds."""
+    main, early = (_sweep(name, of.stands_for) for name, of in NETWORKS.items())
+    return [main, *OTHERS, early]
+
+
+def fewer_runs() -> list[tuple[str, ...]]:
+    """Return the sweeps with fewer seeds of variants."""
+    variants = [name for name in SETTING.stands_for if name not in SETTING.in_paper]
+    return [
+        _sweep(EXPERIMENT, SETTING.in_paper),
+        *OTHERS,
+        _sweep(EXPERIMENT, variants, "seed=range(0,20)"),
+        _sweep(STOPPED, STOPPED_SETTING.in_paper, "seed=range(0,10)"),
+    ]
+
+
 Place = tuple[str, str, str, str | None]
 _EMBEDDINGS = (("Figure 5, caption", "crime"), ("Appendix A.2", "crime"))
 # Setting → its value in a record of the network of 60 epochs.

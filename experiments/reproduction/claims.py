@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
 import pandas as pd
 
 from experiments.common.claims import Claim, ClaimTest, saved_claims
+from experiments.reproduction.papers import function
 
 COLUMNS = ("claim", "page", "quote", "tested_by", "run", "untested", "note")
 Untested = Literal["no test yet", "not at hand", "not testable"]
@@ -114,7 +114,7 @@ def load_test(where: str) -> ClaimTest:
     module, _, name = where.partition(":")
     if module == SAVED:
         return partial(saved_claims, name=name)
-    return getattr(import_module(module), name)
+    return function(where)
 
 
 def with_claims(sentences: Iterable[Sentence], runs: Path) -> list[TestedSentence]:

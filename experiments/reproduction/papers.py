@@ -1,16 +1,25 @@
-"""Names of the reproduced papers, and the choice of their tables and figures."""
+"""Reproduced papers, declared in ``paper.yaml`` of their folders, and the choice of their items.
+
+A study has its ``items``, and its ``sizes`` by scale, or by several. ``{name}`` stands for one of
+the ``words`` of the file. A function is named as ``module:function``; one among the ``runs``
+returns the words of several sweeps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from experiments.common.published import read_published
-from experiments.reproduction.studies import Paper
+from experiments.reproduction.studies import Better, Paper, Size, Study
 from kdgraph.errors import UsageError, did_you_mean
 
-# Each has a module ``experiments.<name>.paper`` with a ``PAPER``.
 NAMES = ("p1", "p2", "p3", "p4", "p5")
 
 
@@ -28,9 +37,56 @@ def chosen(words: Sequence[str]) -> list[Paper]:
     return [_restricted(paper(name), items.get(name, ())) for name in items or NAMES]
 
 
+@cache
 def paper(name: str) -> Paper:
     """Return the paper of one of :data:`NAMES`."""
-    return import_module(f"experiments.{name}.paper").PAPER
+    folder = Path(__file__).resolve().parents[1] / name
+    node = yaml.safe_load((folder / "paper.yaml").read_text(encoding="utf-8"))
+    node = _filled(node, node.pop("words", {}))
+    node |= {key: frozenset(node[key]) for key in ("about", "bounds", "no_better") if key in node}
+    if "measurement" in node:
+        node["measurement"] = function(node["measurement"])
+    better = {metric: _better(value) for metric, value in node.get("better", {}).items()}
+    studies = [_study(study) for study in node["studies"]]
+    return Paper(**node | {"name": name, "folder": folder, "better": better, "studies": studies})
+
+
+def function(where: str) -> Any:
+    """Return the function that ``module:function`` names."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _filled(node: Any, words: Mapping[str, str]) -> Any:
+    """Return the node with words in the place of their names in braces."""
+    if isinstance(node, dict):
+        return {key: _filled(value, words) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_filled(value, words) for value in node]
+    for name, text in words.items() if isinstance(node, str) else ():
+        node = node.replace(f"{{{name}}}", text)
+    return node
+
+
+def _study(node: dict[str, Any]) -> Study:
+    sizes = {}
+    for scales, size in node["sizes"].items():
+        computed = {name: function(where) for name, where in size.get("computed", {}).items()}
+        runs = [sweep for words in size.get("runs", ()) for sweep in _sweeps(words)]
+        sizes |= dict.fromkeys(scales.split(), Size(**size | {"runs": runs, "computed": computed}))
+    calls = {key: function(node[key]) for key in ("measured", "archived", "archive") if key in node}
+    return Study(**node | calls | {"items": tuple(node["items"]), "sizes": sizes})
+
+
+def _sweeps(words: str) -> list[tuple[str, ...]]:
+    return function(words)() if words.startswith("experiments.") else [tuple(words.split())]
+
+
+def _better(value: Any) -> Better:
+    """Return a direction, an ideal, or the ideal of a row, which may be a multiple of its level."""
+    if not isinstance(value, dict):
+        return value
+    return lambda row: value["times_level"] * float(str(row["level"]))
 
 
 def with_items(papers: Sequence[Paper], items: Mapping[str, Sequence[str]]) -> list[Paper]:

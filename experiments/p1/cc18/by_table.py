@@ -23,6 +23,7 @@ import pandas as pd
 from experiments.common.published import read_published
 from experiments.p1.cc18.archive import FAR, GEODESIC, numbers_below
 from experiments.p1.cc18.published import NAMES, PAPER, methods_of, published_numbers
+from experiments.p1.cc18.published import measured as measured_of_figure2
 from kdgraph.config import compose
 from kdgraph.errors import DataNotAvailable
 from kdgraph.runner import stages
@@ -41,6 +42,11 @@ _KEYS = ["dataset", "metric", "method", "radius"]
 def measured(folder: Path) -> pd.DataFrame:
     """Return :func:`numbers_by_table` of the runs below a folder, and of its archive."""
     return numbers_by_table(numbers_below(folder))
+
+
+def measured_figures(folder: Path) -> pd.DataFrame:
+    """Return the numbers of Figure 2 and of Figures 5 to 8, which are of the same runs."""
+    return pd.concat([measured_of_figure2(folder), measured(folder)], ignore_index=True)
 
 
 def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

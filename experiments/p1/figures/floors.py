@@ -23,6 +23,8 @@ USUAL = 1e9  # Multiplier of all others, and default of the version
 FAR = 1e3  # Multiplier in the panels of confidence against radius
 # Keys in which these runs differ from those of ``paper/p1/simulations``: radii of far rows are in
 # units of the features.
+BOTH, GEODESIC = "calibrator.distance=geodesic,euclidean", "calibrator.distance=geodesic"
+KDGRAPH = ("experiment=paper/p1/simulations", "method=kdf,kdn", GEODESIC, "ood.unit=feature")
 FREE = ("calibrator.floor", "ood.unit")
 
 
@@ -58,6 +60,38 @@ def sweeps(
             *more,
         )
         for (method, n_train, floor), datasets in result.items()
+    ]
+
+
+def smoke() -> list[tuple[str, ...]]:
+    """Return the sweeps of Figure 1 at scale smoke: near and far rows of the spiral."""
+    words = (
+        *("experiment=paper/p1/simulations", "seed=0,1", "dataset=spiral"),
+        *("method=paper/p1/kdf_august", "dataset.n_train=1000", GEODESIC),
+    )
+    far = f"calibrator.floor={log_floor('spiral', 'kdf', 1000, True)}"
+    return [words, (*words, far, "ood.unit=feature")]
+
+
+def workstation() -> list[tuple[str, ...]]:
+    """Return the sweeps of five seeds; the paper's figure has no number below 1,000 rows."""
+    five, sizes = "seed=range(0,5)", [50, 100, 500, 1000, 10000]
+    return [
+        *sweeps(["kdf"], sizes, [five, BOTH]),
+        *sweeps(["kdf"], [1000], [five, BOTH], far=True),
+        *sweeps(["kdn"], sizes, [five, BOTH]),
+        *sweeps(["kdn"], [1000], [five, GEODESIC], far=True),
+        (*KDGRAPH, five, "dataset.n_train=1000"),
+    ]
+
+
+def paper() -> list[tuple[str, ...]]:
+    """Return the sweeps of ten seeds."""
+    ten, methods = "seed=range(0,10)", ["kdf", "kdn"]
+    return [
+        *sweeps(methods, [1000, 10000], [ten, BOTH]),
+        *sweeps(methods, [1000], [ten, BOTH, "ood.n=1000"], far=True),
+        (*KDGRAPH, ten, "dataset.n_train=1000,10000"),
     ]
 
 

@@ -12,12 +12,14 @@ from experiments.common.published import ABOUT, read_published
 from experiments.p1 import cifar10, training_time
 from experiments.p1.cc18.published import figure2_statistics, published_numbers
 from experiments.p1.figures import floors, tables
-from experiments.p1.paper import PAPER
+from experiments.reproduction.papers import paper
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import plan
 from tests.experiments.p1.test_cifar10 import record
 from tests.experiments.p1_runs import SIMULATIONS, write
+
+PAPER = paper("p1")
 
 PUBLISHED = read_published(PAPER.folder)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from experiments.common.published import read_published
-from experiments.p1.paper import PAPER
 from experiments.p1.settings import settings
+from experiments.reproduction.papers import paper
+
+PAPER = paper("p1")
 
 OTHERWISE = {
     ("Section 5", "bins of MCE"),  # 10 edges, as the authors' code has it

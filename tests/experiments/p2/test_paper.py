@@ -18,11 +18,13 @@ from experiments.p2 import phanns_scores
 from experiments.p2.figures import study
 from experiments.p2.mnist import published as mnist
 from experiments.p2.mnist.pool import RECIPES
-from experiments.p2.paper import PAPER
+from experiments.reproduction.papers import paper
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import plan
 from kdgraph.metrics import TopLabel
+
+PAPER = paper("p2")
 
 PUBLISHED = read_published(PAPER.folder)
 RESULTS = PUBLISHED[PUBLISHED.kind != "setting"]

@@ -11,8 +11,10 @@ import pytest
 
 from experiments.common.published import read_published
 from experiments.p2.figures.joint import PREDICTED, with_other
-from experiments.p2.paper import PAPER
 from experiments.p2.phanns_scores import figure1, rebuilt_other, temperatures, to_rows
+from experiments.reproduction.papers import paper
+
+PAPER = paper("p2")
 
 CLASSES = np.array(list(PREDICTED))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from experiments.common.published import read_published
-from experiments.p2.paper import PAPER
 from experiments.p2.settings import settings
+from experiments.reproduction.papers import paper
+
+PAPER = paper("p2")
 
 
 def test_presets_have_the_printed_settings_but_for_counts() -> None:

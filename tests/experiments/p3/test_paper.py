@@ -11,11 +11,13 @@ import yaml
 
 from experiments.common.published import ABOUT, read_published
 from experiments.p3 import cells, images, tabular, text
-from experiments.p3.paper import PAPER
+from experiments.reproduction.papers import paper
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
 from tests.experiments.p3.made import record
+
+PAPER = paper("p3")
 
 SETS = [*tabular.TABLES, *tabular.NOISE]
 KEYS = ["item", "dataset", "metric", "method", "ood", "setting"]

@@ -11,13 +11,15 @@ import yaml
 
 from experiments.common.published import ABOUT, read_published
 from experiments.p4 import crime, setting
-from experiments.p4.paper import PAPER
 from experiments.p4.setting import OWN_UNITS, REFITTED, entries, measured
+from experiments.reproduction.papers import paper
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.studies import SCALES
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.config import conf_dir
 from tests.experiments.p4.test_setting import METRICS, record
+
+PAPER = paper("p4")
 
 SEEDS = 5
 LOCAL = ["mlce_tsne", "mlce_pca", "mlce_tsne_printed", "mlce_pca_printed"]

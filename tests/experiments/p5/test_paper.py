@@ -11,11 +11,13 @@ from scipy.stats import uniform
 
 from experiments.common.published import ABOUT, read_published
 from experiments.p5 import claims, line, memory, table1, table2
-from experiments.p5.paper import PAPER
+from experiments.reproduction.papers import paper
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
 from kdgraph.data.simulations import Tran20
 from kdgraph.distributions import Normal
+
+PAPER = paper("p5")
 
 PUBLISHED = read_published(PAPER.folder)
 

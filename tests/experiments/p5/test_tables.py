@@ -16,7 +16,6 @@ from scipy import stats
 from experiments.common.published import read_published
 from experiments.common.runs import expected
 from experiments.p5 import diamonds, table1, table2
-from experiments.p5.paper import PAPER
 from experiments.p5.records import (
     TRUTH,
     by_seed,
@@ -25,10 +24,13 @@ from experiments.p5.records import (
     numbers_of_truth,
     relative_difference,
 )
+from experiments.reproduction.papers import paper
 from experiments.reproduction.verdicts import cells_of as cells_of_paper
 from kdgraph.config import conf_dir
 from kdgraph.config.yaml_files import read_text
 from kdgraph.runner.stages import split
+
+PAPER = paper("p5")
 
 PUBLISHED = read_published(PAPER.folder)
 SEEDS = 6

@@ -10,8 +10,10 @@ from scipy import stats
 from experiments.common.published import read_published
 from experiments.p1.cc18 import by_table
 from experiments.p1.cc18.archive import by_version
-from experiments.p1.paper import PAPER
+from experiments.reproduction.papers import paper
 from experiments.reproduction.verdicts import Measurement, cells_of
+
+PAPER = paper("p1")
 
 LETTER = {"openml": 6, "dataset": "letter"}
 
