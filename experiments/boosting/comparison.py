@@ -18,26 +18,15 @@ from experiments.common.command import in_one_line
 from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from kdgraph.results.comparison.aggregate import compare_methods
 from kdgraph.results.comparison.significance import compare_pairs
 from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
 from kdgraph.results.records import FinishedRun
 
-PARENTS = {
-    "random_forest": "random forest",
-    "hist_gradient_boosting": "histogram boosting",
-    "xgboost": "XGBoost",
-    "lightgbm": "LightGBM",
-    "catboost": "CatBoost",
-}
-REPAIRS = {  # Repair by the name of a method, of which the parent's name is a part
-    "{} (parent)": "none",
-    "{}-best": "best calibrator",
-    "{}-kdf": "KDF",
-    "{}-whitened": "gate",
-    "{}-best-whitened": "best calibrator, gate",
-    "{}-kdf-whitened": "KDF, gate",
-}
+TITLES = titles("boosting", "comparison")
+PARENTS = TITLES["parents"]
+REPAIRS = TITLES["repairs"]  # Repair by the name of a method, of which the parent's name is a part
 FOREST_ALONE = {"random_forest-kdf": "kdf"}  # Names of methods that are presets
 # Measures by the heading of their column; those out of distribution are means over five sets.
 MEASURES = {"error": "error", "NLL": "nll", "ECE": "ece", "OCE": "oce", "AUROC": "auroc"}

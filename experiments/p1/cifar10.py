@@ -17,30 +17,15 @@ from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings, trains_otherwise
+from experiments.common.titles import titles
 
 TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}  # Tables of the paper, and their networks
-METHODS = {  # Method of runs, on any network → published name without the gate
-    "parent": "Parent",
-    "kdn": "KDN",
-    "isotonic": "ISOTONIC",
-    "sigmoid": "SIGMOID",
-    "acet": "ACET",
-    "odin_temperature": "ODIN",
-    "oe": "OE",
-    "gated_isotonic": "gated isotonic",
-}
+TITLES = titles("p1", "cifar10")
+METHODS = TITLES["methods"]  # Method of runs, on any network → published name without the gate
 # Class of the exposure that a network is trained with → method.
 TRAININGS = {"Acet": "acet", "OutlierExposure": "oe"}
 # A metric and a set out of distribution of runs → metric and set of ``published.csv``, title.
-COLUMNS = {
-    "accuracy": ("accuracy", "", "accuracy, %"),
-    "ece_by_edges": ("MCE", "", "MCE as implemented"),
-    "mce": ("", "", "largest gap"),
-    "mmc_wrong": ("MMC*", "", "MMC*"),
-    "oce cifar100": ("OCE", "cifar100", "OCE, CIFAR-100"),
-    "oce svhn": ("OCE", "svhn", "OCE, SVHN"),
-    "oce noise": ("OCE", "noise", "OCE, noise"),
-}
+COLUMNS = TITLES["columns"]
 PARENTS = {"lenet": "LeNet-5"}
 PUBLISHED = [*METHODS.values()][:7]
 LENET = "LeNet-5 in place of the encoder"

@@ -16,24 +16,14 @@ import pandas as pd
 
 from experiments.common.markdown import head, line
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p1.versions import OWN, version_of
 
 SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
 TABLES = ["digits", "breast_cancer", "wine", "iris"]
-METHODS = {
-    "parent": "forest",
-    "none": "forest on all rows",
-    "sigmoid": "sigmoid",
-    "isotonic": "isotonic",
-    "gated_isotonic": "gated isotonic",
-    "kdf": "**KDF**",
-}
-ON_NETWORKS = {
-    "parent": "network",
-    "temperature": "temperature",
-    "network_gated_temperature": "gated temperature",
-    "kdn": "**KDN**",
-}
+TITLES = titles("p1", "tables")
+METHODS = TITLES["methods"]
+ON_NETWORKS = TITLES["on_networks"]
 DEFAULTS = {  # Default of each setting that the ablations change
     "version": OWN,
     "floor": None,

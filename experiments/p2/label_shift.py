@@ -25,6 +25,7 @@ from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.command import study_parser
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.markdown import table as markdown_table
+from experiments.common.titles import titles
 from kdgraph.config import conf_dir
 from kdgraph.config.components import build
 from kdgraph.data.tables import ScoreFile
@@ -33,14 +34,7 @@ from kdgraph.parents import PrecomputedScores
 
 # Techniques that the paper compares; the record has the scores of all classes, so temperatures are
 # among them.
-METHODS = {
-    "histogram": "histogram",
-    "kde": "KDE(b_mon2)",
-    "cum_star": "Cum*",
-    "sts": "STS",
-    "csts": "CSTS",
-    "tswa": "TSwA",
-}
+METHODS = titles("p2", "label_shift")["methods"]
 FACTORS = (0.25, 0.5, 2.0, 4.0)  # Factors of the frequency of one class
 # Concentrations of the Dirichlet distribution of new class frequencies; its mean is the old ones.
 CONCENTRATIONS = (10.0, 1.0)

@@ -20,6 +20,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
+from experiments.common.titles import titles
 from kdgraph.results.comparison.significance import compare_pairs
 
 EXPERIMENT = "paper/p2/records"
@@ -30,15 +31,7 @@ FREE = ("dataset.path", "dataset.name", "dataset.target")
 SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top_label", "none"
 WANTED = 18  # Least number of 20 splits in which the chosen method has the lower binary NLL
 CHANCE = "top_label_ece_debiased_if_calibrated"
-COLUMNS = {
-    "nll_top": "binary NLL",
-    "full_nll": "full NLL",
-    "brier_top": "top-label Brier",
-    "brier": "Brier",
-    "ece": "ECE",
-    "top_label_ece_debiased": "top-label ECE",
-    CHANCE: "by chance",
-}
+COLUMNS = titles("p2", "records")["columns"]
 NOTE = (
     "Means over splits, in the order of the binary NLL; the least of a column in bold. ± is half of"
     " a 95 % interval of the mean difference from\n{shared} on the same splits ({whole} in the"

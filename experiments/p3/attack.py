@@ -30,6 +30,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted_noun, number, signed
+from experiments.common.titles import titles
 from experiments.p3.command import run_study
 from experiments.p3.images import CIFAR
 from kdgraph.base import FittedModel
@@ -40,13 +41,7 @@ from kdgraph.metrics import auroc
 from kdgraph.runner import stages
 
 DATASETS = CIFAR.datasets
-TITLES = {
-    "tood_given": "given labels",
-    "tood_shuffled": "shuffled labels",
-    "msp": "MSP",
-    "odin": "ODIN",
-    "mahalanobis": "Mahalanobis",
-}
+TITLES = titles("p3", "attack")["titles"]
 TITLES["energy"] = "energy"
 TOOD, NETWORK = ("tood_given", "tood_shuffled"), ("msp", "odin", "mahalanobis", "energy")
 ATTACKED, ANOTHER = "the network that is attacked", "another network of the same rows"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from experiments.common.published import ABOUT, read_published
 from experiments.common.runs import Record
+from experiments.common.titles import titles
 from experiments.p3 import images, text
 from experiments.p3.records import APHD, IN, table_of
 from experiments.p3.study import METRICS, Study
@@ -26,31 +27,15 @@ LABELS_GIVEN = "labels given"  # Title of given labels where shuffled ones are t
 # Least number of training images of CIFAR, of 50,000, for a number in the paper's place.
 ENOUGH = 40_000
 FEW_IMAGES = "few images"  # Title of the variant with fewer
-SMALL_TEXTS = {  # Experiment → title of the variant of texts, whose data are incomplete
-    text.TOPICS: "topics of few texts",
-    text.WORD_VECTORS: "word vectors of 50 numbers, few texts",
-}
+TITLES = titles("p3", "cells")
+# Experiment → title of the variant of texts, whose data are incomplete
+SMALL_TEXTS = TITLES["small_texts"]
 SENTENCES = "sentences"  # Title of the variant with sentences in the place of whole reviews
 # Method of a run → published name and variant.
 IMAGES = {"tood_given": ("TOOD", GIVEN), "tood_shuffled": ("TOOD", SHUFFLED), "msp": ("MSP", "")}
-PHOTOGRAPHS = IMAGES | {  # The same for CIFAR, where the paper has more methods
-    "odin": ("ODIN", ""),
-    "mahalanobis_layers": ("Mahalanobis", ""),
-    "mahalanobis_nonnegative": ("Mahalanobis", "nonnegative weights"),
-    "mahalanobis": ("Mahalanobis", "last layer alone"),
-    "energy": ("energy", ""),
-    "oe": ("OE", ""),
-    "oe_permuted": ("OE", "permuted pixels"),
-    "energy_fine_tuning": ("energy fine-tuning", ""),
-    "energy_fine_tuning_permuted": ("energy fine-tuning", "permuted pixels"),
-}
+PHOTOGRAPHS = TITLES["photographs"]  # The same for CIFAR, where the paper has more methods
 SVHN_ALONE = "SVHN alone"  # Title of the variant with one of six sets
-TEXTS = {
-    "tood_given": ("TOOD", GIVEN),
-    "tood_shuffled": ("TOOD", SHUFFLED),
-    "msp": ("MSP", ""),
-    "oe": ("OE", ""),
-}
+TEXTS = TITLES["texts"]
 
 
 def image_cells(study: Study, folder: Path) -> pd.DataFrame:

@@ -17,27 +17,13 @@ from experiments.common.claims import Claim
 from experiments.common.command import print_comparison
 from experiments.common.markdown import counted_noun, head, line, number, signed, spread
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p3.records import DETECTED
 
 EXPERIMENT = "paper/p3/contamination"
-DATASETS = {
-    "bank_marketing_6": "bank marketing against diabetes in its ranges",
-    "diabetes130us_6": "diabetes against bank marketing in its ranges",
-    "digits": "digits 0 to 4 against 5 to 9",
-    "breast_cancer": "breast cancer against itself with columns permuted",
-    "mnist_784": "MNIST's pixels against Fashion-MNIST's",
-}
-METHODS = {  # Titles of methods by the names of their runs
-    "tood_given": "TOOD, given labels",
-    "tood_shuffled": "TOOD, shuffled labels",
-    "mean_msp": "mean of MSP",
-    "mean_leaf_box": "mean of leaf box",
-    "mean_knn": "mean of k-NN distance",
-    "mmd": "MMD",
-    "classifier": "classifier test, forest",
-    "logistic": "classifier test, logistic regression",
-    "ks": "Kolmogorov-Smirnov tests",
-}
+TITLES = titles("p3", "contamination")
+DATASETS = TITLES["datasets"]
+METHODS = TITLES["methods"]  # Titles of methods by the names of their runs
 TOOD = ("tood_given", "tood_shuffled")
 AS_GOOD = 0.05  # Difference of equally good AUROC, as in ``experiments.p3.claims``
 NOTE = (

@@ -16,103 +16,15 @@ from experiments.common.command import print_comparison
 from experiments.common.markdown import counted_noun, head, line, spread
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings
+from experiments.common.titles import titles
 from experiments.p3.records import DETECTED
 from experiments.p3.study import Study, measured, tables
 from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
-_APPENDIX = "Appendix E, table "
 # Grey sets of MedMNIST, whose means Table 3 prints (tables 1 and 2 of Appendix E have each).
-MEDMNIST = {
-    "breastmnist": "BreastMNIST",
-    "chestmnist": "ChestMNIST",
-    "octmnist": "OCTMNIST",
-    "organamnist": "OrganAMNIST",
-    "organcmnist": "OrganCMNIST",
-    "organsmnist": "OrganSMNIST",
-    "pneumoniamnist": "PneumoniaMNIST",
-    "tissuemnist": "TissueMNIST",
-}
-MNIST = Study(
-    experiment="paper/p3/mnist",
-    title="Tables 3, 4 and Appendix E",
-    note=(
-        "The paper trains with 60,000 rows, the autoencoder too; sets may be"
-        " subsets with another split (see the record)."
-    ),
-    datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
-    sets={
-        "medmnist": "MedMNIST, mean of eight",
-        **MEDMNIST,
-        "kuzushiji_mnist": "KMNIST",
-        "qmnist": "QMNIST",
-        "omniglot": "Omniglot",
-        "omniglot_inverted": "Omniglot, white on black",
-        "notmnist": "notMNIST",
-        "cifar10_grey": "CIFAR-10 in grey",
-        "gaussian": "Gaussian",
-        "uniform": "uniform",
-        "emnist_letters": "EMNIST letters",
-        "the_other": "each other",
-    },
-    methods={
-        "tood_given": "TOOD, given labels",
-        "tood_shuffled": "TOOD, shuffled labels",
-        "leaf_box": "leaf box",
-        "graph_density": "kernel density graph",
-        "knn": "k-NN on latents",
-        "msp": "MSP of LeNet-5",
-    },
-    published={
-        "TOOD, published": ("TOOD", ["Table 3", "Table 4", f"{_APPENDIX}1", f"{_APPENDIX}2"]),
-        "TOOD, published again": ("TOOD", [f"{_APPENDIX}3", f"{_APPENDIX}4"]),
-        "MSP, published": ("MSP", ["Table 4"]),
-    },
-    stands_for={"pneumoniamnist": "pneummnist"},
-)
-CIFAR = Study(
-    experiment="paper/p3/cifar",
-    title="Table 5 and Appendix E",
-    note=(
-        "The paper has 50,000 training rows. Fewer, for the autoencoder, the trees and LeNet-5,"
-        " make networks that are far weaker than those of its table; sets may be subsets with"
-        " another split (see the record). The autoencoder sees no test image, where the paper's is"
-        " trained on those of every set, out of distribution too. The paper's AUPR of other methods"
-        " is of five rows in distribution for each that is out of it. The outliers of exposure are"
-        " images of the first half of the other CIFAR's classes, or permuted pixels, which the"
-        " paper does not say; its second half is the set."
-    ),
-    datasets={"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"},
-    sets={
-        "mean of all": "the mean of its six sets",
-        "svhn": "SVHN",
-        "the_other": "the other CIFAR",
-        "gaussian": "Gaussian",
-        "uniform": "uniform",
-    },
-    methods={
-        "tood_given": "TOOD, given labels",
-        "tood_shuffled": "TOOD, shuffled labels",
-        "knn": "k-NN on latents",
-        "msp": "MSP of LeNet-5",
-        "odin": "ODIN of LeNet-5",
-        "mahalanobis_layers": "Mahalanobis of all layers of LeNet-5",
-        "mahalanobis_nonnegative": "Mahalanobis, nonnegative weights",
-        "mahalanobis": "Mahalanobis of the last layer",
-        "energy": "energy of LeNet-5",
-        "oe": "MSP of LeNet-5 with outlier exposure",
-        "energy_fine_tuning": "energy of LeNet-5, fine-tuned",
-        "oe_permuted": "outlier exposure to permuted pixels",
-        "energy_fine_tuning_permuted": "energy, fine-tuned on permuted pixels",
-    },
-    published={
-        "TOOD, published": ("TOOD", ["Table 5", f"{_APPENDIX}6", f"{_APPENDIX}7"]),
-        "TOOD, published again": ("TOOD", [f"{_APPENDIX}8", f"{_APPENDIX}9"]),
-        **{
-            f"{method}, published": (method, ["Table 5"])
-            for method in ("MSP", "ODIN", "Mahalanobis", "energy", "OE", "energy fine-tuning")
-        },
-    },
-)
+MEDMNIST = titles("p3", "images")["medmnist"]
+MNIST = Study(**titles("p3", "images")["mnist"])
+CIFAR = Study(**titles("p3", "images")["cifar"])
 STUDIES = (MNIST, CIFAR)
 FREE = (  # Keys that may differ; numbers of rows have tables of their own, epochs lines
     "dataset.n_train",

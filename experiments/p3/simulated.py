@@ -19,6 +19,7 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
@@ -38,12 +39,7 @@ EXPERIMENT = "paper/p3/simulated"
 FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"]
 # Titles of methods by the names of their runs; sets of 100 rows in the first two, single rows in
 # the others.
-METHODS = {
-    "tood_given": "TOOD, given labels",
-    "tood_shuffled": "TOOD, shuffled labels",
-    "leaf_box": "leaf box",
-    "knn": "k-NN",
-}
+METHODS = titles("p3", "simulated")["methods"]
 SETS = {
     IN: PlotStyle(BLUE),
     "lines": PlotStyle(VERMILLION, marker="^"),

@@ -14,17 +14,10 @@ from experiments.common.markdown import counted_noun, head, line, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
 from experiments.common.settings import by_size, differing_settings
+from experiments.common.titles import titles
 from experiments.p3.records import table_of
 
-PARENTS = {
-    "extra_trees_latent": "extremely randomised trees on latents",
-    "lenet": "LeNet-5",
-    "lenet_oe": "LeNet-5 with outlier exposure",
-    "lenet_energy_fine_tuning": "LeNet-5, fine-tuned by energies",
-    "extra_trees": "extremely randomised trees",
-    "tabular_mlp": "network",
-    "tabular_mlp_oe": "network with outlier exposure",
-}
+PARENTS = titles("p3", "study")["parents"]
 # Metric of records → published name; in distribution is positive in all of them.
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}
 NOTE = (

@@ -15,31 +15,19 @@ from experiments.common.command import print_comparison
 from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p3.records import IN, table_of
 from kdgraph.config.components import build
 from kdgraph.runner.stages import split, stage_rng
 
 EXPERIMENT = "paper/p3/tabular"
-TABLES = {
-    "bank_marketing": "bank marketing",
-    "diabetes130us": "diabetes",
-    "electricity": "electricity",
-}
+TITLES = titles("p3", "tabular")
+TABLES = TITLES["tables"]
 NOISE = {"gaussian": "Gaussian", "uniform": "uniform"}
 OWN = "_own_range"
 # Titles of methods by the names of their runs; the first two score rows in sets of 100, all others
 # single rows.
-METHODS = {
-    "tood_given": "TOOD, given labels",
-    "tood_shuffled": "TOOD, shuffled labels",
-    "leaf_box": "leaf box",
-    "graph_density": "kernel density graph",
-    "msp": "MSP of the forest",
-    "knn": "k-NN",
-    "mahalanobis": "Mahalanobis",
-    "lof": "LOF",
-    "isolation_forest": "isolation forest",
-}
+METHODS = TITLES["methods"]
 # Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6.
 VARIANTS = {"tood_given": "", "tood_shuffled": "labels shuffled"}
 NOTE = (

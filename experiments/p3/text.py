@@ -11,37 +11,18 @@ from pathlib import Path
 
 from experiments.common.command import print_comparison
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p3.study import Study, measured, tables
 
-GROUPS = {
-    "newsgroups_computer": "computers",
-    "newsgroups_sports": "sports",
-    "newsgroups_politics": "politics",
-}
+TITLES = titles("p3", "text")
+GROUPS = TITLES["groups"]
 OTHERS = {"movies": "reviews of movies (in place of IMDB's)", "news": "AG News"}
 # A thousand sentences of reviews each, where the paper has whole reviews, and many more.
-SENTENCES = {
-    "sentences_imdb": "sentences of IMDB",
-    "sentences_amazon": "sentences of Amazon",
-    "sentences_yelp": "sentences of Yelp",
-}
-STANDS_FOR = {
-    "movies": "imdb",
-    "news": "ag_news",
-    "sentences_imdb": "imdb",
-    "sentences_amazon": "amazon",
-    "sentences_yelp": "yelp",
-}
+SENTENCES = TITLES["sentences"]
+STANDS_FOR = TITLES["stands_for"]
 # Experiments with topics of hashed words, and with means of word vectors as in the paper.
 TOPICS, WORD_VECTORS = "paper/p3/text", "paper/p3/word_vectors"
-METHODS = {
-    "tood_given": "TOOD, given labels",
-    "tood_shuffled": "TOOD, shuffled labels",
-    "graph_density": "kernel density graph",
-    "knn": "k-NN",
-    "msp": "MSP of a network",
-    "oe": "MSP of a network with outlier exposure",
-}
+METHODS = TITLES["methods"]
 _SIZES = "Newsgroups have as many posts as the user's copy, without header, quotes and signature."
 NOTES = {  # Differences of the texts of an experiment from the paper's
     TOPICS: (

@@ -22,6 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.splits import half_width
+from experiments.common.titles import titles
 from experiments.p3.command import run_study
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.config import plan
@@ -54,13 +55,7 @@ FEW_TRAINING_ROWS = 50
 # Difference of equally good AUROC, and least AUROC that separates; the paper has neither.
 AS_GOOD, SEPARATES = 0.05, 0.9
 SHARED = ("method=choice(paper/p3/tood_given)", "seed=choice(0)")
-TITLES = {
-    "digits": "digits",
-    "breast_cancer": "breast cancer",
-    "bank_marketing_6": "bank marketing",
-    "diabetes130us_6": "diabetes",
-    "electricity_6": "electricity",
-}
+TITLES = titles("p3", "trees")["titles"]
 HALF_OF_DIGITS = "digits 0 to 4"
 
 

@@ -15,58 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p4 import setting
 
-HAIR_COLOR = setting.Setting(
-    title="Luo et al., setting 2 (hair colour), on attributes",
-    dataset="celeba_hair_color",
-    missing="no run of CelebA is there",
-    methods={
-        "none": "none",
-        "temperature": "temperature",
-        "histogram": "histogram",
-        "isotonic": "isotonic",
-        "mmce": "mmce",
-        "group_temperature": "group temperature",
-        "group_histogram": "group histogram",
-        "lore_pca": "LoRe PCA",
-        "lore_pca_printed": "LoRe PCA",
-        "lore_free": None,
-        "lore_classes": None,
-        "density_ratio": None,
-        "bin_mean_shift": None,
-    },
-    not_run={"lore_tsne": "LoRe t-SNE"},
-    cells={"group_mce_10": "in cells of ≥ 10 rows", "group_mce_100": "of ≥ 100 rows"},
-    overall={"ece": ("ECE in percent", 100.0), "nll": ("NLL", 1.0), "brier": ("Brier", 1.0)},
-    digits=3,
-    correlated={
-        "ece": "ECE",
-        "mce": "MCE",
-        "nll": "NLL",
-        "brier": "Brier",
-        "mlce_pca": "MLCE_0.4 (PCA)",
-        "mlce_pca_printed": "MLCE_0.4 (PCA)",
-        "group_mce_10": None,
-        "group_mce_100": None,
-    },
-    note=(
-        "Mean ± standard deviation over seeds of the network, of 19,962 test rows; 15 equal bins."
-        " NLL (probabilities at least 1e-12) and Brier score are of whole rows, which a method of"
-        " the top label fills up in the network's proportions. LoRe in t-SNE is not run: it would"
-        " embed 39,829 rows anew for every seed."
-    ),
-    metric_titles={
-        "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
-        "mlce_pca_printed": "MLCE, γ = 0.4 (PCA), as printed",
-        "group_mce_10": "max group MCE over cells of 10 rows or more",
-        "group_mce_100": "max group MCE over cells of 100 rows or more",
-    },
-    own={"error": "error"},
-    titles={"lore_pca": setting.REFITTED},
-    own_units=("",),
-    resplit=False,
-)
+HAIR_COLOR = setting.Setting(**titles("p4", "celeba")["hair_color"])
 HAIR_TYPE = replace(
     HAIR_COLOR, title="Luo et al., setting 3 (hair type), on attributes", dataset="celeba_hair_type"
 )

@@ -22,6 +22,7 @@ from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
+from experiments.common.titles import titles
 from experiments.p4 import cifar10_features
 from experiments.p4.figures import Study, lce, reward, study_of
 from experiments.p4.score_records import ScoreStudy
@@ -30,50 +31,14 @@ from experiments.p4.setting import entries
 EXPERIMENT = "paper/p4/cifar10"
 # Keys that may differ besides scores, seed and method.
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-METHODS = {  # Method → its row in Table 4, or None
-    "none": "none",
-    "temperature": "temperature",
-    "sts": None,
-    "histogram": "histogram",
-    "isotonic": "isotonic",
-    "lore_tsne_02": "LoRe t-SNE",
-    "lore_tsne": None,
-    "lore_tsne_printed": None,
-    "lore_pca": None,
-    "lore_free": None,
-    "lore_classes": None,
-    "lore_lenet_02": None,
-    "lore_lenet": None,
-    "lore_pixels_02": None,
-    "lore_pixels": None,
-    "density_ratio": None,
-    "bin_mean_shift": None,
-}
+TITLES = titles("p4", "cifar10")
+METHODS = TITLES["methods"]  # Method → its row in Table 4, or None
 # Metric → its column, and that of Table 4. The unit of the paper's Brier score of 40.6 is unknown.
-COLUMNS = {
-    "prr": ("PRR", "PRR"),
-    "ece": ("ECE", "ECE"),
-    "nll": ("NLL", "NLL"),
-    "brier": ("Brier", None),
-    "reward": ("reward", None),
-    "aurc": ("AURC", None),
-    "error": ("error", None),
-    "nll_top_clipped": ("clipped", None),
-}
+COLUMNS = TITLES["columns"]
 AGAINST = ("none", "temperature", "histogram", "isotonic")
 # Space of a metric → its title; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet.
 MAPS = {"resnet": "ResNet-8", "lenet": "LeNet-5", "pixels": "pixels"}
-ACROSS = (  # Methods whose local errors are measured in each map
-    "none",
-    "temperature",
-    "histogram",
-    "lore_tsne_02",
-    "lore_lenet_02",
-    "lore_pixels_02",
-    "lore_tsne",
-    "lore_lenet",
-    "lore_pixels",
-)
+ACROSS = TITLES["across"]  # Methods whose local errors are measured in each map
 LOCAL = {"mlce_{}": "MLCE", "mlce_{}_30": "MLCE, bins of ≥ 30 rows", "lce_{}": "mean LCE"}
 # Methods of Figures 3, 4 and 9.
 DRAWN = ("none", "temperature", "histogram", "isotonic", "lore_tsne_02", "lore_tsne")

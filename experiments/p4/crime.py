@@ -17,6 +17,7 @@ import pandas as pd
 
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
+from experiments.common.titles import titles
 from experiments.p4 import setting
 
 EXPERIMENT, STOPPED = "paper/p4/crime_long", "paper/p4/crime"
@@ -25,67 +26,7 @@ LABELS, MASS = "isotonic regression fitted on labels", "LoRe in bins of equal ma
 BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of five incomes"
 EARLY = "network stopped early"  # Titles of variants
 PAPER_PROTOCOL = "-as_in_paper"  # Suffix of methods that have seen test rows
-SETTING = setting.Setting(
-    title="Luo et al., setting 1",
-    dataset="crime",
-    missing="no run of Communities and Crime is there",
-    methods={
-        "none": "none",
-        "temperature": "temperature",
-        "histogram": "histogram",
-        "isotonic": "isotonic",
-        "mmce": "mmce",
-        "group_temperature": "group temperature",
-        "group_histogram": "group histogram",
-        "lore_tsne_spread": "LoRe t-SNE",
-        "lore_pca_spread": "LoRe PCA",
-        "lore_tsne": "LoRe t-SNE",
-        "lore_pca": "LoRe PCA",
-        "lore_tsne_printed": "LoRe t-SNE",
-        "lore_pca_printed": "LoRe PCA",
-        "lore_free": None,
-        "lore_geodesic": None,
-        "density_ratio": None,
-        "bin_mean_shift": None,
-        "constant": None,
-    },
-    cells={"group_mce_10": "in cells of ≥ 10 rows"},
-    variants={
-        "lore_free": ("LoRe PCA", "simplest γ and bins"),
-        "lore_geodesic": ("LoRe PCA", "geodesic, simplest γ and bins"),
-    },
-    overall={
-        "ece": ("ECE in percent", 100.0),
-        "nll_top": ("NLL", 1.0),
-        "brier_top": ("Brier", 1.0),
-    },
-    digits=2,
-    correlated={
-        "ece": "ECE",
-        "mce": "MCE",
-        "nll_top": "NLL",
-        "brier_top": "Brier",
-        "mlce_tsne": "MLCE_0.2 (t-SNE)",
-        "mlce_pca": "MLCE_0.4 (PCA)",
-        "mlce_tsne_printed": "MLCE_0.2 (t-SNE)",
-        "mlce_pca_printed": "MLCE_0.4 (PCA)",
-        "group_mce_10": None,
-    },
-    note="Mean ± standard deviation over seeds, of 500 test rows each; five equal bins.",
-    titles={
-        "lore_tsne": setting.REFITTED,
-        "lore_pca": setting.REFITTED,
-        "lore_tsne_printed": setting.OWN_UNITS,
-        "lore_pca_printed": setting.OWN_UNITS,
-    },
-    metric_titles={
-        "mlce_tsne": "MLCE, γ = 0.2 (t-SNE), γ in units of spread",
-        "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
-        "mlce_tsne_printed": "MLCE, γ = 0.2 (t-SNE), γ in the map's own units",
-        "mlce_pca_printed": "MLCE, γ = 0.4 (PCA), γ in the map's own units",
-        "group_mce_10": "max group MCE over cells of ten rows or more",
-    },
-)
+SETTING = setting.Setting(**titles("p4", "crime")["setting"])
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

@@ -23,21 +23,14 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
+from experiments.common.titles import titles
 from experiments.p4 import crime, setting
 from experiments.p4.stopping import configs_of, entries_behind
 from kdgraph.config import RunConfig
 from kdgraph.runner import stages
 
-METHODS = (  # Methods of the paper's main column after the same network; MMCE trains another one
-    "none",
-    "temperature",
-    "histogram",
-    "isotonic",
-    "group_temperature",
-    "group_histogram",
-    "lore_tsne_spread",
-    "lore_pca_spread",
-)
+# Methods of the paper's main column after the same network; MMCE trains another one
+METHODS = titles("p4", "divisions")["methods"]
 DIVISIONS, NETWORKS = 8, 4
 # Variant whose seeds are divisions.
 TITLE = f"means of {NETWORKS} networks on one division of the rows"

@@ -21,6 +21,7 @@ from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
 from experiments.p4.correlation import plot_metric_against_metrics
+from experiments.common.titles import titles
 from kdgraph.errors import DataError
 from kdgraph.figures import (
     GroupTable,
@@ -32,36 +33,11 @@ from kdgraph.figures import (
 
 # Titles of methods of the paper and two others by the names of their runs, in the order of the key;
 # the first is the parent.
-LABELS = {
-    "none": "no recalibration",
-    "lore_tsne_spread": "LoRe, t-SNE",
-    "lore_pca_spread": "LoRe, PCA",
-    "temperature": "temperature",
-    "histogram": "histogram",
-    "isotonic": "isotonic",
-    "mmce": "MMCE",
-    "group_temperature": "group temperature",
-    "group_histogram": "group histogram",
-    "lore_free": "LoRe, simplest",
-    "lore_geodesic": "LoRe, geodesic",
-}
-OTHERS = {  # Titles of other methods
-    "lore_tsne": "LoRe, t-SNE, γ by CV",
-    "lore_pca": "LoRe, PCA, γ by CV",
-    "lore_logits_02": "LoRe, γ = 0.2",
-    "lore_tsne_02": "LoRe in ResNet-8, γ = 0.2",
-    "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
-    "lore_pixels_02": "LoRe in pixels, γ = 0.2",
-}
+TITLES = titles("p4", "figures")
+LABELS = TITLES["labels"]
+OTHERS = TITLES["others"]  # Titles of other methods
 SPACES = {"lce_by_bandwidth_tsne": "t-SNE", "lce_by_bandwidth_pca": "principal components"}
-CORRELATED = {  # Metrics that Table 2 correlates with max group MCE
-    "ece": "ECE",
-    "mce": "MCE",
-    "nll_top": "NLL",
-    "brier_top": "Brier",
-    "mlce_tsne": "MLCE, t-SNE, γ = 0.2",
-    "mlce_pca": "MLCE, PCA, γ = 0.4",
-}
+CORRELATED = TITLES["correlated"]  # Metrics that Table 2 correlates with max group MCE
 
 
 @dataclass(frozen=True)

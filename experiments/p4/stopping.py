@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.titles import titles
 from experiments.p4 import crime, setting
 from kdgraph.base import FittedModel
 from kdgraph.config import RunConfig, plan
@@ -25,15 +26,7 @@ from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import Spaces, evaluate
 
-METHODS = (
-    "none",
-    "temperature",
-    "histogram",
-    "isotonic",
-    "group_temperature",
-    "group_histogram",
-    "lore_pca_spread",
-)
+METHODS = titles("p4", "stopping")["methods"]
 SEEDS = 60
 N_VALIDATION = 500  # Rows that stop the training and recalibrate
 ON_THEM = "network stopped on the 500 rows that recalibrate"

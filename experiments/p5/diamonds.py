@@ -17,6 +17,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, listed
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p5.records import (
     Shown,
     by_seed,
@@ -38,25 +39,11 @@ WITHOUT_LAYERS = "mlp_gamma_linear"
 # Parent → its method; a Gamma network without hidden layers is a GLM that Adam trains.
 PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network", WITHOUT_LAYERS: "glm_adam"}
 # Prefix of a method → its title, its row in the paper's table, and the title of a variant there.
-MODELS = {
-    "glm": ("GLM", "gamma_glm", ""),
-    "network": ("network", "gamma_network", ""),
-    "glm_adam": ("GLM by Adam (ours)", "gamma_glm", "trained by Adam"),
-}
+TITLES = titles("p5", "diamonds")
+MODELS = TITLES["models"]
 # Suffix of a method → its title, the suffix of its row in the paper's table, and whether it is a
 # variant there.
-AFTER = {
-    "": ("", "", False),
-    "_isotonic": ("isotonic", "-isotonic_pit", False),
-    "_density": ("density estimation", "-density_pit", False),
-    "_local_1000": ("local, k = 1,000, raw units", "-local_pit", False),
-    "_local_1000_draws": ("local, k = 1,000, raw units, 1,000 draws (ours)", "-local_pit", True),
-    "_global": ("global (ours, to compare)", "-isotonic_pit", True),
-    "_density_row": ("density estimation in units of the row (ours)", "-density_pit", True),
-    "_local_1000_sd": ("local, k = 1,000, standard units (ours)", "-local_pit", True),
-    "_local": ("local, standard units, k chosen (ours)", "-local_pit", True),
-    "_local_linear": ("local-linear, standard units, k chosen (ours)", "-local_pit", True),
-}
+AFTER = TITLES["after"]
 BY_ADAM = ("", "_isotonic", "_local_1000")  # Suffixes of the methods after the GLM that Adam trains
 METHODS = {
     prefix + suffix: (prefix, suffix)

@@ -21,6 +21,7 @@ from experiments.common.command import in_one_line, study_parser
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p5 import simulation
 from experiments.p5.panels import (
     Fit,
@@ -51,12 +52,7 @@ PRICES = 4113.0, 18026.0  # Prices of the two diamonds that the paper highlights
 NEAR = 1000  # Test rows of a neighbourhood
 SHOWN = 2000  # Rows in Figure 2
 SHOWN_OF_PLANE = 3000  # Rows in Figure 3 (b to d)
-KINDS = {
-    "network": "network",
-    "isotonic": "isotonic",
-    "density": "density estimation",
-    "local": "local",
-}
+KINDS = titles("p5", "figures")["kinds"]
 PLACES = {"input": "input", "6": "layer 4", "8": "layer 5", "output": "output"}
 
 Drawn = Iterator[tuple[str, Figure]]

@@ -20,6 +20,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, number, signed, table
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p5.records import ROLES, joined
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
@@ -36,18 +37,9 @@ NETWORKS = ("small", "big")
 SIZES = (1000, 10_000, 100_000)
 # Layer of the neighbours in the config → title, with the paper's number of it, which counts the
 # input.
-PLACES = {
-    "input": "input (l = 1)",
-    "6": "third hidden layer (l = 4)",
-    "8": "last hidden layer (l = 5)",
-    "output": "output (l = 6)",
-}
-ROWS = {
-    "network": "as it is",
-    "isotonic": "isotonic",
-    "density": "density estimation",
-    **{place: f"local, {words}" for place, words in PLACES.items()},
-}
+PLACES = titles("p5", "simulation")["places"]
+MAPS = {"network": "as it is", "isotonic": "isotonic", "density": "density estimation"}
+ROWS = MAPS | {place: f"local, {words}" for place, words in PLACES.items()}
 LOCAL = tuple(PLACES)
 K = 1000  # Default number of neighbours; all calibration rows if there are fewer
 LEVEL = 0.95

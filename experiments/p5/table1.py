@@ -17,6 +17,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, listed, number
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p5.records import (
     TRUTH,
     Shown,
@@ -34,17 +35,7 @@ from experiments.p5.records import (
 
 EXPERIMENT = "paper/p5/table1"
 PARENTS = {"linear": "linear"}
-ROWS = {  # Method → its title, and its row in the paper's table
-    "linear": ("linear", "linear"),
-    "global_pit": ("global", "global_pit"),
-    "local_pit_1000": ("local, k = 1,000", "local_pit"),
-    "global_pit_draws": ("global, 1,000 draws", None),
-    "local_pit_1000_draws": ("local, k = 1,000, 1,000 draws", None),
-    "isotonic_pit": ("isotonic", None),
-    "local_pit": ("local, k chosen (ours)", None),
-    "local_linear_pit": ("local-linear, k chosen (ours)", None),
-    TRUTH: ("*true distribution*", None),
-}
+ROWS = titles("p5", "table1")["rows"]  # Method → its title, and its row in the paper's table
 HISTOGRAMS = "histograms of 1,000 draws"  # Title of the second divergence, which is symmetric
 LOCAL, LINEAR = "local_pit_1000", "local_linear_pit"
 EXACT = {  # Means and standard deviations over 20 other samples, computed with NumPy alone

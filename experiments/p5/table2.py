@@ -17,6 +17,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, listed
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.p5.records import (
     TRUTH,
     Shown,
@@ -39,28 +40,12 @@ NETWORKS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
 # Parent → row of the parent itself: WSIR has the variance of its training rows until that of the
 # calibration rows, which the paper has, replaces it.
 PARENTS = NETWORKS | {"mlp_lognormal": "wsir_training"}
-ROWS = {  # Method → its title, and its row in the paper's table
-    "wsir": ("WSIR", "wsir"),
-    "wsir_training": ("WSIR, variance of training rows (ours)", None),
-    "mc_dropout": ("MC dropout", "mc_dropout"),
-    "wsir_local_radius": ("WSIR, local within .5", "wsir-local_pit"),
-    "mc_dropout_local_radius": ("MC dropout, local within .5", "mc_dropout-local_pit"),
-    "wsir_local_radius_exact": ("WSIR, local within .5, no draws (ours)", None),
-    "mc_dropout_local_radius_exact": ("MC dropout, local within .5, no draws (ours)", None),
-    "wsir_local": ("WSIR, local, k chosen (ours)", None),
-    "mc_dropout_local": ("MC dropout, local, k chosen (ours)", None),
-    "wsir_local_linear": ("WSIR, local-linear, k chosen (ours)", None),
-    "mc_dropout_local_linear": ("MC dropout, local-linear, k chosen (ours)", None),
-    TRUTH: ("*true distribution*", TRUTH),
-}
+TITLES = titles("p5", "table2")
+ROWS = TITLES["rows"]  # Method → its title, and its row in the paper's table
 SHARE = r"_(05|50)(?=$|_)"  # Share of dropout in the name of a method
 CHOSEN = re.compile("_local(_linear)?$")
 PUBLISHED_DROPOUT = 0.5
-VARIANTS = {  # Suffix of a method that the paper does not have → its title
-    "_local_radius_exact": "no draws",
-    "_local": "k chosen",
-    "_local_linear": "local-linear, k chosen",
-}
+VARIANTS = TITLES["variants"]  # Suffix of a method that the paper does not have → its title
 CLOSEST = ("recalibrated_closest",)
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
 _BOTH = "wsir and mc_dropout"

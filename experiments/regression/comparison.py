@@ -14,18 +14,9 @@ import pandas as pd
 from experiments.common.command import print_comparison
 from experiments.common.markdown import head, line, number
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 
-PARENTS = (
-    "linear",
-    "nearest_outcomes",
-    "ngboost",
-    "random_forest_outcomes",
-    "extra_trees_outcomes",
-    "quantile_boosting",
-    "quantile_xgboost",
-    "quantile_lightgbm",
-    "quantile_catboost",
-)
+PARENTS = titles("regression", "comparison")["parents"]
 REFERENCE = "linear"  # Parent whose CRPS alone is the unit of all others on the same rows
 ALONE, LOCAL = "none", "local_pit"
 RECALIBRATORS = (ALONE, "isotonic_pit", LOCAL)

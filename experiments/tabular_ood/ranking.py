@@ -18,6 +18,7 @@ import pandas as pd
 from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
+from experiments.common.titles import titles
 from experiments.tabular_ood.picture import rank_lines
 from kdgraph.figures import save_figure
 from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
@@ -25,24 +26,10 @@ from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_m
 from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
 from kdgraph.results.records import FinishedRun
 
-KDGRAPH = (  # Scores of rows by trees or their density
-    "leaf_box",
-    "graph_density",
-    "kdf",
-    "kdf_whitened",
-    "gated_whitened",
-    "gated_linear_pool",
-)
+TITLES = titles("tabular_ood", "ranking")
+KDGRAPH = TITLES["kdgraph"]  # Scores of rows by trees or their density
 PEERS = ("knn", "lof", "mahalanobis")  # Detectors that scores of rows are compared with
-GATES = (  # Methods whose probabilities return to the prior far from the data
-    "gated_isotonic",
-    "gated_whitened",
-    "gated_linear_pool",
-    "gated_cautious",
-    "gated_acet_quick",
-    "kdf",
-    "kdf_whitened",
-)
+GATES = TITLES["gates"]  # Methods whose probabilities return to the prior far from the data
 COST = 0.003  # Largest increase of ECE by a gate, relative to isotonic regression
 ROWS = "rows"
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import counted_noun
+from experiments.common.titles import titles
 from experiments.p1.cc18.records import (
     KDGRAPH_METHODS,
     PARENTS,
@@ -27,15 +28,7 @@ from kdgraph.metrics import relative_improvement
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}
 CURVES = {"error": "error", "ece": "ECE"}
 ROWS = "rows that fit and calibrate"
-OTHERS = (
-    "isotonic",
-    "sigmoid",
-    "gated_isotonic",
-    "gated_best",
-    "random_forest",
-    "temperature",
-    "gated_temperature",
-)
+OTHERS = titles("p1", "cc18.figures")["others"]
 N_STYLES = 6
 SMALLEST = 100  # Rows of the smallest samples of the paper
 ON_PAGES = ("isotonic", "sigmoid", "gated_isotonic")

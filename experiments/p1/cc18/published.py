@@ -13,6 +13,7 @@ import pandas as pd
 from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
+from experiments.common.titles import titles
 from experiments.p1.cc18.archive import (
     FAR,
     GEODESIC,
@@ -35,13 +36,7 @@ N_TABLES = 45
 # 1,000 rows and five seeds moves in steps of 2e-4.
 EQUAL = 2e-6
 SIZES = (100, 300, 1000, 3000, 8999)
-MEASURES = {
-    "error": "error",
-    "ece_by_edges": "ECE",
-    "mmc@0": "confidence on test rows",
-    "mmc@1": "confidence at r=1",
-    "mmc@5": "confidence at r=5",
-}
+MEASURES = titles("p1", "cc18.published")["measures"]
 
 
 def published_numbers(

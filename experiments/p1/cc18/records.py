@@ -13,32 +13,15 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.runs import Record
+from experiments.common.titles import titles
 
 PARENTS = {"random_forest": "random forest", "mlp": "network"}  # Parent of a run → title
 # Suffix of kernel density methods with Euclidean distances. The others have those of their preset:
 # geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
 EUCLIDEAN = "euclidean"
-METHODS = {  # Calibrator of a run, with its gate → title, in the order of tables
-    "parent": "parent",
-    "random_forest": "forest on all rows",
-    "kdf": "KDF",
-    "kdn": "KDN",
-    "kdf_reference": "KDF, authors' code",
-    "kdn_reference": "KDN, authors' code",
-    "kdf_figure1": "KDF, authors' code of August 2023",
-    "kdn_figure1": "KDN, authors' code of August 2023",
-    f"kdf_reference_{EUCLIDEAN}": "KDF, authors' code, Euclidean",
-    f"kdn_reference_{EUCLIDEAN}": "KDN, authors' code, Euclidean",
-    "isotonic": "isotonic",
-    "sigmoid": "sigmoid",
-    "temperature": "temperature",
-    "best": "best",
-    "gated_isotonic": "gated isotonic",
-    "gated_sigmoid": "gated sigmoid",
-    "gated_temperature": "gated temperature",
-    "gated_best": "gated best",
-    "gate_on_best": "gate on the best calibrator",
-}
+METHODS = titles("p1", "cc18.records")[
+    "methods"
+]  # Calibrator of a run, with its gate → title, in the order of tables
 # Method that is chosen for each table and seed; see ``experiments.p1.cc18.claims``.
 CHOICE = "gate_on_best"
 # kdgraph's kernel density method on each parent.

@@ -23,6 +23,7 @@ from experiments.common.models import models_of
 from experiments.common.pictures import save_picture
 from experiments.common.published import read_published
 from experiments.common.runs import Record, expected, runs_of
+from experiments.common.titles import titles
 from experiments.p1.figures import floors, posteriors
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.panels import RepeatedCurves, plot_simulation_summary
@@ -35,20 +36,10 @@ from kdgraph.figures import plot_confidence_against_shift, plot_image_row
 from kdgraph.runner import stages
 
 PAPER = Path(__file__).resolve().parents[1]  # Folder of the paper with its pictures
-SIMULATIONS = {
-    "gaussian_xor": "Gaussian XOR",
-    "spiral": "spiral",
-    "circle": "circle",
-    "sinewave": "sinewave",
-    "polynomial": "polynomial",
-}
+TITLES = titles("p1", "figures.__main__")
+SIMULATIONS = TITLES["simulations"]
 GROUPS = {"random_forest": ("random forest", "KDF"), "mlp": ("network", "KDN")}
-DISTANCES = {
-    "geodesic": "geodesic",
-    "euclidean": "Euclidean",
-    "scaled": "scaled",
-    "default": "default distance",
-}
+DISTANCES = TITLES["distances"]
 # Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was made
 # by the later version.
 VARIANTS = {"kdgraph": "kdgraph", "figure1": "reference"}

@@ -20,6 +20,7 @@ from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
+from experiments.common.titles import titles
 from experiments.p1.versions import version_of
 
 REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
@@ -30,12 +31,7 @@ FEWER = 50  # Points along each side for a mean over the grid
 FREE = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.hidden", "parent.max_epochs")
 # Part of the plane in which a map is compared: the box by area, with and without the paper's rule,
 # and the rows.
-PARTS = {
-    "inside": "true posterior inside the data's box",
-    "as in the paper": "paper's truth inside the data's box, .5 where it drew no row,",
-    "test rows": "true posterior at test rows",
-    "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
-}
+PARTS = titles("p1", "figures.posteriors")["parts"]
 METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 

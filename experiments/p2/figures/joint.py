@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.titles import titles
 from experiments.p2.figures.study import Study
 from kdgraph.figures import plot_joint_distribution
 from kdgraph.figures.style import (
@@ -25,19 +26,7 @@ from kdgraph.figures.style import (
 
 # Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
 # ``experiments.p2.phanns`` counts in the authors' ``test_set_stats.csv``.
-PREDICTED = {
-    "Major capsid": 2791,
-    "Minor capsid": 876,
-    "Baseplate": 927,
-    "Major tail": 726,
-    "Minor tail": 1326,
-    "Portal": 5295,
-    "Tail fiber": 1387,
-    "Tail shaft": 1934,
-    "Collar": 507,
-    "HTJ": 1923,
-    "Other": 29109,
-}
+PREDICTED = titles("p2", "figures.joint")["predicted"]
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (
     (

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from experiments.common.titles import titles
 from experiments.p2.figures.curves import SCORE
 from experiments.p2.figures.study import Study
 from kdgraph.figures.style import (
@@ -24,16 +25,7 @@ from kdgraph.figures.style import (
 )
 
 # Kind of a classifier, its output, its possible confidence (Section III), and calibrators for it.
-GROUPS = (
-    ("class", "k(X)", "Conf1 = P(right | k)", "precision"),
-    ("class and score", "k(X), S(X)", "Conf2 = P(right | k, S)", "histogram, isotonic, Cum, KDE"),
-    (
-        "distribution",
-        "k(X), Y(X) = (y₁, y₂, …)",
-        "Conf3 = P(right | k, Y)",
-        "STS, CSTS, TSwA, CSTSwA",
-    ),
-)
+GROUPS = titles("p2", "figures.schematics")["groups"]
 _ROW, _HEAD = 0.44, 0.3  # inches
 _COLUMNS = (
     0.06,

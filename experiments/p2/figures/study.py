@@ -19,48 +19,19 @@ from sklearn.base import clone
 
 from experiments.common.models import models_of
 from experiments.common.runs import runs_of
+from experiments.common.titles import titles
 from kdgraph.base import FittedModel
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 
 EXPERIMENT = "paper/p2/phanns"
 # Keys that may differ: the path of the file decides no number.
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
-ORDER = (  # Classes as the paper lists them
-    "Major capsid",
-    "Minor capsid",
-    "Baseplate",
-    "Major tail",
-    "Minor tail",
-    "Portal",
-    "Tail fiber",
-    "Tail shaft",
-    "Collar",
-    "HTJ",
-    "Other",
-)
-LABELS = {  # Calibrators by the names of the configuration and of the paper, in the order of tables
-    "none": "uncalibrated",
-    "precision": "Conf1",
-    "histogram": "histogram",
-    "kde_b_mon": "KDE(b_mon)",
-    "kde": "KDE(b_mon2)",
-    "kde_b_mon4": "KDE(b_mon4)",
-    "kde_b_opt": "KDE(b_opt)",
-    "cum": "Cum",
-    "cum_plus": "Cum+",
-    "cum_star": "Cum*",
-    "isotonic_top_label": "isotonic",
-}
-SCORE_LABELS = {  # The same for the runs with all scores: the methods of Figure 17
-    "histogram": "histogram",
-    "kde_b_mon": "KDE(b_mon)",
-    "kde": "KDE(b_mon2)",
-    "sts": "STS",
-    "csts": "CSTS",
-    "tswa": "TSwA",
-    "cum_star": "Cum*",
-    "none": "uncalibrated",
-}
+TITLES = titles("p2", "figures.study")
+ORDER = TITLES["order"]  # Classes as the paper lists them
+# Calibrators by the names of the configuration and of the paper, in the order of tables
+LABELS = TITLES["labels"]
+# The same for the runs with all scores: the methods of Figure 17
+SCORE_LABELS = TITLES["score_labels"]
 # Methods of that figure that counts of scores allow; temperatures need the scores of the other
 # classes, see ``SCORE_LABELS``.
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")

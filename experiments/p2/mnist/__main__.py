@@ -21,6 +21,7 @@ from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.command import in_one_line, study_parser
 from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
+from experiments.common.titles import titles
 from experiments.p2.mnist import figures
 from experiments.p2.mnist.claims import claims, claims_on_fully_trained
 from experiments.p2.mnist.ensembles import claims_on_ensembles
@@ -39,12 +40,7 @@ SCALES: dict[str, dict[str, tuple[int, int]]] = {
     },
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
-TITLES = {
-    "under_trained": "400 steps at a learning rate of 5e-5, which gives the paper's 88 %",
-    "as_printed": "400 steps at the paper's learning rate, 1e-3",
-    "well_trained": "1,000 steps at 1e-3, a tenth of the paper's 10,000",
-    "fully_trained": "the paper's 10,000 steps at 1e-3",
-}
+TITLES = titles("p2", "mnist.__main__")["titles"]
 # Recipes of one ensemble for that figure, without medians over ensembles.
 FIGURE_16 = ("well_trained", "fully_trained")
 
