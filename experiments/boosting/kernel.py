@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
+from experiments.common.frames import where
 from experiments.common.markdown import head, line, number, signed
 from kdgraph.base import Rows
 from kdgraph.config import plan
@@ -179,7 +180,7 @@ def tables_of(measured: pd.DataFrame) -> str:
     columns = ["NLL of the parent", "neighbours alone", "mixed with the vote", "against equal"]
     lines = head(["model", "weights", *columns, "tables better"])
     for (model, weights), rows in measured.groupby(["model", "weights"], sort=False):
-        equal = measured[(measured.model == model) & (measured.weights == "equal")]
+        equal = where(measured, model=model, weights="equal")
         means = rows.groupby("table")[["parent", "alone", "mixed"]].mean()
         difference = means.mixed - equal.groupby("table").mixed.mean()
         cells = [number(float(means[name].mean()), 4) for name in means]

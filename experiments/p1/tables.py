@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import head, line
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
@@ -179,7 +180,7 @@ def print_forests(everything: pd.DataFrame) -> None:
     print(
         "\n## Tables\n\n" + markdown(table(usual, "method", [1.0, 2.0, 3.0, 5.0]), TABLES, METHODS)
     )
-    kdf = everything[(everything.method == "kdf") & (everything.n_train == 1000)]
+    kdf = where(everything, method="kdf", n_train=1000)
     print(
         "\n## Ablation\n\n"
         + averaged(

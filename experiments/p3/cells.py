@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.published import ABOUT, read_published
 from experiments.common.runs import Record
 from experiments.common.titles import titles
@@ -106,7 +107,7 @@ def _distances(records: Sequence[Record]) -> pd.DataFrame:
     frame = table_of(record for record in records if record["method"] in IMAGES)
     if frame.empty:
         return frame
-    own = frame[(frame.metric == APHD) & (frame.set == IN)]
+    own = where(frame, metric=APHD, set=IN)
     means = own.groupby(["dataset", "method", "seed"], as_index=False).value.mean()
     at = {
         "cifar10": ("Section 6", "cifar10"),

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -70,7 +71,7 @@ def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
     dims, rows = sorted(frame.n_dims.unique()), []
     for shape in ("lines", "squares"):
         for method in methods:
-            own = frame[(frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)]
+            own = where(frame, metric="auroc", set=shape, method=method)
             cells = (spread(own[own.n_dims == d].value, digits=2) for d in dims)
             rows.append([f"{shape}: {METHODS[method]}", *cells])
     return table(["AUROC against", *(f"d = {d}" for d in dims)], rows)
@@ -80,7 +81,7 @@ def distances(frame: pd.DataFrame, method: str) -> str:
     """Return the mean APHD of each set by dimension."""
     dims, rows = sorted(frame.n_dims.unique()), []
     for name in SETS:
-        own = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
+        own = where(frame, metric=APHD, set=name, method=method)
         cells = (number(float(own[own.n_dims == d].value.mean()), 4) for d in dims)
         rows.append(["circles, in distribution" if name == IN else name, *cells])
     labels = METHODS[method].partition(", ")[2]

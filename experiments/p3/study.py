@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, head, line, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
@@ -104,8 +105,7 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
     for method, title in study.methods.items():
         for setting, rows in frame[frame.method == method].groupby("setting", sort=False):
             cells = [
-                spread(rows[(rows.metric == metric) & (rows.set == name)].value, 100, 1)
-                for name in study.sets
+                spread(where(rows, metric=metric, set=name).value, 100, 1) for name in study.sets
             ]
             lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
     return "\n".join(lines)
@@ -113,7 +113,7 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
 
 def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:
     """Return the number of the first of the paper's tables that has one."""
-    rows = published[(published.method == method) & (published.ood == ood)]
+    rows = where(published, method=method, ood=ood)
     return next(
         (cell(rows[rows.item == item], 1) for item in items if (rows.item == item).any()), "–"
     )

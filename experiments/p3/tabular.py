@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.command import print_comparison
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -65,7 +66,7 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
         **{name + OWN: f"{TABLES[name]}, own range" for name in others},
     }
     published = read_published(Path(__file__).parent)
-    published = published[(published.item == "Table 1") & (published.dataset == own)]
+    published = where(published, item="Table 1", dataset=own)
     lines = head([f"{TABLES[own]} against", *sets.values()])
     lines.append(
         line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)])

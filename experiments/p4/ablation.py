@@ -20,6 +20,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from experiments.common.command import study_parser
+from experiments.common.frames import where
 from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.p4.setting import DIFFERENCE, difference_cells
@@ -249,11 +250,7 @@ def rules_table(frame: pd.DataFrame) -> str:
 
 def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:
     """Return max group MCE of one setting, by seed."""
-    return (
-        frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)]
-        .set_index("seed")
-        .group_mce
-    )
+    return where(frame, map=name, bins=bins, bandwidth=bandwidth).set_index("seed").group_mce
 
 
 def _summary(chosen: pd.DataFrame) -> list[str]:

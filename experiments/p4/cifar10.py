@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line
+from experiments.common.frames import where
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
@@ -103,9 +104,7 @@ def decisions(frame: pd.DataFrame) -> str:
                 ).replace("-", "−")
             )
             if printed:
-                row.append(
-                    cell(table[(table.method == METHODS[method]) & (table.metric == printed)])
-                )
+                row.append(cell(where(table, method=METHODS[method], metric=printed)))
         lines.append(line(row))
     return "\n".join(lines)
 

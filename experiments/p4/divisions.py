@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.frames import where
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
@@ -115,7 +116,7 @@ def correlations(frame: pd.DataFrame) -> pd.DataFrame:
 def table1(frame: pd.DataFrame) -> str:
     """Return Table 1 beside both deviations."""
     published = read_published(Path(__file__).parent)
-    published = published[(published.item == "Table 1") & (published.dataset == "crime")]
+    published = where(published, item="Table 1", dataset="crime")
     printed = published.set_index("method")
     columns = ["max group MCE", "published", "mean", "sd of networks", "sd of divisions", "range"]
     rows = []
@@ -131,7 +132,7 @@ def table1(frame: pd.DataFrame) -> str:
 def table2(frame: pd.DataFrame) -> str:
     """Return Table 2 within divisions: median, least and largest correlation."""
     published = read_published(Path(__file__).parent)
-    published = published[(published.item == "Table 2") & (published.dataset == "crime")]
+    published = where(published, item="Table 2", dataset="crime")
     printed = published.set_index("method").value
     lines = head(["with max group MCE", "published", "median", "range", "as high as published"])
     for metric, values in correlations(frame).items():

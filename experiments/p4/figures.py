@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.frames import where
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
@@ -104,7 +105,7 @@ def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) ->
             ]
             for key, frame in _tables(record, folder):
                 tables.setdefault(key, []).append(
-                    frame[(frame.of == source) & (frame.on == "test")].assign(**known_keys)
+                    where(frame, of=source, on="test").assign(**known_keys)
                 )
     seeds = {method: {seed for each, seed in known if each == method} for method in methods}
     if missing := [method for method, result in seeds.items() if not result]:

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.frames import where
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.published import read_published
 from experiments.p4 import crime, setting
@@ -67,7 +68,7 @@ def numbers(seeds: int = SEEDS) -> pd.DataFrame:
 
 def chosen(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the test rows' numbers of each seed's weight, by NLL on calibration rows."""
-    held_out = frame[(frame.on == "calibration") & (frame.metric == "nll_top")]
+    held_out = where(frame, on="calibration", metric="nll_top")
     best = held_out.loc[held_out.groupby("seed").value.idxmin(), ["seed", "weight"]]
     return frame[frame.on == "test"].merge(best, on=["seed", "weight"])
 
@@ -97,7 +98,7 @@ def table(frame: pd.DataFrame) -> str:
         ]
         lines.append(line([weight, on, *cells]))
     published = read_published(Path(__file__).parent)
-    own = published[(published.method == "mmce") & (published.dataset == "crime")]
+    own = where(published, method="mmce", dataset="crime")
     printed = own.set_index("metric").value
     cells = [number(float(printed["ECE in percent"]), 1), "–"]
     cells += [number(float(printed[name]), 2) for name in ("NLL", "Brier")]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, listed, number, signed, spread, table
 from experiments.common.published import read_published
 from experiments.common.runs import Record, numbers_on_test
@@ -330,14 +331,14 @@ def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
 
 
 def _mean(frame: pd.DataFrame, method: str, metric: str, factor: float = 1.0) -> str:
-    values = factor * frame[(frame.method == method) & (frame.metric == metric)].value
+    values = factor * where(frame, method=method, metric=metric).value
     return spread(values, digits=1 if factor > 1 else 3)
 
 
 def _printed(
     published: pd.DataFrame, item: str, method: str | None, digits: int, metric: str | None = None
 ) -> str:
-    rows = published[(published.item == item) & (published.method == method)]
+    rows = where(published, item=item, method=method)
     rows = rows if metric is None else rows[rows.metric == metric]
     if method is None or rows.empty:
         return "–"

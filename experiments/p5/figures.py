@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line, study_parser
+from experiments.common.frames import where
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -214,13 +215,11 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
     panels = {}
     for title, metric in (("MSE to y", "mse_y"), ("coverage", "coverage")):
         for network in simulation.NETWORKS:
-            rows = frame[
-                (frame["size"] == size) & (frame.network == network) & (frame.metric == metric)
-            ]
+            rows = where(frame, size=size, network=network, metric=metric)
             alone = rows[rows.method == "network"].value.to_numpy(float)
-            by_k = local[
-                (local["size"] == size) & (local.network == network) & (local.metric == metric)
-            ].groupby(local.k.astype(int))
+            by_k = where(local, size=size, network=network, metric=metric).groupby(
+                local.k.astype(int)
+            )
             panels[f"{title}, {network}"] = {
                 f"{k:,}": {"network": alone} | _groups(at_k, "method", PLACES)
                 for k, at_k in by_k

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import number, spread
 from experiments.common.published import printed
 from experiments.common.runs import Record, numbers_on_test
@@ -75,7 +76,7 @@ def numbers_of_truth(records: Iterable[Record], dropout: float | None = None) ->
 
 def by_seed(frame: pd.DataFrame, method: str, metric: str) -> pd.Series:
     """Return the values of a method by seed."""
-    return frame[(frame.method == method) & (frame.metric == metric)].set_index("seed").value
+    return where(frame, method=method, metric=metric).set_index("seed").value
 
 
 def in_published_terms(

@@ -18,6 +18,7 @@ from scipy.stats import pearsonr
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
+from experiments.common.frames import where
 from experiments.common.markdown import blocks, counted_noun, number, signed, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
@@ -120,9 +121,7 @@ def by_size(frame: pd.DataFrame, title: str, metric: str, digits: int, factor: f
     rows = []
     titles = {(net, m): f"{net}: {ROWS[m]}" for net in NETWORKS for m in ROWS}
     for (network, method), name in (titles | {("knn", "knn"): "k-NN regression"}).items():
-        own = frame[
-            (frame.network == network) & (frame.method == method) & (frame.metric == metric)
-        ]
+        own = where(frame, network=network, method=method, metric=metric)
         if not own.empty:
             values = (factor * own[own["size"] == size].value for size in sizes)
             rows.append([name, *(middle(each, digits) for each in values)])
@@ -141,7 +140,7 @@ def by_k(frame: pd.DataFrame) -> str:
         cells = [f"{size:,} rows, {title}"]
         for k in ks:
             mse, coverage = (
-                own[(own.k == k) & (own.metric == metric)].value for metric in ("mse_y", "coverage")
+                where(own, k=k, metric=metric).value for metric in ("mse_y", "coverage")
             )
             too_many = k != "crps" and k > size / 10
             is_absent = too_many or mse.empty
@@ -246,7 +245,7 @@ def _claims_on_gains(gains: dict[str, pd.Series]) -> Iterator[Claim]:
 
 
 def _claim_on_knn(exact: pd.DataFrame) -> Iterator[Claim]:
-    knn = exact[(exact.network == "knn") & (exact.metric == "mse_y")]
+    knn = where(exact, network="knn", metric="mse_y")
     local = [_by_seed(exact, name).get("local", pd.Series(dtype=float)) for name in NETWORKS]
     worse = pd.concat(local, axis=1).max(axis=1)
     best = knn.groupby(["size", "seed"]).value.min()
@@ -356,7 +355,7 @@ def _falls(values: pd.Series) -> bool:
 
 def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.DataFrame:
     """Return a metric, of coverage its distance to 95 %, by size, seed and kind of method."""
-    own = exact[(exact.network == network) & (exact.metric == metric)]
+    own = where(exact, network=network, metric=metric)
     if metric == "coverage":
         own = own.assign(value=(own.value - LEVEL).abs())
     kind = own.method.where(~own.method.isin(LOCAL), "local")

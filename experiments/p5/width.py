@@ -16,6 +16,7 @@ import pandas as pd
 from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
+from experiments.common.frames import where
 from experiments.common.markdown import number, spread
 from experiments.common.published import read_published
 from experiments.common.runs import Record
@@ -47,7 +48,7 @@ def by_width(records: Sequence[Record]) -> pd.DataFrame:
 def printed(method: str, metric: str) -> float:
     """Return the paper's number of a row of Table 2."""
     numbers = read_published(PAPER)
-    rows = numbers[(numbers["item"] == "Table 2") & (numbers.method == ROWS[method][1])]
+    rows = where(numbers, item="Table 2", method=ROWS[method][1])
     return float(rows[rows.metric == METRICS[metric][0]].value.iloc[0])
 
 
@@ -66,7 +67,7 @@ def table(frame: pd.DataFrame) -> str:
 def _rows(numbers: pd.DataFrame, widths: Sequence[int]) -> Iterator[list[str]]:
     for method in (name for name in METHODS if name in set(numbers.method)):
         for metric, (name, factor, digits) in METRICS.items():
-            own = numbers[(numbers.method == method) & (numbers.metric == metric)]
+            own = where(numbers, method=method, metric=metric)
             cells = [spread(own[own.width == w].value, factor, digits) for w in widths]
             yield [ROWS[method][0], name, *cells, number(printed(method, metric), digits)]
 
@@ -76,7 +77,7 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
     for epochs, rows in frame.groupby("epochs"):
         for method in METHODS:
             for metric, (name, factor, digits) in METRICS.items():
-                own = rows[(rows.method == method) & (rows.metric == metric)]
+                own = where(rows, method=method, metric=metric)
                 wide = own.pivot(index="seed", columns="width", values="value").dropna()
                 if wide.shape[1] < 2 or wide.empty:
                     continue

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import head, line
 from experiments.reproduction.papers import NAMES
 from experiments.reproduction.verdicts import VERDICTS
@@ -70,7 +71,7 @@ def records_of(spec: str, folder: Path) -> Records:
 def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
     """Return the published numbers of one item beside the measured ones."""
     every = _stored("cells")
-    rows = every[(every.paper == paper) & (every["item"] == item)]
+    rows = where(every, paper=paper, item=item)
     if rows.empty:
         items = sorted(set(every[every.paper == paper]["item"]))
         hint = did_you_mean(item, items, "; it has " + ", ".join(items))
@@ -141,7 +142,7 @@ def _label(keys: Sequence[str], values: Sequence[str]) -> str:
 def _verdicts(paper: str) -> Records:
     """Return the number of published numbers of each verdict, for items with a judged one."""
     every = _stored("cells")
-    rows = every[(every.paper == paper) & (every.variant == "")]
+    rows = where(every, paper=paper, variant="")
     shown = [verdict for verdict in VERDICTS if (rows.verdict == verdict).any()]
     lines = head(["item", "numbers", *shown])
     for item in dict.fromkeys(rows["item"]):

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.claims import Claim
+from experiments.common.frames import where
 from experiments.common.published import ABOUT
 from experiments.reproduction.studies import Paper, Scale
 from experiments.reproduction.verdicts import Measurement
@@ -74,7 +75,7 @@ class StoredPage:
         new = list(new)
         if self.claims.empty:
             return new
-        rows = self.claims[(self.claims.paper == paper) & (self.claims.claim == sentence)]
+        rows = where(self.claims, paper=paper, claim=sentence)
         before = [
             Claim(r["text"], r["holds"] == "True", r["found"], (sentence,), r["made"], r["scale"])
             for _, r in rows.iterrows()

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import computed_path
+from experiments.common.frames import where
 from experiments.common.runs import Record, runs_of
 from experiments.p1.cc18.records import (
     AUTHORS,
@@ -163,7 +164,7 @@ def _joined(runs: pd.DataFrame, archived: pd.DataFrame) -> pd.DataFrame:
     if runs.empty or archived.empty:
         return archived if runs.empty else runs
     parents = (
-        numbers[(numbers.method == "parent") & (numbers.metric == "error")].set_index(_FIT).value
+        where(numbers, method="parent", metric="error").set_index(_FIT).value
         for numbers in (runs, archived)
     )
     now, before = pd.Series.align(*parents, join="inner")

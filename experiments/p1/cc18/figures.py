@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun
 from experiments.common.titles import titles
 from experiments.p1.cc18.records import (
@@ -139,7 +140,7 @@ def _of_table(
     numbers: pd.DataFrame, result: Tables, dataset: str, methods: Sequence[str]
 ) -> dict[str, RepeatedCurves]:
     """Return quantity → seeds of each method on one table, at parameters that all methods have."""
-    own = numbers[(numbers.dataset == dataset) & (numbers.parent == result.parent)]
+    own = where(numbers, dataset=dataset, parent=result.parent)
     largest = own[own.learn == result.learn[dataset]]
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]
     ece = "ece" if "ece" in set(numbers.metric) else "ece_by_edges"

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.command import study_parser
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun
 from experiments.common.models import models_of
 from experiments.common.pictures import save_picture
@@ -108,7 +109,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
     shapes = frame(_read_runs("paper/p1/shapes", outputs, free))
     if not len(shapes):
         return
-    far = shapes[(shapes.on == "ood") & (shapes.metric == "mmc")]
+    far = where(shapes, on="ood", metric="mmc")
     names = {"parent": "network", "default": "KDN"}
     curves, values, bands, ids = {}, {}, {}, {}
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
@@ -233,16 +234,16 @@ def _planar_row(
     if not len(plane):
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
-    at_far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
+    at_far = where(rows, on="ood", metric="mmc", n_train=1000)
     rows_label, radius = "training rows", {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
     result = {
         "error": (
-            rows[(rows["on"] == "test") & (rows.metric == "error")],
+            where(rows, on="test", metric="error"),
             "n_train",
             {"x_label": rows_label, "log": True},
         ),
         "Hellinger": (
-            rows[(rows["on"] == "grid") & (rows.metric == "hellinger")],
+            where(rows, on="grid", metric="hellinger"),
             "n_train",
             {"x_label": rows_label, "log": True},
         ),
@@ -258,10 +259,10 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
     rows, label = trunk[trunk.variant.isin(["", variant])], {"x_label": "features"}
     far = {"x_label": f"features (r = {FAR:g})", "prior": 0.5}
     result = {
-        "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_dims", label),
-        "Hellinger": (rows[(rows["on"] == "test") & (rows.metric == "hellinger")], "n_dims", label),
+        "error": (where(rows, on="test", metric="error"), "n_dims", label),
+        "Hellinger": (where(rows, on="test", metric="hellinger"), "n_dims", label),
         "max confidence": (
-            rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows["at"] == FAR)],
+            where(rows, on="ood", metric="mmc", at=FAR),
             "n_dims",
             far,
         ),

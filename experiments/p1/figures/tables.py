@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import cell, read_published
@@ -42,7 +43,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
     rows = []
     for dataset in published.dataset.drop_duplicates():
         for parent, (parent_name, method) in GROUPS.items():
-            subset = plane[(plane.dataset == dataset) & (plane.parent == parent)]
+            subset = where(plane, dataset=dataset, parent=parent)
             for name, model in (
                 (parent_name, "parent"),
                 (f"{method} geodesic", "geodesic"),
@@ -50,7 +51,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
             ):
                 measured_rows = subset[subset.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
-                printed = published[(published.dataset == dataset) & (published.method == name)]
+                printed = where(published, dataset=dataset, method=name)
                 cells = [
                     " / ".join(
                         [
@@ -75,11 +76,9 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
     """Return error, Hellinger on test rows and far confidence by dimension, of each model."""
     dims = [d for d in (1, 2, 10, 50, 100) if d in set(trunk.n_dims)]
     quantities = {
-        "error": trunk[(trunk["on"] == "test") & (trunk.metric == "error")],
-        "Hellinger": trunk[(trunk["on"] == "test") & (trunk.metric == "hellinger")],
-        f"mean max confidence at r = {far:g}": trunk[
-            (trunk["on"] == "ood") & (trunk.metric == "mmc") & (trunk["at"] == far)
-        ],
+        "error": where(trunk, on="test", metric="error"),
+        "Hellinger": where(trunk, on="test", metric="hellinger"),
+        f"mean max confidence at r = {far:g}": where(trunk, on="ood", metric="mmc", at=far),
     }
     lines = head(
         ["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)]
@@ -87,7 +86,7 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
     for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
         cells = []
         for rows in quantities.values():
-            own = rows[(rows.parent == parent) & (rows.model == model) & (rows.variant == variant)]
+            own = where(rows, parent=parent, model=model, variant=variant)
             cells.append(" ".join(number(own[own.n_dims == d].value.median()) for d in dims))
         parent_name, method = GROUPS[parent]
         name = parent_name.replace("_", " ") if model == "parent" else f"{method} {model}"
@@ -180,12 +179,7 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the confidence with geodesic distances at the largest radius, mean of simulations."""
-    far = rows[
-        (rows["on"] == "ood")
-        & (rows.metric == "mmc")
-        & (rows.n_train == 1000)
-        & (rows.model == "geodesic")
-    ]
+    far = where(rows, on="ood", metric="mmc", n_train=1000, model="geodesic")
     means = (
         far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
     )
@@ -202,7 +196,7 @@ def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _chosen(rows: pd.DataFrame, measure: str, n: int) -> pd.DataFrame:
     on, metric = MEASURES[measure]
-    return rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
+    return where(rows, on=on, metric=metric, n_train=n)
 
 
 def _medians(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
@@ -212,7 +206,7 @@ def _medians(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> l
 
 def _radius(rows: pd.DataFrame) -> float:
     """Return the first radius at the prior of the median over seeds; NaN without a far field."""
-    curve = rows[(rows["on"] == "ood") & (rows.metric == "mmc")].groupby("at").value.median()
+    curve = where(rows, on="ood", metric="mmc").groupby("at").value.median()
     return (
         first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         if len(curve)
@@ -221,9 +215,9 @@ def _radius(rows: pd.DataFrame) -> float:
 
 
 def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:
-    at = [_radius(rows[(rows.variant == variant) & (rows.n_train == 1000)]) for variant in variants]
+    at = [_radius(where(rows, variant=variant, n_train=1000)) for variant in variants]
     return ["never" if np.isinf(first) else number(first, 1) for first in at]
 
 
 def _published(rows: pd.DataFrame, measure: str, n: int, digits: int = 3) -> str:
-    return cell(rows[(rows.metric == measure) & (rows.n_train == n)], digits)
+    return cell(where(rows, metric=measure, n_train=n), digits)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from experiments.common.frames import where
 from experiments.common.models import models_of
 from experiments.common.runs import runs_of
 from experiments.common.titles import titles
@@ -195,9 +196,7 @@ def measured(folder: Path) -> pd.DataFrame:
         predicted = pd.read_parquet(
             path, columns=["set", "calibrated_predicted", "calibrated_confidence"]
         )
-        own = predicted[
-            (predicted.set == "test") & (predicted.calibrated_predicted == "Minor capsid")
-        ]
+        own = where(predicted, set="test", calibrated_predicted="Minor capsid")
         value = float(own.calibrated_confidence.mean())
         result.append(
             {"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value}
