@@ -25,18 +25,7 @@ from experiments.common.settings import by_size
 from experiments.p3.images import STUDIES
 from experiments.p3.records import IN
 from kdgraph.errors import KdgError
-from kdgraph.figures.style import (
-    BLACK,
-    FULL_WIDTH,
-    GREY,
-    LABEL_SIZE,
-    NOTE_SIZE,
-    VERMILLION,
-    add_axes,
-    new_figure,
-    shorten_text,
-    style_context,
-)
+from kdgraph.figures import style
 from kdgraph.metrics import auroc
 
 PAPER = Path(__file__).parent
@@ -115,14 +104,14 @@ class Block:
 def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     """Draw the shares of rows at each distance, a strip for each set out of distribution."""
     height = sum(_HEAD + _STRIP * len(block.present_sets) + _FOOT for block in blocks) + _NOTE
-    with style_context():
-        figure, top = new_figure(FULL_WIDTH, height), height - _NOTE
+    with style.style_context():
+        figure, top = style.new_figure(style.FULL_WIDTH, height), height - _NOTE
         figure.text(
             0.5,
             1 - 0.5 * _NOTE / height,
             note,
-            fontsize=NOTE_SIZE,
-            color=GREY,
+            fontsize=style.NOTE_SIZE,
+            color=style.GREY,
             ha="center",
             va="center",
         )
@@ -131,7 +120,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
             bottom = top - _HEAD - _STRIP * len(names)
             for column, (labels, distances_) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)
-                axes = add_axes(
+                axes = style.add_axes(
                     figure,
                     left,
                     bottom,
@@ -140,14 +129,14 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
                     label=f"{block.title}, {labels}",
                 )
                 _draw(axes, distances_, names)
-                axes.set_title(labels, fontsize=LABEL_SIZE + 0.5)
+                axes.set_title(labels, fontsize=style.LABEL_SIZE + 0.5)
                 axes.text(
                     1.03,
                     1.0,
                     "AUROC",
                     transform=axes.transAxes,
-                    fontsize=NOTE_SIZE,
-                    color=GREY,
+                    fontsize=style.NOTE_SIZE,
+                    color=style.GREY,
                     va="bottom",
                 )
                 if column == 0:
@@ -164,13 +153,15 @@ def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
         -0.03,
         1 + 0.2 / len(names),
         f"{block.title},\n{block.rows:,} training rows",
-        fontsize=LABEL_SIZE,
+        fontsize=style.LABEL_SIZE,
         va="bottom",
         **where,
     )
     for i, name in enumerate(names):
-        text = shorten_text(figure, block.sets[name], LABEL_SIZE, _NAMES - 0.1)
-        axes.text(-0.03, _middle(i, len(names)), text, fontsize=LABEL_SIZE, va="center", **where)
+        text = style.shorten_text(figure, block.sets[name], style.LABEL_SIZE, _NAMES - 0.1)
+        axes.text(
+            -0.03, _middle(i, len(names)), text, fontsize=style.LABEL_SIZE, va="center", **where
+        )
 
 
 def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
@@ -183,7 +174,7 @@ def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
                 floor + _shares(of.sets[name]),
                 _BINS,
                 baseline=floor,
-                color=VERMILLION,
+                color=style.VERMILLION,
                 linewidth=0.9,
                 gid=name,
             )
@@ -192,14 +183,14 @@ def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
                 _middle(i, len(names)),
                 number(of.auroc[name], 2),
                 transform=axes.transAxes,
-                fontsize=LABEL_SIZE,
+                fontsize=style.LABEL_SIZE,
                 va="center",
             )
-        axes.axhline(floor, color=GREY, linewidth=0.4)
+        axes.axhline(floor, color=style.GREY, linewidth=0.4)
     for threshold in of.thresholds:
         axes.axvline(
             float(_place(np.array(threshold))),
-            color=BLACK,
+            color=style.BLACK,
             linewidth=0.6,
             linestyle=(0, (1, 1.5)),
             gid="threshold",

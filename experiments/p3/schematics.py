@@ -21,22 +21,7 @@ from experiments.common.command import study_parser
 from experiments.common.markdown import number
 from experiments.common.pictures import save_picture
 from kdgraph.detection import aphd
-from kdgraph.figures.style import (
-    BLACK,
-    BLUE,
-    FULL_WIDTH,
-    GREEN,
-    GREY,
-    ID_SHADE,
-    LABEL_SIZE,
-    NOTE_SIZE,
-    ORANGE,
-    VERMILLION,
-    PlotStyle,
-    add_axes,
-    new_figure,
-    style_context,
-)
+from kdgraph.figures import style
 from kdgraph.geometry import partition_of
 
 PAPER = Path(__file__).parent
@@ -49,10 +34,10 @@ THRESHOLD = 0.5  # Threshold between the APHD of both sets; the paper's is lost 
 SEED = 0  # Seed of the forest: the first whose trees begin with different features, as in Figure 1
 _FEATURES = ("x₁", "x₂")
 _ROLES = (
-    PlotStyle(BLUE),
-    PlotStyle(VERMILLION, marker="^"),
-    PlotStyle(GREEN, marker="D"),
-    PlotStyle(ORANGE, marker="s"),
+    style.PlotStyle(style.BLUE),
+    style.PlotStyle(style.VERMILLION, marker="^"),
+    style.PlotStyle(style.GREEN, marker="D"),
+    style.PlotStyle(style.ORANGE, marker="s"),
 )
 _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
@@ -77,16 +62,16 @@ def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 def figure_1() -> Figure:
     """Draw the samples, both trees, and the embedding of the samples with its APHD."""
     forest = two_trees()
-    with style_context():
-        figure = new_figure(FULL_WIDTH, _HEIGHT)
-        square = add_axes(figure, 0.42, 0.32, _SIDE, _SIDE)
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, _HEIGHT)
+        square = style.add_axes(figure, 0.42, 0.32, _SIDE, _SIDE)
         _regions(square)
         for x, role in zip(SAMPLES, _ROLES, strict=True):
             square.plot(*x, color=role.color, marker=role.marker, markersize=6, linestyle="")
         for i, tree in enumerate(forest.estimators_):
-            axes = add_axes(figure, 2.05 + 1.75 * i, 0.32, 1.6, _SIDE)
+            axes = style.add_axes(figure, 2.05 + 1.75 * i, 0.32, 1.6, _SIDE)
             _tree(axes, tree, forest, i)
-        _embedding(add_axes(figure, 5.62, 0.32, 1.3, _SIDE), leaves(forest, SAMPLES))
+        _embedding(style.add_axes(figure, 5.62, 0.32, 1.3, _SIDE), leaves(forest, SAMPLES))
     return figure
 
 
@@ -94,17 +79,17 @@ def figure_2() -> Figure:
     """Draw test samples like the training samples, and others that crowd; and their APHD."""
     forest = two_trees()
     sets = {
-        "in distribution": (LIKE_TRAINING, BLUE, "o"),
-        "out of distribution": (FROM_ELSEWHERE, VERMILLION, "^"),
+        "in distribution": (LIKE_TRAINING, style.BLUE, "o"),
+        "out of distribution": (FROM_ELSEWHERE, style.VERMILLION, "^"),
     }
-    with style_context():
-        figure = new_figure(FULL_WIDTH, _HEIGHT)
-        scale = add_axes(figure, 4.75, 0.32, 2.1, _SIDE)
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, _HEIGHT)
+        scale = style.add_axes(figure, 4.75, 0.32, 2.1, _SIDE)
         for i, (name, (X, color, marker)) in enumerate(sets.items()):
-            square = add_axes(figure, 0.42 + 2.1 * i, 0.32, _SIDE, _SIDE)
+            square = style.add_axes(figure, 0.42 + 2.1 * i, 0.32, _SIDE, _SIDE)
             _regions(square)
             square.plot(*X.T, color=color, marker=marker, markersize=5, linestyle="")
-            square.set_title(name, fontsize=LABEL_SIZE + 0.5)
+            square.set_title(name, fontsize=style.LABEL_SIZE + 0.5)
             result = aphd(leaves(forest, X))
             scale.plot(
                 result,
@@ -121,12 +106,12 @@ def figure_2() -> Figure:
                 name,
                 ha="right" if i == 0 else "left",
                 va="center",
-                fontsize=LABEL_SIZE,
+                fontsize=style.LABEL_SIZE,
                 color=color,
             )
-        scale.axvline(THRESHOLD, color=BLACK, linewidth=0.8, linestyle=(0, (1, 1.5)))
+        scale.axvline(THRESHOLD, color=style.BLACK, linewidth=0.8, linestyle=(0, (1, 1.5)))
         scale.set(xlim=(0, 1), ylim=(0.5, 2.5), yticks=[], xlabel="APHD of each test sample")
-        scale.set_title("dotted: a threshold", fontsize=NOTE_SIZE, color=GREY)
+        scale.set_title("dotted: a threshold", fontsize=style.NOTE_SIZE, color=style.GREY)
         scale.spines["left"].set_visible(False)
     return figure
 
@@ -140,22 +125,24 @@ def _regions(axes: Axes) -> None:
         yticks=[0, 0.5, 1],
         xlabel=_FEATURES[0],
         ylabel=_FEATURES[1],
-        facecolor=ID_SHADE,
+        facecolor=style.ID_SHADE,
     )
     for cut in (axes.axvline, axes.axhline):
-        cut(0.5, color=GREY, linewidth=1.0)
+        cut(0.5, color=style.GREY, linewidth=1.0)
 
 
 def _tree(
     axes: Axes, tree: DecisionTreeClassifier, forest: RandomForestClassifier, which: int
 ) -> None:
     """Draw questions, answers and leaves, with the sample that reaches each leaf below it."""
-    word: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": NOTE_SIZE}
+    word: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.NOTE_SIZE}
     for (x, y), (parent_x, parent_y), text, answer in _nodes(tree):
-        axes.plot([parent_x, x], [parent_y, y], color=GREY, linewidth=0.8, zorder=1)
+        axes.plot([parent_x, x], [parent_y, y], color=style.GREY, linewidth=0.8, zorder=1)
         if answer:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-            axes.text((parent_x + x) / 2, (parent_y + y) / 2, answer, color=GREY, bbox=box, **word)
+            axes.text(
+                (parent_x + x) / 2, (parent_y + y) / 2, answer, color=style.GREY, bbox=box, **word
+            )
         if text:
             axes.text(
                 x,
@@ -163,8 +150,8 @@ def _tree(
                 text,
                 bbox={
                     "boxstyle": "round,pad=0.25",
-                    "facecolor": ID_SHADE,
-                    "edgecolor": GREY,
+                    "facecolor": style.ID_SHADE,
+                    "edgecolor": style.GREY,
                     "linewidth": 0.6,
                 },
                 **word,
@@ -177,7 +164,7 @@ def _tree(
             bbox={
                 "boxstyle": "circle,pad=0.25",
                 "facecolor": "white",
-                "edgecolor": BLACK,
+                "edgecolor": style.BLACK,
                 "linewidth": 0.6,
             },
             **word,
@@ -185,7 +172,7 @@ def _tree(
         axes.plot(leaf - 1, -0.45, color=role.color, marker=role.marker, markersize=6, linestyle="")
     axes.set(xlim=(-0.4, 3.4), ylim=(-0.6, 2.3))
     axes.set_axis_off()
-    axes.set_title(f"tree {which + 1}", fontsize=LABEL_SIZE + 0.5)
+    axes.set_title(f"tree {which + 1}", fontsize=style.LABEL_SIZE + 0.5)
 
 
 # Place, place of the parent, question or "", and the answer that leads to it.
@@ -218,11 +205,13 @@ def _embedding(axes: Axes, result: np.ndarray) -> None:
     axes.set(xlim=(0, 4), ylim=(0, 5))
     axes.set_axis_off()
     for x, title in zip((1.4, 2.2, 3.3), ("tree 1", "2", "APHD"), strict=True):
-        axes.text(x, 4.5, title, ha="center", va="center", fontsize=NOTE_SIZE, color=GREY)
+        axes.text(
+            x, 4.5, title, ha="center", va="center", fontsize=style.NOTE_SIZE, color=style.GREY
+        )
     for i, (row, value, role) in enumerate(zip(result, aphd(result), _ROLES, strict=True)):
         axes.plot(0.4, 3.5 - i, color=role.color, marker=role.marker, markersize=6, linestyle="")
         for x, text in zip((1.4, 2.2, 3.3), (*map(str, row), number(float(value), 2)), strict=True):
-            axes.text(x, 3.5 - i, text, ha="center", va="center", fontsize=LABEL_SIZE)
+            axes.text(x, 3.5 - i, text, ha="center", va="center", fontsize=style.LABEL_SIZE)
 
 
 def main() -> None:

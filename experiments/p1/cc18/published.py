@@ -14,15 +14,7 @@ from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
 from experiments.common.titles import titles
-from experiments.p1.cc18.archive import (
-    FAR,
-    GEODESIC,
-    OWN,
-    at_largest,
-    numbers_below,
-    to_rows,
-    with_complete_seeds,
-)
+from experiments.p1.cc18 import archive
 from experiments.p1.cc18.records import AUTHORS, EUCLIDEAN, Tables, label, order, tables
 from experiments.p1.cc18.sizes import FEWEST, at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
@@ -175,12 +167,12 @@ def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, thres
 
 def measured(folder: Path) -> pd.DataFrame:
     """Return :func:`figure2_numbers` of the runs below a folder, and of its archive."""
-    return figure2_numbers(numbers_below(folder))
+    return figure2_numbers(archive.numbers_below(folder))
 
 
 def archived(folder: Path) -> pd.DataFrame:
     """Return the numbers by table and seed behind :func:`measured`, as an archive has them."""
-    return to_rows(numbers_below(folder))
+    return archive.to_rows(archive.numbers_below(folder))
 
 
 def figure2_numbers(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -190,10 +182,10 @@ def figure2_numbers(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     without each seed. ``comparable`` has the authors' stored numbers over the tables that ran.
     """
     parts = [
-        _jackknifed(numbers[GEODESIC], GEODESIC, _is_near),
-        _jackknifed(numbers[FAR], FAR, _is_far),
+        _jackknifed(numbers[archive.GEODESIC], archive.GEODESIC, _is_near),
+        _jackknifed(numbers[archive.FAR], archive.FAR, _is_far),
         _jackknifed(numbers[EUCLIDEAN], EUCLIDEAN, _is_of_kernel),
-        _jackknifed(numbers[OWN], OWN, _is_of_kernel).assign(variant=OWN),
+        _jackknifed(numbers[archive.OWN], archive.OWN, _is_of_kernel).assign(variant=archive.OWN),
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -218,8 +210,8 @@ def _jackknifed(
     A curve is of the seeds that are complete at all sizes, and its end of those that are complete
     at the largest sample of each table.
     """
-    curves = with_complete_seeds(numbers)
-    ends = with_complete_seeds(at_largest(numbers))
+    curves = archive.with_complete_seeds(numbers)
+    ends = archive.with_complete_seeds(archive.at_largest(numbers))
     rows = pd.concat(
         [
             _statistics_without_seeds(curves, version).dropna(subset="n_train"),
@@ -369,8 +361,8 @@ def methods_of(parent: str, version: str) -> list[tuple[str, str]]:
     from_runs = {
         "geodesic": AUTHORS[parent],
         EUCLIDEAN: f"{AUTHORS[parent]}_{EUCLIDEAN}",
-        FAR: f"{method}_figure1",
-        OWN: method,
+        archive.FAR: f"{method}_figure1",
+        archive.OWN: method,
     }[version]
     distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
     return [

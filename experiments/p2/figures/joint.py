@@ -13,16 +13,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.titles import titles
 from experiments.p2.figures.study import Study
-from kdgraph.figures import plot_joint_distribution
-from kdgraph.figures.style import (
-    BLUE,
-    FULL_WIDTH,
-    GREY,
-    NOTE_SIZE,
-    add_axes,
-    new_figure,
-    style_context,
-)
+from kdgraph.figures import plot_joint_distribution, style
 
 # Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
 # ``experiments.p2.phanns`` counts in the authors' ``test_set_stats.csv``.
@@ -78,10 +69,10 @@ def figure1(study: Study) -> Figure:
         [f"{value:.2f}".lstrip("0") for value in share],
     ]
     shades = [np.zeros(len(names)), np.zeros(len(names)), share]
-    with style_context():
-        figure = new_figure(FULL_WIDTH, _TOP + 3 * _ROW + _FOOT)
-        axes = add_axes(
-            figure, _LEFT, _FOOT, min(_CELL * len(names), FULL_WIDTH - _LEFT - 0.05), 3 * _ROW
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, _TOP + 3 * _ROW + _FOOT)
+        axes = style.add_axes(
+            figure, _LEFT, _FOOT, min(_CELL * len(names), style.FULL_WIDTH - _LEFT - 0.05), 3 * _ROW
         )
         for i, (row, shade) in enumerate(zip(words, shades, strict=True)):
             for j, text in enumerate(row):
@@ -90,18 +81,20 @@ def figure1(study: Study) -> Figure:
                     j + 1,
                     (2 - i) / 3,
                     (3 - i) / 3,
-                    facecolor=BLUE,
+                    facecolor=style.BLUE,
                     alpha=0.65 * float(shade[j]),
                     linewidth=0,
                 )
-                axes.text(j + 0.5, 2.5 - i, text, ha="center", va="center", fontsize=NOTE_SIZE)
+                axes.text(
+                    j + 0.5, 2.5 - i, text, ha="center", va="center", fontsize=style.NOTE_SIZE
+                )
         axes.set(xlim=(0, len(names)), ylim=(0, 3))
         axes.set_xticks(
             np.arange(len(names)) + 0.5,
             [name.replace(" ", "\n") for name in names],
-            fontsize=NOTE_SIZE,
+            fontsize=style.NOTE_SIZE,
         )
-        axes.set_yticks([2.5, 1.5, 0.5], ROWS, fontsize=NOTE_SIZE)
+        axes.set_yticks([2.5, 1.5, 0.5], ROWS, fontsize=style.NOTE_SIZE)
         axes.tick_params(length=0, labeltop=True, labelbottom=False)
         axes.hlines([1, 2], 0, len(names), color="#cccccc", linewidth=0.4)
         title = f"predicted class, {int(counts.sum()):,} rows"
@@ -116,10 +109,10 @@ def figure1(study: Study) -> Figure:
         )
         for i, line in enumerate(reversed(NOT_KNOWN)):
             figure.text(
-                0.05 / FULL_WIDTH,
+                0.05 / style.FULL_WIDTH,
                 (0.05 + 0.13 * i) / figure.get_figheight(),
                 line,
-                fontsize=NOTE_SIZE,
-                color=GREY,
+                fontsize=style.NOTE_SIZE,
+                color=style.GREY,
             )
     return figure
