@@ -44,7 +44,6 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
 
 @cache
 def _read(path: Path, modified: int) -> Record:
-    """Return the record in a file, from memory if it is read again."""
     return json.loads(path.read_text())
 
 

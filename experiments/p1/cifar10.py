@@ -63,7 +63,6 @@ def _title(rows: str, records: Sequence[Record]) -> str:
 
 
 def _table(records: Sequence[Record]) -> str:
-    """Return the table of runs with equally many rows."""
     of_method = differing_settings(
         records, [(_parent(record), _method(record)) for record in records]
     )
@@ -119,7 +118,6 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
-    """Yield the lines of one method: of the paper's tables, then of the runs."""
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
     for table, encoder in TABLES.items():
@@ -137,7 +135,6 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
-    """Return the published number with its spread."""
     rows = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
     return f"{cell(rows, 2)} ± {number(float(rows.spread.iloc[0]), 2)}" if len(rows) else cell(rows)
 

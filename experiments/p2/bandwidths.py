@@ -111,7 +111,6 @@ def claims(name: str, result: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Claim]:
-    """Yield that mirrored kernels change neither the loss, nor the confidence of most rows."""
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
     changes = {each: nll[f"{each} {REFLECTED}"] / nll[each] - 1 for each in at}
     means, halves = (

@@ -178,7 +178,6 @@ def claims(folder: Path) -> Iterator[Claim]:
 
 
 def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:
-    """Return the predictions on test rows of the runs of an experiment, by calibrator."""
     by_method = {}
     for record in runs_of(experiment, folder, ["dataset.path"]):
         (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
@@ -262,7 +261,6 @@ def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[
 
 
 def _on_most_classes(text: str, margin: pd.Series, of: str) -> Claim:
-    """Return the claim that a margin is above 0 on most classes."""
     count = int((margin > 0).sum())
     holds, p = is_more_often(count, len(margin))
     listed = ", ".join(f"{name} {number(value)}" for name, value in margin.items())

@@ -129,7 +129,6 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
 def _moved_against_trees(
     trees: Any, models: Mapping[str, FittedModel], train: np.ndarray, X: np.ndarray, seed: int
 ) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield the method, its attacked part, and images that are moved by the largest step."""
     rng = np.random.default_rng(seed)
     encoder = trees.named_steps["encoder"]
     targets = encoder.transform(train[rng.choice(len(train), N_TARGETS, replace=False)])

@@ -95,7 +95,6 @@ def text_cells(folder: Path) -> pd.DataFrame:
 
 
 def _as_variants(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
-    """Return the methods as variants with a label before their own."""
     return {
         name: (method, ", ".join(filter(None, [label, variant])))
         for name, (method, variant) in methods.items()
@@ -138,7 +137,6 @@ def _largest(result: Iterable[Record]) -> list[Record]:
 
 
 def _numbers(records: Iterable[Record], methods: Collection[str]) -> pd.DataFrame:
-    """Return the numbers of the runs of some methods, and means over MedMNIST."""
     return images.with_mean_of_medmnist(
         table_of(record for record in records if record["method"] in methods)
     )

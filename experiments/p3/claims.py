@@ -34,7 +34,6 @@ def _seeds(frame: pd.DataFrame) -> str:
 
 
 def _by_method(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return means over seeds, a row for each set, a column for each method."""
     return frame.groupby(["set", "method"]).value.mean().unstack("method")
 
 

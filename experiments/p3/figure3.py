@@ -146,7 +146,6 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
 
 
 def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
-    """Draw the data set above, and the other sets beside their strips."""
     figure = cast("Figure", axes.figure)
     where = {"transform": axes.transAxes, "ha": "right"}
     axes.text(

@@ -100,7 +100,6 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:
-    """Return the entries of AUROC against moved images."""
     return [
         e
         for e in record["metrics"]

@@ -117,7 +117,6 @@ def figure_2() -> Figure:
 
 
 def _regions(axes: Axes) -> None:
-    """Draw the unit square, cut by both lines."""
     axes.set(
         xlim=(0, 1),
         ylim=(0, 1),
@@ -201,7 +200,6 @@ def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
 
 
 def _embedding(axes: Axes, result: np.ndarray) -> None:
-    """Draw a row for each sample: its leaves, and its APHD."""
     axes.set(xlim=(0, 4), ylim=(0, 5))
     axes.set_axis_off()
     for x, title in zip((1.4, 2.2, 3.3), ("tree 1", "2", "APHD"), strict=True):

@@ -112,7 +112,6 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
 
 
 def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:
-    """Return the number of the first of the paper's tables that has one."""
     rows = where(published, method=method, ood=ood)
     return next(
         (cell(rows[rows.item == item], 1) for item in items if (rows.item == item).any()), "–"

@@ -101,7 +101,6 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def _percent(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return AUROC among the numbers of runs, in the unit of the paper."""
     rows = frame[frame.metric == "auroc"]
     return rows.assign(value=100 * rows.value)
 

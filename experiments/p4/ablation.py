@@ -249,7 +249,6 @@ def rules_table(frame: pd.DataFrame) -> str:
 
 
 def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:
-    """Return max group MCE of one setting, by seed."""
     return where(frame, map=name, bins=bins, bandwidth=bandwidth).set_index("seed").group_mce
 
 

@@ -138,7 +138,6 @@ def paired(frame: pd.DataFrame, share: float) -> str:
 
 
 def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> str:
-    """Return the mean over splits, half of its interval, and the number of splits above 0."""
     if other not in values:
         return "–"
     difference = (values[method] - values[other]).dropna()
@@ -162,7 +161,6 @@ def across_maps(frame: pd.DataFrame) -> str:
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each method, a column for each metric."""
     return frame.pivot_table(index="method", columns="metric", values="value")
 
 

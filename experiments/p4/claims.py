@@ -102,7 +102,6 @@ def claims_on_bandwidths(study: Study) -> Iterator[Claim]:
 def _claims_of_lower_errors(
     wide: Numbers, lore: str, title: str, space: str, suffix: str, share: float
 ) -> Iterator[Claim]:
-    """Yield the claims on errors of LoRe in one map against all other methods."""
     local, name, no_other = f"mlce_{space}{METRIC_SUFFIXES[suffix]}", MAPS[space], {"none": "none"}
     comparisons: list[tuple[str, str, Mapping[str, str], str]] = [
         (WORST, "max group MCE", GLOBAL, "lowest_group_mce"),
@@ -125,7 +124,6 @@ def _lowest(
     sentences: Sequence[str],
     share: float,
 ) -> Iterator[Claim]:
-    """Yield that LoRe has the lowest mean over seeds, splits of the same rows, and beyond noise."""
     names = [other for other in others if other in values]
     if lore not in values or not names:
         return
@@ -147,13 +145,11 @@ def _lowest(
 
 
 def _best(values: pd.DataFrame) -> str | None:
-    """Return the global method with the least mean, besides none at all."""
     names = [name for name in GLOBAL if name in values and name != "none"]
     return str(values[names].mean().idxmin()) if names else None
 
 
 def _claims_of_comparable_errors(wide: Numbers, lore: str, title: str) -> Iterator[Claim]:
-    """Yield that LoRe is within one deviation over seeds of the best others."""
     comparisons = [(metric, name, None, "global_comparable") for metric, name in OVERALL.items()]
     comparisons += [(m, m.upper(), "histogram", "good_globally") for m in ("ece", "mce")]
     for metric, name, options, sentence in comparisons:
@@ -204,7 +200,6 @@ def _claim_of_robustness(worst: pd.DataFrame, suffix: str, reading: str) -> Iter
 
 
 def _claims_of_correlation(frame: pd.DataFrame, suffix: str, reading: str) -> Iterator[Claim]:
-    """Yield the claims on the correlation of local and of global errors with the worst group."""
     methods = [*GLOBAL, *BY_GROUP, *(f"lore_{space}{suffix}" for space in MAPS)]
     own = frame[frame.method.isin(methods)]
     wide = own.pivot(index=["method", "seed"], columns="metric", values="value")
@@ -257,7 +252,6 @@ def _claim_of_sign(
 
 
 def _draws_of_seeds(numbers: pd.DataFrame) -> Iterator[np.ndarray]:
-    """Yield rows of whole seeds, drawn with replacement."""
     by_seed = [rows.to_numpy() for _, rows in numbers.groupby("seed")]
     rng, n = np.random.default_rng(0), len(by_seed)
     for _ in range(DRAWS):
@@ -428,7 +422,6 @@ class _ProbabilitiesInRows(ClassifierMixin, BaseEstimator):
 
 
 def _sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, labels that are right more often on one side, and the side."""
     rng = np.random.default_rng(seed)
     proba, where = rng.dirichlet(np.ones(2), size=n), rng.normal(size=(n, 2))
     sides = (where[:, 0] > 0).astype(int)
@@ -510,7 +503,6 @@ def bayes(folder: Path) -> Iterator[Claim]:
 def _mean_errors(
     places: np.ndarray, n: int, classifier: Callable[[np.ndarray], theorem1.Prediction]
 ) -> np.ndarray:
-    """Return Float[b], mean |SLCE_n| over places and samples."""
     samples = (
         theorem1.estimated(places, n, np.random.default_rng((n, i)), classifier)
         for i in range(REPEATS)

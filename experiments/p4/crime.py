@@ -145,7 +145,6 @@ _SEEDS: Sequence[Place] = (  # Settings that are the number of seeds: each has a
 
 
 def _dimensions(record: Record, space: str) -> float:
-    """Return the dimensions of the embedding in which local errors are measured."""
     return float(record["config"]["metrics"]["spaces"][space]["dimensions"])
 
 

@@ -226,7 +226,6 @@ def correlations(frame: pd.DataFrame, setting: Setting) -> str:
 
 
 def _with_worst(wide: pd.DataFrame, metric: str, methods: Sequence[str]) -> pd.DataFrame:
-    """Return a metric and the largest error of a group by method and seed."""
     return wide.loc[wide.index.get_level_values("method").isin(methods), [metric, WORST]].dropna()
 
 
@@ -263,7 +262,6 @@ def measured(
 
 
 def _correlation_rows(frame: pd.DataFrame, setting: Setting) -> Iterator[tuple]:
-    """Yield Table 2 of the main column and of each variant of LoRe, over common seeds."""
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     for title in ("", *dict.fromkeys(setting.titles.values())):
         methods = setting.family(title)
@@ -318,7 +316,6 @@ def network_of(record: Record) -> str:
 
 
 def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
-    """Return percentiles of the correlation over bootstrap draws of whole seeds."""
     rng = np.random.default_rng(0)
     by_seed = [part.to_numpy() for _, part in both.groupby("seed")]
     n = len(by_seed)

@@ -48,7 +48,6 @@ def errors(samples: int, ks: tuple[int, ...] = KS) -> dict[int, np.ndarray]:
 
 
 def _line(seed: int, problem: Heteroscedastic) -> tuple[GaussianLinear, np.ndarray, np.ndarray]:
-    """Return the line of a sample, and its calibration rows."""
     rng = np.random.default_rng(seed)
     line = GaussianLinear().fit(*problem.sample(TRAINING_ROWS, rng))
     return line, *problem.sample(CALIBRATION_ROWS, rng)

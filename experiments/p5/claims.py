@@ -206,7 +206,6 @@ def claims_by_size(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _claims_on_intervals(wide: dict[str, pd.DataFrame], where: str) -> Iterator[Claim]:
-    """Yield that interval metrics, means over the layers, are lower than of the network alone."""
     for metric, title in (("smis", "sMIS"), ("coverage", "distance of coverage to 95 %")):
         values = wide.get(metric, pd.DataFrame())
         layers = [name for name in LOCAL if name in values]
@@ -274,7 +273,6 @@ def _claim_on_richer_layers(margins: dict[str, pd.Series]) -> Iterator[Claim]:
 
 
 def _margins_over_output(mse: pd.DataFrame, where: str) -> dict[str, pd.Series]:
-    """Return by how much the MSE of each layer is below that of the output, by seed."""
     if "output" not in mse:
         return {}
     return {

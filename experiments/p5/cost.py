@@ -102,7 +102,6 @@ def _network(which: str, seed: int, **options: Any) -> MultilayerPerceptronRegre
 
 
 def _small_network(sample: Sample, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield error and seconds of a small network."""
     network = _network("small", seed)
     yield {"what": "training", "value": _seconds(lambda: network.fit(*sample.train))}
     yield {"what": "mse", "value": mse_y(sample.test[1], network.predict_dist(sample.test[0]))}
@@ -119,7 +118,6 @@ def _small_network(sample: Sample, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _big_network(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the error of a big network, and seconds of prediction by the width of a layer."""
     sample = Sample.draw(size, seed)
     network = _network("big", seed).fit(*sample.train)
     error = mse_y(sample.test[1], network.predict_dist(sample.test[0]))

@@ -202,7 +202,6 @@ IDEAL = {"MSE to y": 1.0, "coverage of 95 % intervals": simulation.LEVEL}  # Val
 
 
 def _by_k(frame: pd.DataFrame) -> Drawn:
-    """Yield the panel of the largest size with several k."""
     local = frame[
         (frame.kind == "local")
         & (frame.k.isin([100, 500, simulation.K]))
@@ -238,7 +237,6 @@ def _by_size(frame: pd.DataFrame, metric: str) -> dict[str, dict[str, np.ndarray
 
 
 def _groups(rows: pd.DataFrame, column: str, titles: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Return title → Float[r], of the values of the column that occur."""
     return {
         name: rows[rows[column] == key].value.to_numpy(float)
         for key, name in titles.items()
@@ -247,7 +245,6 @@ def _groups(rows: pd.DataFrame, column: str, titles: Mapping[str, str]) -> dict[
 
 
 def _power(size: int) -> str:
-    """Return 10⁴ for 10,000."""
     power = round(np.log10(size))
     return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if 10**power == size else f"{size:,}"
 
@@ -275,7 +272,6 @@ def _predictions(
 def _histograms(
     y: np.ndarray, predicted: Mapping[str, Any], cells: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Return cell → name → Int[20]."""
     return {
         cell: {
             name: pit_histogram(y[rows], each[rows], bins=20)["count"]

@@ -222,7 +222,6 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _claims_on_gains(gains: dict[str, pd.Series]) -> Iterator[Claim]:
-    """Yield the claims on the change of the MSE in percent, by network and size."""
     both = pd.DataFrame(gains).dropna()
     yield Claim(
         "recalibration takes more of the MSE off the small network"
@@ -263,7 +262,6 @@ def _claim_on_knn(exact: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _claims_on_alternatives(exact: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims on CRPS and coverage against the other recalibrators, at each size."""
     for network, (metric, title) in itertools.product(
         NETWORKS, (("crps_excess", "CRPS"), ("coverage", "distance of coverage to 95 %"))
     ):
@@ -398,7 +396,6 @@ def settings(folder: Path) -> pd.DataFrame:
 
 
 def _settings(record: Record) -> Iterator[tuple[str, str | None, float]]:
-    """Yield metric, method and value of each setting of a record."""
     for (metric, method), value_of in ROLES.items():
         value = value_of(record)
         if metric == "rows":

@@ -96,7 +96,6 @@ def compare_with_published(records: Sequence[Record]) -> str:
 def _with_truth(
     frame: pd.DataFrame, records: Sequence[Record], *, in_order: bool = True
 ) -> Iterator[tuple[float, pd.DataFrame, list[Record]]]:
-    """Yield each share of dropout, its numbers with those of the truth, and its records."""
     shares = frame.dropout.unique()
     for dropout in sorted(shares) if in_order else shares:
         same = [r for r in records if r["config"]["parent"].get("dropout") == dropout]

@@ -169,14 +169,12 @@ def _item_table(item: Item) -> str:
 
 
 def _verdict(cell: Cell) -> str:
-    """Return the verdict, whether a match is weak evidence, and where a repeat is judged."""
     if cell.judged_in:
         return f"{cell.verdict} of {cell.judged_in}"
     return f"{cell.verdict} (weak)" if cell.weak and cell.verdict in REACHED else cell.verdict
 
 
 def _published(cell: Cell) -> str:
-    """Return the published number, and the one over the same tables if that is known."""
     printed = _number(cell.published["value"], cell.digits)
     if cell.measured is None or np.isnan(cell.measured.comparable):
         return printed
@@ -184,7 +182,6 @@ def _published(cell: Cell) -> str:
 
 
 def _printed(cells: Iterable[Cell]) -> list[str]:
-    """Return place and published number of each cell."""
     return [
         f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
         for cell in cells
@@ -207,7 +204,6 @@ def _settings(item: Item) -> str:
 
 
 def _place(cell: Cell) -> tuple[str, str]:
-    """Return the row and column of the paper, or the meaning of the number."""
     row, column, dataset, method = (
         _text(cell.published.get(name)) for name in ("row", "column", "dataset", "method")
     )
@@ -238,7 +234,6 @@ def _number(value: float, digits: int) -> str:
 
 
 def _shares(count: Count) -> list[str]:
-    """Return the reached shares of the judged and of the runnable numbers."""
     return [
         "–" if np.isnan(share) else f"{100 * share:.3g} %"
         for share in (count.share_of_judged, count.share)
@@ -263,7 +258,6 @@ def _numbers_section(chapters: Sequence[Chapter]) -> Section:
 
 
 def _smoke_conclusions(whole: Count) -> list[str]:
-    """Return the conclusion at scale smoke, and what the scale is good for."""
     counts = whole.by_verdict
     verdicts = [verdict for verdict in VERDICTS if verdict not in NOT_JUDGED]
     judged = ", ".join(f"{counts[name]:,} {name}" for name in verdicts if counts.get(name))
@@ -280,7 +274,6 @@ def _smoke_conclusions(whole: Count) -> list[str]:
 
 
 def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
-    """Return sentences on how many numbers match or are better, and on what is short."""
     cells = [cell for each in chapters for cell in each.cells]
     whole = Count.of(cells)
     if not whole.runnable:
@@ -312,7 +305,6 @@ def _conclusions(chapters: Sequence[Chapter], scale: Scale) -> list[str]:
 
 
 def _cells_table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame:
-    """Return a row for each published number with its verdict, and one for each variant."""
     nothing = Measurement(float("nan"), float("nan"), 0)
     rows = []
     for each in chapters:

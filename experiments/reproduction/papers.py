@@ -58,7 +58,6 @@ def function(where: str) -> Any:
 
 
 def _filled(node: Any, words: Mapping[str, str]) -> Any:
-    """Return the node with words in the place of their names in braces."""
     if isinstance(node, dict):
         return {key: _filled(value, words) for key, value in node.items()}
     if isinstance(node, list):
@@ -110,7 +109,6 @@ def items_of(paper: Paper) -> list[str]:
 
 
 def _restricted(paper: Paper, words: Sequence[str]) -> Paper:
-    """Return the paper with some items and the studies that make them; all without words."""
     if not words:
         return paper
     known = items_of(paper)

@@ -163,7 +163,6 @@ def numbers(text: str) -> Iterator[re.Match[str]]:
 
 
 def _parsed(match: re.Match[str]) -> tuple[float, float]:
-    """Return a printed number and one unit of its last digit."""
     power = int((match["power"] or "0").replace("−", "-"))
     decimals = len(match["digits"].partition(".")[2])
     return float(_plain(match["digits"])) * 10.0**power, 10.0 ** (power - decimals)

@@ -69,7 +69,6 @@ def records_of(spec: str, folder: Path) -> Records:
 
 
 def _cells(paper: str, item: str, options: dict[str, str]) -> Records:
-    """Return the published numbers of one item beside the measured ones."""
     every = _stored("cells")
     rows = where(every, paper=paper, item=item)
     if rows.empty:
@@ -140,7 +139,6 @@ def _label(keys: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _verdicts(paper: str) -> Records:
-    """Return the number of published numbers of each verdict, for items with a judged one."""
     every = _stored("cells")
     rows = where(every, paper=paper, variant="")
     shown = [verdict for verdict in VERDICTS if (rows.verdict == verdict).any()]
@@ -158,7 +156,6 @@ def _verdicts(paper: str) -> Records:
 
 
 def _claims(paper: str, names: Sequence[str]) -> Records:
-    """Return the parts of claims with their verdicts."""
     every = _stored("claims")
     every = every[every.paper == paper]
     if unknown := [name for name in names if name not in set(every.claim)]:
@@ -173,7 +170,6 @@ def _claims(paper: str, names: Sequence[str]) -> Records:
 
 
 def _measured(folder: Path, table: str, options: dict[str, str]) -> Records:
-    """Return a table of the folder's ``measured.csv``."""
     every = read_measured(folder)
     rows = every[every.table == table]
     if rows.empty:
@@ -206,7 +202,6 @@ def _shown(cell: pd.Series) -> str:
 
 @cache
 def _printed(words: tuple[str, ...]) -> Records:
-    """Return the output of a module of experiments, without a title of the first level."""
     if not words or not words[0].startswith("experiments."):
         raise UsageError(
             f"'python -m {' '.join(words)}' is no command of experiments; name a module of it"
@@ -220,7 +215,6 @@ def _printed(words: tuple[str, ...]) -> Records:
 
 
 def _preset(name: str) -> Records:
-    """Return the numbers of a file of ``conf/``, as texts."""
     path = ROOT / "conf" / f"{name}.yaml"
     if not is_option(path):
         raise UsageError(f"conf/ has no {name}.yaml; name a preset by its path below conf/")
@@ -275,7 +269,6 @@ def record(folder: Path, table: str, printed: str, keys: int, command: str, made
 
 
 def _split(cell: str) -> tuple[str, str]:
-    """Return value and spread of a printed cell."""
     if match := re.fullmatch(r"([-+−]?[\d.,]+) ± ([\d.,]+)", cell):
         return match[1], match[2]
     if match := re.fullmatch(r"([-+−]?[\d.,]+) \(([\d.,]+ to [\d.,]+)\)", cell):
@@ -289,13 +282,11 @@ def _stored(name: str) -> pd.DataFrame:
 
 
 def _identity(rows: pd.DataFrame) -> list[str]:
-    """Return the columns that identify a published number."""
     own = ["variant", "ours", "sd", "n", "comparable", "tolerance", "verdict", "weak", "made"]
     return [name for name in rows if name not in own]
 
 
 def _published(row: pd.Series) -> str:
-    """Return the printed number, the one over the tables that ran, and its qualifier, "above"."""
     if not row.value:
         return "–"
     printed = _fixed(float(row.value), int(row.decimals))

@@ -259,7 +259,6 @@ def interval_of(measured: Measurement, row: Mapping[str, Any], study: Any = None
 
 
 def _side(measured: float, published: float, paper: Paper, row: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of a number beyond the interval."""
     better = paper.better.get(str(row["metric"]))
     if better is None or row.get("method") in paper.no_better:
         return "differs"

@@ -143,7 +143,6 @@ def _shown(name: str, ranks: Ranks) -> str:
 
 
 def _ends(names: Sequence[str], group: Sequence[str]) -> tuple[int, int]:
-    """Lines of the first and the last of a group."""
     at = [names.index(name) for name in group]
     return min(at), max(at)
 

@@ -90,7 +90,6 @@ def _compared(together: Study, metric: str) -> MeasureComparison:
 
 
 def _ranked(shown: Mapping[str, MeasureComparison]) -> str:
-    """Return a table of methods by mean rank of AUROC, those without a score of rows last."""
     ranks = shown["auroc"].ranks
     best = ranks.best if ranks else []
     mean = {name: comparison.mean.mean() for name, comparison in shown.items()}
@@ -125,7 +124,6 @@ def _test(auroc: MeasureComparison) -> list[str]:
 
 
 def _by_set(per_set: Study) -> str:
-    """Return AUROC by set, means over tables; sets of one name share a column."""
     columns: dict[str, list[pd.Series]] = {}
     for measure in per_set.measures:
         if measure.metric == "auroc":
@@ -199,7 +197,6 @@ def _less(oce: pd.DataFrame, name: str, rivals: Sequence[str]) -> tuple[bool, st
 
 
 def _absent(per_set: Study) -> str:
-    """Return the methods and sets without a number, with reasons."""
     reasons = []
     for method in per_set.methods:
         units = {

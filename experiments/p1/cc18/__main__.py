@@ -131,7 +131,6 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
 def _sections(
     result: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace
 ) -> list[str]:
-    """Return paragraphs and tables of one parent."""
     threshold, published = arguments.threshold, published_numbers(priors_of(result))
     printed = tables(published, result.parent)
     sections = [heading(result, N_TABLES if stem == "figure2" else None)]
@@ -179,7 +178,6 @@ def _sections(
 
 
 def _numbers(experiment: str, arguments: argparse.Namespace) -> pd.DataFrame:
-    """Return the numbers of its runs; print to stderr how many there are."""
     if experiment == "paper/p1/cc18" and not arguments.every:
         numbers = as_in_figure2(numbers_below(arguments.outputs))
         _report(experiment, len(numbers[KEY].drop_duplicates()), "models", arguments.outputs)

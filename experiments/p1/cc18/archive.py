@@ -149,7 +149,6 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
 
 
 def _numbers(records: Sequence[Record], version: str) -> pd.DataFrame:
-    """Return the numbers that figures, statistics and claims of a version are of."""
     numbers = frame(records)
     wanted = numbers.metric.isin(_METRICS[version])
     commits = {tuple(key_of(record).values()): _commit(record) for record in records}

@@ -107,7 +107,6 @@ def _jackknifed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
-    """Return the last point of each curve, by seed."""
     numbers = numbers[numbers.parent.isin(NAMES)].dropna(subset="openml")
     largest = numbers.groupby(["parent", "dataset"]).learn.transform("max")
     stored = published_numbers().groupby("openml").learn.max()
@@ -124,7 +123,6 @@ def _ends(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
 
 
 def _published_methods(version: str) -> dict[tuple[str, str], str]:
-    """Return parent and method of a record → published name of the method."""
     return {
         (parent, recorded): name
         for parent in NAMES

@@ -105,13 +105,11 @@ def _what_was_chosen(result: Tables) -> str:
 
 
 def _dominating(result: Tables, table: str, method: str) -> list[str]:
-    """Return the methods that dominate this one; for the choice none, as it is one of them."""
     of_table = result.values.loc[table][CRITERIA]
     return dominating(of_table.loc[method], of_table.drop(index=[method, CHOICE], errors="ignore"))
 
 
 def _facts(result: Tables, method: str, ece: str, threshold: float) -> dict[str, str]:
-    """Return claim → its measured value; claims without numbers are missing."""
     error, calibration = result.column("error"), result.column(ece)
     if method not in error:
         return {}

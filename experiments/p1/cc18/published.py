@@ -330,7 +330,6 @@ def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[
 def _oce_differences(
     published: Tables, from_runs: Tables, shared: dict[str, str], method: str
 ) -> str:
-    """Return the median absolute improvement at radius 5, published / measured."""
     result = []
     for rows, names in ((published, list(shared)), (from_runs, list(shared.values()))):
         away = (

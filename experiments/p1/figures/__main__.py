@@ -175,7 +175,6 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def _images() -> tuple[list[np.ndarray], list[str]]:
-    """Return a circle, a rectangle and an ellipse, and their titles."""
     half = np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]])
     is_box = np.array([False, True, False])
     painted = ShapeCanvas(100, 3, rotated=False, inside=True).paint(
@@ -187,7 +186,6 @@ def _images() -> tuple[list[np.ndarray], list[str]]:
 def _maps(
     records: list[Record], outputs: Path
 ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-    """Return training rows, and title → map, of the runs on one data set with one variant."""
     maps: dict[str, np.ndarray] = {}
     shown = None
     for group, (parent_name, method) in GROUPS.items():
@@ -209,7 +207,6 @@ def _maps(
 
 
 def _plane(records: list[Record], variant: str) -> pd.DataFrame:
-    """Return the numbers of one variant; the paper's far rows have another floor."""
     if variant == "kdgraph":
         return frame(
             r
@@ -230,7 +227,6 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
 def _planar_row(
     plane: pd.DataFrame, dataset: str, variant: str
 ) -> dict[str, dict[str, RepeatedCurves]]:
-    """Return group → quantity → curves of one planar simulation, without groups without runs."""
     if not len(plane):
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
@@ -301,7 +297,6 @@ def _groups(
 
 
 def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return training rows of a simulation, the first two features."""
     name = {shown: dataset for dataset, shown in SIMULATIONS.items()}.get(label, "trunk")
     config = compose([f"dataset={name}", f"dataset.n_train={SHOWN_POINTS}"])
     train = stages.split(config.dataset, 0).train
@@ -309,7 +304,6 @@ def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_runs(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
-    """Return the runs of a figure, and print to stderr what is missing and how to make it."""
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
         print(

@@ -142,7 +142,6 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Yield each published measure by model, size and seed."""
     for shared, rows in _by_model(near):
         for measure in MEASURES:
             for n in SIZES:
@@ -151,7 +150,6 @@ def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
 
 
 def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Yield the first radius at the prior of each model and seed."""
     for shared, rows in _by_model(far):
         for seed, group in rows[rows.n_train == 1000].groupby("seed"):
             if not np.isnan(first := _radius(group)):
@@ -178,7 +176,6 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
 
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the confidence with geodesic distances at the largest radius, mean of simulations."""
     far = where(rows, on="ood", metric="mmc", n_train=1000, model="geodesic")
     means = (
         far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
@@ -205,7 +202,6 @@ def _medians(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> l
 
 
 def _radius(rows: pd.DataFrame) -> float:
-    """Return the first radius at the prior of the median over seeds; NaN without a far field."""
     curve = where(rows, on="ood", metric="mmc").groupby("at").value.median()
     return (
         first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())

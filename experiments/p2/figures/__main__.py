@@ -99,7 +99,6 @@ def main() -> None:
 
 
 def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
-    """Draw figures of proteins with all scores, and print the table of Figure 17."""
     for name in names:
         if study is None or _missing(study, name):
             continue
@@ -113,7 +112,6 @@ def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
 
 
 def _missing(study: Study, name: str) -> bool:
-    """Return whether a run is missing that the figure needs, and print so."""
     known = DRAWN | WITH_SCORES | REBUILT
     needed = known[name][1] if name in known else ("kde",)
     missing = [method for method in needed if method not in study.models]
@@ -176,7 +174,6 @@ def _figure6(options: argparse.Namespace) -> None:
 
 
 def _figure15(study: Study, to: Path) -> None:
-    """Draw the figure, and print the claims on it."""
     result = densities.added(study)
     _save(densities.figure15(study, result), to / "figure15")
     print(

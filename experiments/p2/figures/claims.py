@@ -329,7 +329,6 @@ def _on_each(
     *,
     or_equal: bool = False,
 ) -> Claim:
-    """Return whether the margin is above 0 (or is 0) on every class."""
     result = {name: margin(nll) for name, nll in _by_class(study).items()}
     evidence = f"{len(_above(result, or_equal))} of {len(result)}; {_listed(result)}"
     return Claim(text, len(_above(result, or_equal)) == len(result), evidence)

@@ -86,7 +86,6 @@ def main() -> None:
 def _claims_to_save(
     pool: Pool, recipe: str, ensembles: int, combine: Combine, scale: str
 ) -> Iterator[Claim]:
-    """Return the claims to save, each with its recipe and the scale of the networks."""
     result, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
     if recipe == "under_trained":
         details = [(ensembles, claims(result)), (few, claims_on_ensembles(pool, few, combine))]
@@ -100,7 +99,6 @@ def _claims_to_save(
 
 
 def _saturated(pool: Pool, combine: Combine) -> float:
-    """Return the share of test set 1 whose score exceeds .99, of the first ensemble."""
     joint_proba = pool.ensemble(members_of(0, pool.size), combine)
     return float(np.mean(joint_proba["1"].max(axis=1) > 0.99))
 

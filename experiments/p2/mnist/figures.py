@@ -94,7 +94,6 @@ def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """Return a line: rows that differ in the score alone show it."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     score = np.linspace(LOW, 1, GRID)
 
@@ -107,7 +106,6 @@ def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
 
 
 def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """Return dots for the rows of test set 1, in their order."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     top_label, confidence = TopLabel.from_proba(proba["1"]), model.predict_confidence(proba["1"])
 

@@ -118,7 +118,6 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
 
 
 def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
-    """Return the accuracy of each network, once for ensembles of several calibrators."""
     ensembles = {
         (recipe, record["seed"]): record
         for record in records
