@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from experiments.common.claims import Claim, save_claims, verdicts
@@ -13,12 +13,18 @@ from kdgraph.errors import KdgError
 
 
 def study_parser(
-    about: str | None, *, outputs: bool = False, pictures: str = "", keep: bool = False
+    about: str | None,
+    *,
+    outputs: bool = False,
+    pictures: str = "",
+    keep: bool = False,
+    to: Path | None = None,
+    only: Collection[str] = (),
 ) -> argparse.ArgumentParser:
     """Return a parser with the usual arguments of a study, described by its docstring.
 
-    These are the folder of runs, ``--figures`` with a default folder of pictures, and ``--keep
-    DIR``, which saves claims for ``kdg reproduce``.
+    These are the folder of runs, ``--figures`` or ``--to`` with a default folder of pictures,
+    ``--keep DIR``, which saves claims for ``kdg reproduce``, and the choice of some parts.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -31,6 +37,11 @@ def study_parser(
         parser.add_argument(
             "--figures", type=Path, default=Path(pictures), help="folder of the pictures"
         )
+    if to is not None:
+        parser.add_argument("--to", type=Path, default=to, help="folder of the pictures")
+    if only:
+        chosen = {"nargs": "*", "choices": list(only), "default": list(only)}
+        parser.add_argument("--only", **chosen, help="these parts (default: all)")
     if keep:
         where = "folder of runs to save the claims in, where kdg reproduce finds them"
         parser.add_argument("--keep", type=Path, metavar="DIR", help=where)

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -141,10 +141,14 @@ def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
 
 def measured(folder: Path) -> pd.DataFrame:
     """Return the numbers of the runs below a folder, see :func:`in_published_terms`."""
-    transformers = runs_of(
-        "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
-    )
-    return in_published_terms([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers])
+    return in_published_terms(read(folder))
+
+
+def read(folder: Path) -> list[Record]:
+    """Return the records of both experiments below a folder."""
+    free = [*FREE, "parent.model", "parent.device"]
+    convolutional = runs_of("paper/p1/cifar10", folder, free=FREE)
+    return [*convolutional, *runs_of("paper/p1/cifar10_vit", folder, free=free)]
 
 
 def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
@@ -177,14 +181,5 @@ def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
     )  # a parent is in each run that stands on it
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the table of the runs below a folder."""
-    folder = Path(arguments[0] if arguments else "outputs")
-    transformers = runs_of(
-        "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
-    )
-    print(compare_with_published([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print_comparison(read, compare_with_published)

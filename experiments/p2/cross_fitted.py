@@ -8,11 +8,9 @@ both losses are set beside that of proteins that were not fitted.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,8 +163,7 @@ def table(study: Study, crossed: Mapping[str, CrossFittedConfidence]) -> str:
 
 def main() -> None:
     """Print tables and verdicts of both row sets."""
-    parser: argparse.ArgumentParser = study_parser(__doc__, keep=True)
-    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"))
+    parser = study_parser(__doc__, outputs=True, keep=True)
     parser.add_argument("--draws", type=int, default=3, help="splits into halves")
     options = parser.parse_args()
     details: list[Claim] = []

@@ -7,10 +7,9 @@ images`` is faster, since finding the runs of an experiment means composing it.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from experiments.common.command import in_one_line
+from experiments.common.command import in_one_line, study_parser
 from experiments.p3 import (
     contamination,
     figure3,
@@ -34,18 +33,8 @@ STUDIES = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the tables of the runs below a folder, and draw."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.p3",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
-    )
+    parser = study_parser(__doc__, outputs=True, only=STUDIES)
     parser.add_argument("--figures", type=Path, help="where pictures go; without it none is drawn")
-    parser.add_argument(
-        "--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies"
-    )
     options = parser.parse_args(arguments)
     for name in options.only:
         module = STUDIES[name]
@@ -57,9 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
             moved = [record for record in records if len(figure5.aurocs([record]))]
             if moved:
                 figure5.draw(options.outputs, options.figures)
-            if any(
-                record["method"] in figure3.METHODS for record in records if record not in moved
-            ):
+            if any(r["method"] in figure3.METHODS for r in records if r not in moved):
                 figure3.draw(options.outputs, options.figures)
 
 

@@ -262,12 +262,9 @@ def _summary(chosen: pd.DataFrame) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = study_parser(__doc__)
-    parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
+    parser = study_parser(__doc__, outputs=True)
     parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument(
-        "--jobs", type=int, default=-1, help="processes; -1: as many as there are cores"
-    )
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1: one for each core")
     arguments = parser.parse_args()
     for network, experiment in NETWORKS.items():
         rows = Parallel(arguments.jobs)(

@@ -48,15 +48,9 @@ def figure2(outputs: Path) -> Figure:
 
 def main() -> None:
     """Draw the figure."""
-    parser = study_parser(__doc__, outputs=True)
-    parser.add_argument(
-        "--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes"
-    )
-    options = parser.parse_args()
-    print(
-        *save_picture(figure2(options.outputs), options.to / "crime_bins", Path(__file__).parent),
-        sep="\n",
-    )
+    options = study_parser(__doc__, outputs=True, to=Path("outputs/p4_figures")).parse_args()
+    figure = figure2(options.outputs)
+    print(*save_picture(figure, options.to / "crime_bins", Path(__file__).parent), sep="\n")
 
 
 if __name__ == "__main__":

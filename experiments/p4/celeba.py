@@ -9,11 +9,11 @@ batches and learning rate are the paper's.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.common.command import print_comparison
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p4 import setting
@@ -39,19 +39,11 @@ def compare_with_published(records: Sequence[Record]) -> str:
     return "\n\n".join(parts) if parts else HAIR_COLOR.missing
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    folder = Path(arguments[0] if arguments else "outputs")
-    print(
-        compare_with_published(
-            [
-                record
-                for name in SETTINGS
-                for record in runs_of(f"paper/p4/{name}", folder, free=["dataset.path"])
-            ]
-        )
-    )
+def read(folder: Path) -> list[Record]:
+    """Return the records of both settings below a folder."""
+    free = ["dataset.path"]
+    return [r for name in SETTINGS for r in runs_of(f"paper/p4/{name}", folder, free=free)]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print_comparison(read, compare_with_published)

@@ -196,32 +196,19 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = study_parser(__doc__, outputs=True)
+    to = Path("outputs/p4_figures")
+    parser = study_parser(__doc__, outputs=True, to=to, only=FIGURES)
     parser.add_argument("--experiment", default="paper/p4/crime_long", help="whose runs")
-    parser.add_argument(
-        "--methods",
-        nargs="*",
-        help="by the names of their runs, the parent (none) first; all that were run",
-    )
-    parser.add_argument(
-        "--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="these figures"
-    )
-    parser.add_argument(
-        "--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go"
-    )
+    names = "by the names of their runs, the parent (none) first; all that were run"
+    parser.add_argument("--methods", nargs="*", help=names)
     options = parser.parse_args()
     records = runs_of(options.experiment, options.outputs, free=["dataset.path"])
-    run = {str(record["method"]).removesuffix("-as_in_paper") for record in records}
-    study = study_of(
-        records,
-        options.outputs,
-        options.methods or ["none", *(name for name in LABELS if name in run - {"none"})],
-    )
+    run = {str(record["method"]).removesuffix("-as_in_paper") for record in records} - {"none"}
+    methods = options.methods or ["none", *(name for name in LABELS if name in run)]
+    study = study_of(records, options.outputs, methods)
     for name in options.only:
-        stem = f"{options.experiment.rpartition('/')[2]}_{name}"
-        print(
-            *save_picture(FIGURES[name](study), options.to / stem, Path(__file__).parent), sep="\n"
-        )
+        stem = options.to / f"{options.experiment.rpartition('/')[2]}_{name}"
+        print(*save_picture(FIGURES[name](study), stem, Path(__file__).parent), sep="\n")
 
 
 if __name__ == "__main__":

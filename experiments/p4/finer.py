@@ -172,15 +172,7 @@ def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, and print and save the claims."""
-    parser = study_parser(__doc__, keep=True)
-    parser.add_argument(
-        "outputs",
-        type=Path,
-        nargs="?",
-        default=Path("outputs"),
-        help="where networks are, or else are left",
-    )
-    options = parser.parse_args()
+    options = study_parser(__doc__, outputs=True, keep=True).parse_args()
     claims = [
         *claims_on_crime(pd.DataFrame(crime(options.outputs))),
         *claims_on_truth(pd.DataFrame(truth())),

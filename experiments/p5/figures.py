@@ -301,13 +301,8 @@ def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[P
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = study_parser(__doc__, outputs=True)
-    parser.add_argument(
-        "--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="of these studies"
-    )
     to = Path("outputs/p5_figures")
-    parser.add_argument("--to", type=Path, default=to, help="folder of the pictures")
-    options = parser.parse_args()
+    options = study_parser(__doc__, outputs=True, to=to, only=FIGURES).parse_args()
     print(*draw(options.outputs, options.to, options.only), sep="\n")
 
 

@@ -202,39 +202,16 @@ def _save(figure: Any, stem: Path) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__)
-    parser.add_argument(
-        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument(
-        "--experiment",
-        nargs="*",
-        default=list(EXPERIMENTS),
-        choices=list(EXPERIMENTS),
-        help="these experiments",
-    )
+    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures")
+    experiments = {"nargs": "*", "choices": list(EXPERIMENTS), "default": list(EXPERIMENTS)}
+    parser.add_argument("--experiment", **experiments, help="these experiments")
     parser.add_argument("--every", action="store_true", help="all runs in the folder, in one study")
-    parser.add_argument(
-        "--free",
-        nargs="*",
-        default=[],
-        metavar="KEY",
-        help="config keys in which runs of bench/openml may differ from the experiment's",
-    )
-    parser.add_argument(
-        "--only",
-        nargs="*",
-        default=USUAL,
-        choices=PARTS,
-        help=f"these parts (default: {' '.join(USUAL)})",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=1e-3,
-        help="no improvement over a parent's number below this",
-    )
-    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
+    free = "config keys in which runs of bench/openml may differ from the experiment's"
+    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
+    parts = f"these parts (default: {' '.join(USUAL)})"
+    parser.add_argument("--only", nargs="*", default=USUAL, choices=PARTS, help=parts)
+    threshold = "no improvement over a parent's number below this"
+    parser.add_argument("--threshold", type=float, default=1e-3, help=threshold)
     return parser.parse_args()
 
 

@@ -51,26 +51,16 @@ FAR = 20.0
 def main() -> None:
     """Draw and print all that the runs allow."""
     arguments = _arguments()
-    for name in arguments.only or FIGURES:
+    for name in arguments.only:
         start = time.monotonic()
         FIGURES[name](arguments.outputs, arguments.free, arguments.to)
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__)
-    parser.add_argument(
-        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
-    parser.add_argument(
-        "--free",
-        nargs="*",
-        default=[],
-        metavar="KEY",
-        help="config keys in which runs may differ from the experiment's",
-    )
-    parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
+    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures", only=FIGURES)
+    free = "config keys in which runs may differ from the experiment's"
+    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
     return parser.parse_args()
 
 

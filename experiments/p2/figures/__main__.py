@@ -74,7 +74,7 @@ NO_FIGURE_6 = (
 def main() -> None:
     """Print and draw all that the runs allow."""
     options = _arguments()
-    wanted = options.only or FIGURES
+    wanted = options.only
     study = (
         study_of(options.outputs, tuple(options.free)) if not NO_RUNS.issuperset(wanted) else None
     )
@@ -121,46 +121,17 @@ def _missing(study: Study, name: str) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, keep=True)
-    parser.add_argument(
-        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
-    )
-    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
-    parser.add_argument(
-        "--free",
-        nargs="*",
-        default=[],
-        metavar="KEY",
-        help="more config keys in which runs may differ from the experiment's",
-    )
-    parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
-    parser.add_argument(
-        "--spread",
-        type=int,
-        default=0,
-        metavar="N",
-        help="ask the claims N times more, with scores anywhere in their bins",
-    )
-    parser.add_argument(
-        "--halves",
-        type=int,
-        default=0,
-        metavar="N",
-        help="and N times more, fitted to one half and judged by the other",
-    )
-    parser.add_argument(
-        "--record",
-        help=(
-            "scores of another data set for Figure 6, a .npz file with ground_truth and predictions"
-        ),
-    )
-    parser.add_argument(
-        "--of",
-        type=int,
-        default=3,
-        metavar="CLASS",
-        help="which class of the record (default: 3, cats of CIFAR-10)",
-    )
+    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures", only=FIGURES, keep=True)
+    free = "more config keys in which runs may differ from the experiment's"
+    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
+    spread = "test the claims N times more, with scores anywhere in their bins"
+    parser.add_argument("--spread", type=int, default=0, metavar="N", help=spread)
+    halves = "and N times more, fitted to one half and judged by the other"
+    parser.add_argument("--halves", type=int, default=0, metavar="N", help=halves)
+    record = "scores for Figure 6, a .npz file with ground_truth and predictions"
+    parser.add_argument("--record", help=record)
+    which = "which class of the record (default: 3, cats of CIFAR-10)"
+    parser.add_argument("--of", type=int, default=3, metavar="CLASS", help=which)
     return parser.parse_args()
 
 

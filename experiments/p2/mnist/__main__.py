@@ -154,23 +154,13 @@ def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = study_parser(__doc__, keep=True, pictures="outputs/p2_mnist/figures")
-    parser.add_argument(
-        "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
-    )
+    scale = "how many networks and ensembles"
+    parser.add_argument("--scale", choices=list(SCALES), default="smoke", help=scale)
     parser.add_argument("--recipes", nargs="*", choices=list(TITLES), help="these of the scale's")
-    parser.add_argument(
-        "--combine",
-        nargs="*",
-        choices=["sum_logs", "mean"],
-        default=["sum_logs", "mean"],
-        help="what an ensemble's score is",
-    )
-    parser.add_argument(
-        "--to",
-        type=Path,
-        default=Path("outputs/p2_mnist"),
-        help="where networks and measurements are kept",
-    )
+    combine = {"nargs": "*", "choices": ["sum_logs", "mean"], "default": ["sum_logs", "mean"]}
+    parser.add_argument("--combine", **combine, help="what an ensemble's score is")
+    to = "where networks and measurements are kept"
+    parser.add_argument("--to", type=Path, default=Path("outputs/p2_mnist"), help=to)
     parser.add_argument("--threads", type=int, default=1, help="of torch in training")
     parser.add_argument("--n-jobs", type=int, default=1, help="ensembles measured side by side")
     return parser.parse_args()

@@ -133,11 +133,7 @@ def table_lines(names: Sequence[str]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = study_parser(__doc__)
-    parser.add_argument(
-        "--only", nargs="+", choices=list(READINGS), default=list(READINGS), help="these"
-    )
-    for text in table_lines(parser.parse_args().only):
+    for text in table_lines(study_parser(__doc__, only=READINGS).parse_args().only):
         print(text, flush=True)
 
 
