@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,11 +32,12 @@ IN_SAMPLE = {
 }
 MOST = "by a one-sided sign test at .05"  # Rule of claims on most classes
 StudyTest = Callable[[Study], Claim]
+Margin = Callable[[Mapping[str, float]], float]
 
 
 def claims(study: Study) -> Iterator[Claim]:
     """Yield every claim that the counts can test, in the order of the paper."""
-    for test, names in TESTS.items():
+    for test, names in TESTS:
         yield replace(test(study), sentences=tuple(names.split()))
 
 
@@ -166,14 +167,6 @@ def _their_uncalibrated_nll_is_near_the_best(study: Study) -> Claim:
     )
 
 
-def _calibrating_always_helps(study: Study) -> Claim:
-    return _on_each(
-        "KDE(b_mon2) is better than uncalibrated on every class (Section XIV)",
-        study,
-        lambda nll: nll["none"] - nll["kde"],
-    )
-
-
 def _cum_overestimates_low_scores(study: Study) -> Claim:
     too_much = {}
     for name in study.learnt("bandwidth", "kde"):
@@ -189,71 +182,11 @@ def _cum_overestimates_low_scores(study: Study) -> Claim:
     return Claim(text, min(too_much.values()) > 0, _listed(too_much))
 
 
-def _a_cutoff_helps(study: Study) -> Claim:
-    return _on_each(
-        "Cum+ is better than Cum on every class (Section VII)",
-        study,
-        lambda nll: nll["cum"] - nll["cum_plus"],
-    )
-
-
-def _cum_plus_is_worse_than_densities(study: Study) -> Claim:
-    text = (
-        "Cum+ is still worse than kernel densities and histograms"
-        " (Section VII): NLL less the larger of theirs"
-    )
-    return _on_each(text, study, lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]))
-
-
-def _cum_star_is_competitive(study: Study) -> Claim:
-    text = (
-        f"CwOC is competitive (Section XIV): its NLL is at most {COMPETITIVE:g} times that of"
-        " KDE(b_mon2), on most classes"
-    )
-    return _on_most(
-        text, study, lambda nll: COMPETITIVE * nll["kde"] - nll["cum_star"], or_equal=True
-    )
-
-
-def _cum_star_is_not_stellar(study: Study) -> Claim:
-    text = (
-        "CwOC is not stellar (Section XIV): on no class the best"
-        " of Figure 17; NLL less the best one's"
-    )
-    return _on_each(
-        text,
-        study,
-        lambda nll: (
-            nll["cum_star"] - min(nll[method] for method in FIGURE_17 if method != "cum_star")
-        ),
-    )
-
-
-def _densities_are_at_or_below_the_histogram(study: Study) -> Claim:
-    text = (
-        "the NLL of KDE(b_mon2) is at or below that of the histogram on most classes (Section XIV)"
-    )
-    return _on_most(text, study, lambda nll: nll["histogram"] - nll["kde"], or_equal=True)
-
-
 def _bandwidths_are_in_order(study: Study) -> Claim:
     rules = [study.learnt("bandwidth", method) for method in ("kde_b_mon", "kde", "kde_b_mon4")]
     broken = [name for name in rules[0] if not rules[0][name] > rules[1][name] > rules[2][name]]
     text = "b_mon > b_mon2 > b_mon4 on every class"
     return Claim(text, not broken, f"broken on {', '.join(broken) or 'none'} of {len(rules[0])}")
-
-
-def _nll_falls_as_the_constraint_relaxes(study: Study) -> Claim:
-    text = (
-        "NLL falls from b_mon to b_mon2 to b_mon4 on every class"
-        " (Section XII): least step of the two"
-    )
-    return _on_each(
-        text,
-        study,
-        lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]),
-        or_equal=True,
-    )
 
 
 def _two_turns_more_change_little(study: Study) -> Claim:
@@ -294,27 +227,6 @@ def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
     return Claim(text, len(many) >= LEVEL * len(changes), f"{len(many)} of {len(changes)} classes")
 
 
-# Test → the sentences of ``claims.csv`` that it is a part of, in the order of the paper.
-TESTS: dict[StudyTest, str] = {
-    _precision_of_minor_capsid: "minor_capsid",
-    _histogram_and_densities_agree: "",
-    _two_classes_are_calibrated_already: "calibrated_already",
-    _their_uncalibrated_nll_is_near_the_best: "some_need_none",
-    _calibrating_always_helps: "always_calibrate cannot_hurt",
-    _cum_overestimates_low_scores: "cum_overestimates",
-    _a_cutoff_helps: "cutoff_helps",
-    _cum_plus_is_worse_than_densities: "cum_plus_far_worse",
-    _cum_star_is_competitive: "cum_star_competitive",
-    _cum_star_is_not_stellar: "cum_star_competitive",
-    _densities_are_at_or_below_the_histogram: "kde_at_or_below_histogram",
-    _bandwidths_are_in_order: "bandwidths_in_order",
-    _nll_falls_as_the_constraint_relaxes: "larger_bandwidth_larger_nll b_mon2_generalises",
-    _two_turns_more_change_little: "one_minimum_changes_little",
-    _best_bandwidth_wiggles: "b_opt_wiggles",
-    _best_bandwidth_almost_always_wiggles: "b_opt_wiggles",
-}
-
-
 def _by_class(study: Study) -> dict[str, dict[str, float]]:
     return {
         name: {method: values[name] for method, values in study.nll.items()}
@@ -322,30 +234,28 @@ def _by_class(study: Study) -> dict[str, dict[str, float]]:
     }
 
 
-def _on_each(
-    text: str,
-    study: Study,
-    margin: Callable[[Mapping[str, float]], float],
-    *,
-    or_equal: bool = False,
-) -> Claim:
-    result = {name: margin(nll) for name, nll in _by_class(study).items()}
-    evidence = f"{len(_above(result, or_equal))} of {len(result)}; {_listed(result)}"
-    return Claim(text, len(_above(result, or_equal)) == len(result), evidence)
+def _on_each(text: str, margin: Margin, *, or_equal: bool = False) -> StudyTest:
+    """Return the test whether the margin is above 0 (or is 0) on every class."""
+
+    def test(study: Study) -> Claim:
+        result = {name: margin(nll) for name, nll in _by_class(study).items()}
+        count, n = len(_above(result, or_equal)), len(result)
+        return Claim(text, count == n, f"{count} of {n}; {_listed(result)}")
+
+    return test
 
 
-def _on_most(
-    text: str,
-    study: Study,
-    margin: Callable[[Mapping[str, float]], float],
-    *,
-    or_equal: bool = False,
-) -> Claim:
-    result = {name: margin(nll) for name, nll in _by_class(study).items()}
-    count = len(_above(result, or_equal))
-    holds, p = is_more_often(count, len(result))
-    evidence = f"{count} of {len(result)}, one-sided p {p:.2g}; {_listed(result)}"
-    return Claim(f"{text}, {MOST}", holds, evidence)
+def _on_most(text: str, margin: Margin) -> StudyTest:
+    """Return the test whether the margin is 0 or above on most classes."""
+
+    def test(study: Study) -> Claim:
+        result = {name: margin(nll) for name, nll in _by_class(study).items()}
+        count, n = len(_above(result, True)), len(result)
+        holds, p = is_more_often(count, n)
+        evidence = f"{count} of {n}, one-sided p {p:.2g}; {_listed(result)}"
+        return Claim(f"{text}, {MOST}", holds, evidence)
+
+    return test
 
 
 def _above(result: Mapping[str, float], or_equal: bool) -> list[str]:
@@ -354,3 +264,72 @@ def _above(result: Mapping[str, float], or_equal: bool) -> list[str]:
 
 def _listed(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {number(value)}" for name, value in values.items())
+
+
+# Tests in the order of the paper, each with the sentences of ``claims.csv`` that it is a part of.
+TESTS: Sequence[tuple[StudyTest, str]] = (
+    (_precision_of_minor_capsid, "minor_capsid"),
+    (_histogram_and_densities_agree, ""),
+    (_two_classes_are_calibrated_already, "calibrated_already"),
+    (_their_uncalibrated_nll_is_near_the_best, "some_need_none"),
+    (
+        _on_each(
+            "KDE(b_mon2) is better than uncalibrated on every class (Section XIV)",
+            lambda nll: nll["none"] - nll["kde"],
+        ),
+        "always_calibrate cannot_hurt",
+    ),
+    (_cum_overestimates_low_scores, "cum_overestimates"),
+    (
+        _on_each(
+            "Cum+ is better than Cum on every class (Section VII)",
+            lambda nll: nll["cum"] - nll["cum_plus"],
+        ),
+        "cutoff_helps",
+    ),
+    (
+        _on_each(
+            "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the"
+            " larger of theirs",
+            lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]),
+        ),
+        "cum_plus_far_worse",
+    ),
+    (
+        _on_most(
+            f"CwOC is competitive (Section XIV): its NLL is at most {COMPETITIVE:g} times that of"
+            " KDE(b_mon2), on most classes",
+            lambda nll: COMPETITIVE * nll["kde"] - nll["cum_star"],
+        ),
+        "cum_star_competitive",
+    ),
+    (
+        _on_each(
+            "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the"
+            " best one's",
+            lambda nll: nll["cum_star"] - min(nll[m] for m in FIGURE_17 if m != "cum_star"),
+        ),
+        "cum_star_competitive",
+    ),
+    (
+        _on_most(
+            "the NLL of KDE(b_mon2) is at or below that of the histogram on most classes (Section"
+            " XIV)",
+            lambda nll: nll["histogram"] - nll["kde"],
+        ),
+        "kde_at_or_below_histogram",
+    ),
+    (_bandwidths_are_in_order, "bandwidths_in_order"),
+    (
+        _on_each(
+            "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of"
+            " the two",
+            lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]),
+            or_equal=True,
+        ),
+        "larger_bandwidth_larger_nll b_mon2_generalises",
+    ),
+    (_two_turns_more_change_little, "one_minimum_changes_little"),
+    (_best_bandwidth_wiggles, "b_opt_wiggles"),
+    (_best_bandwidth_almost_always_wiggles, "b_opt_wiggles"),
+)
