@@ -26,9 +26,7 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     experiment's, data sets and methods may not. Records are shared between calls, so not to be
     changed.
     """
-    records = [
-        _read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*/*/*/result.json"))
-    ]
+    records = [_read(p, p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*/*/result.json"))]
     swept, keys = _swept(experiment), {"seed", "figures", *free}
     points, others = set[str](), list[Record]()
     for record in records:
@@ -100,9 +98,7 @@ def _swept(experiment: str) -> Mapping[str, str]:
     node = yaml.safe_load((conf_dir() / "experiment" / f"{experiment}.yaml").read_text())
     included = (str(entry).partition("@")[0] for entry in node.get("defaults", []))
     bases = (
-        _swept(name.removeprefix("/experiment/"))
-        for name in included
-        if name.startswith("/experiment/")
+        _swept(n.removeprefix("/experiment/")) for n in included if n.startswith("/experiment/")
     )
     own = node.get("hydra", {}).get("sweeper", {}).get("params", {})
     return {key: values for swept in (*bases, own) for key, values in swept.items()}

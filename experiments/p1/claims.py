@@ -111,14 +111,9 @@ def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]
 
 
 def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> Iterator[Claim]:
-    present = {
-        measure: each for measure, each in medians.items() if {"geodesic", "euclidean"} <= set(each)
-    }
+    present = {m: each for m, each in medians.items() if {"geodesic", "euclidean"} <= set(each)}
     if present:
-        worst = {
-            measure: float((each.geodesic - each.euclidean).max())
-            for measure, each in present.items()
-        }
+        worst = {m: float((each.geodesic - each.euclidean).max()) for m, each in present.items()}
         details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
         text = (
             f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
@@ -351,10 +346,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
 
 def claims_on_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
     """Yield the claim on Gaussians per training row, of records of KDN."""
-    share = [
-        record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"]
-        for record in records
-    ]
+    share = [r["learnt"]["calibrator"]["n_polytopes"] / r["dataset"]["n_train"] for r in records]
     if share:
         text = "no fit of KDN has more Gaussians than training rows"
         evidence = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"

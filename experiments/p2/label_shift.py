@@ -85,9 +85,7 @@ def study(
         )
         top_label = TopLabel.from_proba(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
-        unshifted = {
-            method: confidence(method, X[held], y[held], None, X[use]) for method in methods
-        }
+        unshifted = {m: confidence(m, X[held], y[held], None, X[use]) for m in methods}
         for method in methods:
             predicted = losses_and_gap(
                 confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held))
@@ -196,10 +194,8 @@ class Summary:
 def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
     """Return averages of :func:`study`."""
     means = {
-        measure: result.pivot_table(
-            index=["kind", "fit"], columns="method", values=measure, sort=False
-        )
-        for measure in ("nll", "brier", "gap")
+        m: result.pivot_table(index=["kind", "fit"], columns="method", values=m, sort=False)
+        for m in ("nll", "brier", "gap")
     }
     spread: dict[str, dict[str, float]] = {}
     error: dict[str, dict[str, float]] = {}

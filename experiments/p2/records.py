@@ -93,10 +93,8 @@ def table(frame: pd.DataFrame) -> str:
     order = [str(method) for method in wide["nll_top"].mean().sort_values().index]
     names = [name for name in COLUMNS if name in wide]
     cells = {
-        name: _cells(
-            wide[name], order, WHOLE if name == "full_nll" else SHARED, share, name != CHANCE
-        )
-        for name in names
+        n: _cells(wide[n], order, WHOLE if n == "full_nll" else SHARED, share, n != CHANCE)
+        for n in names
     }
     stated = set(wide["nll"].columns)
     cells["full_nll"] = {
@@ -186,9 +184,7 @@ def main() -> None:
         )
     frame, claims = pd.DataFrame(entries(records)), []
     for dataset, part in frame.groupby("dataset"):
-        first = next(
-            record["dataset"] for record in records if record["dataset"]["name"] == dataset
-        )
+        first = next(r["dataset"] for r in records if r["dataset"]["name"] == dataset)
         sizes = (
             f"{first['n_calibration']:,} calibration rows, {first['n_test']:,} test rows,"
             f" {part.seed.nunique()} splits"

@@ -95,20 +95,15 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
         (name, ""): trees for name in TOOD
     }
     models = {
-        key: stages.calibrate(
-            {"detector": of[key[0]].detector}, parent, splits, seed=seed, n_jobs=1
-        )
-        for key, parent in parents.items()
+        key: stages.calibrate({"detector": of[key[0]].detector}, p, splits, seed=seed, n_jobs=1)
+        for key, p in parents.items()
     }
     inside = {key: _scores(model, splits.test.X, seed) for key, model in models.items()}
     for drawn in stages.ood_sets(of["msp"].ood, splits, seed):
         if drawn.name in SETS:
             sign = np.sign(access_network(networks[ATTACKED]).input_gradient(drawn.X, _loss))
             known = {"dataset": title, "seed": seed, "set": drawn.name}
-            unmoved = {
-                name: auroc(_scores(models[name, ""], drawn.X, seed), inside[name, ""])
-                for name in TOOD
-            }
+            unmoved = {n: auroc(_scores(models[n, ""], drawn.X, seed), inside[n, ""]) for n in TOOD}
             for name, which, moved in _moved_against_trees(
                 trees, {name: models[name, ""] for name in TOOD}, splits.train.X, drawn.X, seed
             ):
@@ -272,9 +267,7 @@ def main() -> None:
         __doc__,
         "p3_attack",
         3,
-        lambda seed: (
-            row for title, composed in planned.items() for row in measure(title, composed, seed)
-        ),
+        lambda seed: (row for t, composed in planned.items() for row in measure(t, composed, seed)),
         claims,
     )
 

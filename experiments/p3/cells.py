@@ -41,9 +41,7 @@ TEXTS = TITLES["texts"]
 
 def image_cells(study: Study, folder: Path) -> pd.DataFrame:
     """Return AUROC, AUPR and FPR in percent in every cell that has runs, and mean APHD."""
-    records = _largest(
-        record for record in images.read(folder) if record["dataset"]["name"] in study.datasets
-    )
+    records = _largest(r for r in images.read(folder) if r["dataset"]["name"] in study.datasets)
     weak = [
         r
         for r in records
@@ -129,11 +127,7 @@ def _largest(result: Iterable[Record]) -> list[Record]:
     most: dict[str, int] = {}
     for record, n in zip(records, rows, strict=True):
         most[record["dataset"]["name"]] = max(n, most.get(record["dataset"]["name"], 0))
-    return [
-        record
-        for record, n in zip(records, rows, strict=True)
-        if n == most[record["dataset"]["name"]]
-    ]
+    return [r for r, n in zip(records, rows, strict=True) if n == most[r["dataset"]["name"]]]
 
 
 def _numbers(records: Iterable[Record], methods: Collection[str]) -> pd.DataFrame:

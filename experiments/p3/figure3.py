@@ -220,16 +220,13 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
     blocks, used = [], []
     for study in STUDIES:
         records = [
-            record
-            for record in runs_of(study.experiment, folder, free=SIZES)
-            if record["method"] in METHODS
+            r for r in runs_of(study.experiment, folder, free=SIZES) if r["method"] in METHODS
         ]
         for dataset, title in study.datasets.items():
             sizes = by_size(record for record in records if record["dataset"]["name"] == dataset)
             for rows in list(sizes.values())[-1:]:
                 by_method = {
-                    labels: [r for r in rows if r["method"] == method]
-                    for method, labels in METHODS.items()
+                    labels: [r for r in rows if r["method"] == m] for m, labels in METHODS.items()
                 }
                 by_labels = {
                     labels: distances(own, folder) for labels, own in by_method.items() if own

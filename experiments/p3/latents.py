@@ -135,9 +135,7 @@ def main() -> None:
         __doc__,
         "p3_latents",
         3,
-        lambda seed: (
-            row for title, composed in planned.items() for row in measure(title, composed, seed)
-        ),
+        lambda seed: (row for t, composed in planned.items() for row in measure(t, composed, seed)),
         claims,
     )
 

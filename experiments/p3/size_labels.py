@@ -172,12 +172,8 @@ def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
 
     It has the seeds with all numbers of rows, and no data set without one; None without any.
     """
-    drawn = {
-        name: [_panel(frame, sizes, name, method) for method in METHODS] for name in sizes.datasets
-    }
-    whole = {
-        name: panels for name, panels in drawn.items() if all(panel.curves for panel in panels)
-    }
+    drawn = {n: [_panel(frame, sizes, n, method) for method in METHODS] for n in sizes.datasets}
+    whole = {n: panels for n, panels in drawn.items() if all(panel.curves for panel in panels)}
     panels = {
         f"{sizes.datasets[name]}, {labels}": whole[name][i]
         for i, labels in enumerate(METHODS.values())

@@ -53,9 +53,7 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
     """
     frames = []
     for dataset in dict.fromkeys(record["dataset"]["name"] for record in records):
-        for rows, group in by_size(
-            record for record in records if record["dataset"]["name"] == dataset
-        ).items():
+        for rows, group in by_size(r for r in records if r["dataset"]["name"] == dataset).items():
             parents = [record["config"]["parent"]["name"] for record in group]
             settings = differing_settings(group, [record["method"] for record in group])
             of_parents = differing_settings(group, parents, ["parent", "preprocess"])
@@ -98,15 +96,12 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
     lines = head([f"{METRICS[metric]}, {study.datasets[dataset]} against", *study.sets.values()])
     for title, (method, items) in study.published.items():
         printed = [
-            _printed(published, method, items, study.stands_for.get(name, name))
-            for name in study.sets
+            _printed(published, method, items, study.stands_for.get(n, n)) for n in study.sets
         ]
         lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
     for method, title in study.methods.items():
         for setting, rows in frame[frame.method == method].groupby("setting", sort=False):
-            cells = [
-                spread(where(rows, metric=metric, set=name).value, 100, 1) for name in study.sets
-            ]
+            cells = [spread(where(rows, metric=metric, set=n).value, 100, 1) for n in study.sets]
             lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
     return "\n".join(lines)
 

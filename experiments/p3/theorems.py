@@ -249,10 +249,7 @@ def figure_regions(result: Found) -> Figure:
     panels = {}
     for d in DIMENSIONS:
         roles = {"grid": GRID, "trees": TREES}
-        curves = {
-            name: Curve(k, shared * k, roles[name])
-            for name, (k, shared) in result.regions[d].items()
-        }
+        curves = {n: Curve(k, shared * k, roles[n]) for n, (k, shared) in result.regions[d].items()}
         ends = np.array(
             [min(c.x[0] for c in curves.values()), max(c.x[-1] for c in curves.values())]
         )

@@ -26,9 +26,7 @@ TABLE = "lce_map"  # Local errors of all test rows in the plane
 
 def figure2(outputs: Path) -> Figure:
     """Draw the first seed of the runs on Communities and Crime with local errors in the plane."""
-    records = [
-        json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))
-    ]
+    records = [json.loads(p.read_text()) for p in sorted(outputs.glob("crime/*/*/result.json"))]
     records = [record for record in records if TABLE in record["files"]["tables"]]
     if not records:
         raise DataError(

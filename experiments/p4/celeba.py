@@ -28,13 +28,10 @@ SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}
 def compare_with_published(records: Sequence[Record]) -> str:
     """Return Tables 1 to 3, published and measured, and the paired tests, of each setting."""
     by_setting = {
-        name: [record for record in records if record["dataset"]["name"] == name]
-        for name in SETTINGS
+        n: [record for record in records if record["dataset"]["name"] == n] for n in SETTINGS
     }
     parts = [
-        setting.compare_with_published(own, SETTINGS[name])
-        for name, own in by_setting.items()
-        if own
+        setting.compare_with_published(own, SETTINGS[n]) for n, own in by_setting.items() if own
     ]
     return "\n\n".join(parts) if parts else HAIR_COLOR.missing
 

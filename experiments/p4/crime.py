@@ -36,10 +36,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 STOPPED_SETTING = replace(  # Setting with the network that is stopped early, and so MMCE's
     SETTING,
-    methods={
-        "mmce_stopped" if method == "mmce" else method: row
-        for method, row in SETTING.methods.items()
-    },
+    methods={"mmce_stopped" if m == "mmce" else m: row for m, row in SETTING.methods.items()},
 )
 
 
@@ -197,9 +194,7 @@ def by_income(frame: pd.DataFrame) -> pd.DataFrame:
     """Return max group MCE by income as a variant; groups change no error of all rows."""
     if frame.empty:
         return frame
-    methods = {
-        method: row for method, row in SETTING.methods.items() if method not in SETTING.titles
-    }
+    methods = {m: row for m, row in SETTING.methods.items() if m not in SETTING.titles}
     setting_ = replace(SETTING, methods=methods, titles={}, variants={})
     return setting.measured(
         frame[frame.metric == setting.WORST], setting_, BY_INCOME, correlated=False

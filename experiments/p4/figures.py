@@ -73,9 +73,7 @@ class Study:
             .astype(float)
             .reindex(columns=places)
         )
-        return places, {
-            label_of(method): wide.loc[method].loc[self.seeds].to_numpy() for method in self.methods
-        }
+        return places, {label_of(m): wide.loc[m].loc[self.seeds].to_numpy() for m in self.methods}
 
 
 def label_of(method: str) -> str:
@@ -135,8 +133,7 @@ def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
     for key, title in spaces.items():
         if key in study.tables:
             columns = [
-                study.table(key, "bandwidth", column)
-                for column in ("mlce", "lce", "mlce_n_eff", "n_eff")
+                study.table(key, "bandwidth", c) for c in ("mlce", "lce", "mlce_n_eff", "n_eff")
             ]
             curves[title] = LceCurves(
                 np.array(columns[0][0]), *(by_method for _, by_method in columns)
@@ -156,8 +153,7 @@ def groups(study: Study) -> Figure:
     """Draw the MCE of each group, its worst bin, and the excess of confidence over accuracy."""
     names, mce = study.table("by_group", "group", "mce")
     (_, confidence), (_, error), (_, behind), (_, rows) = (
-        study.table("by_group", "group", column)
-        for column in ("confidence", "error", "worst_rows", "rows")
+        study.table("by_group", "group", c) for c in ("confidence", "error", "worst_rows", "rows")
     )
     parent = label_of("none")
     gap = {method: confidence[method] + error[method] - 1 for method in mce}
@@ -177,11 +173,7 @@ def groups(study: Study) -> Figure:
 
 def correlation(study: Study) -> Figure:
     """Draw Table 2 as dots, for the measured metrics."""
-    panels = {
-        title: study.metric(name)
-        for name, title in CORRELATED.items()
-        if name in set(study.numbers.metric)
-    }
+    panels = {t: study.metric(n) for n, t in CORRELATED.items() if n in set(study.numbers.metric)}
     return plot_metric_against_metrics(
         panels, study.metric("group_mce"), ylabel="max group MCE", runs_of=study.runs_of
     )

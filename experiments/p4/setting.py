@@ -73,9 +73,7 @@ class Setting:
     def stands_for(self) -> Mapping[str, tuple[str, str]]:
         """Return method → its row in the paper's tables, and its title as a variant."""
         return {
-            method: (row, self.titles.get(method, ""))
-            for method, row in self.methods.items()
-            if row is not None
+            m: (row, self.titles.get(m, "")) for m, row in self.methods.items() if row is not None
         } | dict(self.variants)
 
     def family(self, title: str) -> list[str]:

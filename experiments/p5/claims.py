@@ -87,9 +87,7 @@ def claims_of_improvement(
     for metric, title in ((error, "MSE"), ("smis", "sMIS")):
         text = f"{where}: local recalibration lowers the {title}"
         yield from in_every_seed(text, change(metric), sentences)
-    off_before, off_after = (
-        (by_seed(frame, name, "coverage") - LEVEL).abs() for name in (before, after)
-    )
+    off_before, off_after = ((by_seed(frame, n, "coverage") - LEVEL).abs() for n in (before, after))
     text = f"{where}: coverage comes nearer to 95 %"
     yield from in_every_seed(text, off_before - off_after, sentences[:1])
     text = f"{where}: the cell that is covered worst comes nearer to 95 %"
@@ -101,9 +99,7 @@ def table2(folder: Path) -> Iterator[Claim]:
     """Yield the claims on the network with the paper's share of dropout: ``paper/p5/table2``."""
     share = table2_study.PUBLISHED_DROPOUT
     records = [
-        record
-        for record in table2_study.read(folder)
-        if record["config"]["parent"].get("dropout") == share
+        r for r in table2_study.read(folder) if r["config"]["parent"].get("dropout") == share
     ]
     if records:
         numbers = [table2_study.by_share(records), numbers_of_truth(records, share)]

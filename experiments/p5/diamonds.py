@@ -139,8 +139,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def _covers(frame: pd.DataFrame, method: str, title: str) -> Claim:
     misses = {
-        level: 100 * (by_seed(frame, method, metric).mean() - level)
-        for level, (metric, _) in LEVELS.items()
+        level: 100 * (by_seed(frame, method, m).mean() - level) for level, (m, _) in LEVELS.items()
     }
     return Claim(
         f"coverage of {title} is within 1.5 points at 90 % and 1 at 95 and 99 %",

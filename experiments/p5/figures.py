@@ -61,9 +61,7 @@ Drawn = Iterator[tuple[str, Figure]]
 
 def figures_1_and_2(folder: Path) -> Drawn:
     """Yield Figure 1, the line, two neighbourhoods and PIT values; and Figure 2, means and SDs."""
-    records = {
-        record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))
-    }
+    records = {r["method"]: r for r in _first_seed(runs_of("paper/p5/table1", folder))}
     if "local_pit_1000" not in records:
         return
     X, y, truth, predicted = _predictions(
@@ -128,17 +126,13 @@ def figure_3(folder: Path) -> Drawn:
                 valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean()),
             )
             ends = {name: options.interval(0.95) for name, options in predicted.items()}
-            missed = {
-                name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()
-            }
+            missed = {n: (y > high).astype(int) - (y < low) for n, (low, high) in ends.items()}
             yield "figure3_misses", plot_interval_misses(X, missed, 0.95)
 
 
 def figure_5(folder: Path) -> Drawn:
     """Yield Figure 5: prices predicted and observed; two diamonds, and PIT values near them."""
-    records = {
-        record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))
-    }
+    records = {r["method"]: r for r in _first_seed(runs_of("paper/p5/diamonds", folder))}
     if "network_local_1000" not in records:
         return
     record = records["network_local_1000"]
@@ -274,8 +268,7 @@ def _histograms(
 ) -> dict[str, dict[str, np.ndarray]]:
     return {
         cell: {
-            name: pit_histogram(y[rows], each[rows], bins=20)["count"]
-            for name, each in predicted.items()
+            n: pit_histogram(y[rows], each[rows], bins=20)["count"] for n, each in predicted.items()
         }
         for cell, rows in cells.items()
     }

@@ -24,9 +24,7 @@ def means(folder: Path) -> pd.DataFrame:
     These are means of the predicted and of the true means over the rows with low x₂, with the
     paper's share of dropout; ``units`` is the width of the network's widest layer.
     """
-    return pd.DataFrame(
-        _means(record, folder) for record in read_all_sizes(folder) if _is_of(record)
-    )
+    return pd.DataFrame(_means(r, folder) for r in read_all_sizes(folder) if _is_of(r))
 
 
 def _is_of(record: Record) -> bool:

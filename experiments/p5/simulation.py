@@ -139,9 +139,7 @@ def by_k(frame: pd.DataFrame) -> str:
         title = "k-NN regression" if network == "knn" else f"{network}, local"
         cells = [f"{size:,} rows, {title}"]
         for k in ks:
-            mse, coverage = (
-                where(own, k=k, metric=metric).value for metric in ("mse_y", "coverage")
-            )
+            mse, coverage = (where(own, k=k, metric=m).value for m in ("mse_y", "coverage"))
             too_many = k != "crps" and k > size / 10
             is_absent = too_many or mse.empty
             cells.append("–" if is_absent else f"{middle(mse, 2)}; {middle(100 * coverage, 1)}")
@@ -387,9 +385,7 @@ def settings(folder: Path) -> pd.DataFrame:
     frame = pd.DataFrame(rows).drop_duplicates()
     rates = frame[frame.metric == "learning rate"].groupby("seed").value
     extremes = {"smallest learning rate": rates.min(), "largest learning rate": rates.max()}
-    parts = [
-        each.reset_index().assign(metric=name, method=_BOTH) for name, each in extremes.items()
-    ]
+    parts = [each.reset_index().assign(metric=n, method=_BOTH) for n, each in extremes.items()]
     whole = joined([frame[frame.metric != "learning rate"], *parts]).assign(**shared)
     columns = ["item", "dataset", "metric", "method", "level", "seed", "variant", "value"]
     return whole[columns]
@@ -426,9 +422,7 @@ def _settings(record: Record) -> Iterator[tuple[str, str | None, float]]:
 
 def read(folder: Path) -> list[Record]:
     """Return the records of its runs below a folder."""
-    return [
-        record for name, free in EXPERIMENTS.items() for record in runs_of(name, folder, free=free)
-    ]
+    return [record for n, free in EXPERIMENTS.items() for record in runs_of(n, folder, free=free)]
 
 
 if __name__ == "__main__":

@@ -43,9 +43,7 @@ def measured(records: list[Record], folder: Path) -> pd.DataFrame:
     units. ``narrower``: the share of all test rows whose variance falls; ``share``: test rows per
     fitted row.
     """
-    return pd.DataFrame(
-        row for record in records if record["method"] == METHOD for row in _split(record, folder)
-    )
+    return pd.DataFrame(row for r in records if r["method"] == METHOD for row in _split(r, folder))
 
 
 def _split(record: Record, folder: Path) -> Iterator[dict[str, float]]:

@@ -170,10 +170,7 @@ def _item(
         about = f"Not made at scale {scale}."
     elif size.differs:
         about = f"At scale {scale}: {size.differs}."
-    why = [
-        "" if cell.verdict == "match" else _reason(reasons, _kind(cell), cell.published)
-        for cell in numbers
-    ]
+    why = ["" if c.verdict == "match" else _reason(reasons, _kind(c), c.published) for c in numbers]
     variants = list(dict.fromkeys(title for cell in numbers for title in cell.variants))
     return Item(paper.name, name, about if numbers else "", numbers, why, settings, variants)
 

@@ -148,9 +148,7 @@ def cells_of(
     measurement of earlier runs, used where ``measured`` has none.
     """
     keys = [name for name in published if name not in ABOUT | paper.about]
-    joined: dict[str, Joined] = {
-        item: study.joined for study in paper.studies for item in study.items
-    }
+    joined: dict[str, Joined] = {item: s.joined for s in paper.studies for item in s.items}
     measurements = {
         key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean")))
         for key, rows in _grouped(measured, keys).items()

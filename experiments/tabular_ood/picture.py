@@ -47,9 +47,7 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
         each = (FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
             bars = _BAR * (len(ranks.groups) + 1)
-            widest = max(
-                text_size(figure, _shown(name, ranks), LABEL_SIZE)[0] for name in ranks.mean
-            )
+            widest = max(text_size(figure, _shown(n, ranks), LABEL_SIZE)[0] for n in ranks.mean)
             names = min(widest + 0.1, each - _GAP - bars - _SCALE)
             margin = names + bars
             height = _LINE * len(ranks.mean)

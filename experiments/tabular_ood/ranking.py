@@ -68,11 +68,7 @@ def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
 def _ranks_of_distinct(comparison: MeasureComparison, together: Study) -> Ranks | None:
     """Return the ranks of parents and of methods that change the probabilities of their parent."""
     mean = comparison.mean
-    parents = {
-        name: parent
-        for name, parent in together.parent_of.items()
-        if parent != name and {name, parent} <= set(mean)
-    }
+    parents = {n: p for n, p in together.parent_of.items() if p != n and {n, p} <= set(mean)}
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     distinct = mean.drop(columns=same).dropna(axis="columns")
     return (

@@ -114,10 +114,7 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
         _save(figure2(complete, arguments.threshold), arguments.to / f"{stem}_kdgraph")
         if stem == "figure2":
             stored = pd.concat(
-                [
-                    on_tables_of(complete, name, priors=priors_of(each))
-                    for name, each in result.items()
-                ],
+                [on_tables_of(complete, n, priors=priors_of(each)) for n, each in result.items()],
                 ignore_index=True,
             )
             _save(figure2(stored, arguments.threshold), arguments.to / f"{stem}_same_tables")

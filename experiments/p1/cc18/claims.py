@@ -71,11 +71,7 @@ def with_choice(result: Tables) -> Tables:
     """
     if "gated_best" in result.methods:
         return result
-    gated = [
-        method
-        for method in result.methods
-        if method.startswith("gated_") or method in KDGRAPH_METHODS.values()
-    ]
+    gated = [m for m in result.methods if m.startswith("gated_") or m in KDGRAPH_METHODS.values()]
     runs = result.runs[result.runs.index.isin(gated, level="method")]
     if NLL not in runs or runs.empty or runs[NLL].isna().any():
         return result

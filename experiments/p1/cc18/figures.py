@@ -58,9 +58,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
     result = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
     every = {dataset for each in result.values() for dataset in each.datasets}
     names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
-    methods = [
-        method for method in ON_PAGES if all(method in each.methods for each in result.values())
-    ]
+    methods = [m for m in ON_PAGES if all(m in each.methods for each in result.values())]
     rows = {
         dataset: {
             f"{PARENTS[parent]} and {label(kernel_method(each))}": _of_table(

@@ -46,19 +46,15 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
         return BySize(np.array([]), {}, 0)
     sizes = np.unique(means.index.get_level_values("learn").to_numpy(dtype=np.float64))
     result = {
-        method: relative_improvement(
-            means.parent.to_numpy(), means[method].to_numpy(), threshold=threshold
-        )
-        for method in means
+        m: relative_improvement(means.parent.to_numpy(), means[m].to_numpy(), threshold=threshold)
+        for m in means
     }
     values = pd.DataFrame(
         {method: each.values for method, each in result.items()}, index=means.index
     )
     curves = {
-        method: np.stack(
-            [_interpolated(each, sizes) for _, each in values[method].groupby("dataset")]
-        )
-        for method in values
+        m: np.stack([_interpolated(each, sizes) for _, each in values[m].groupby("dataset")])
+        for m in values
     }
     return BySize(sizes, curves, result["parent"].left_out)
 

@@ -68,12 +68,7 @@ def against_parent(result: Tables) -> str:
     for metric in TITLES:
         values = result.column(metric)
         columns.append(
-            _cells(
-                [
-                    compare_pairs(values[method], values["parent"], decimals=DECIMALS)
-                    for method in methods
-                ]
-            )
+            _cells([compare_pairs(values[m], values["parent"], decimals=DECIMALS) for m in methods])
         )
     lines = head(["method", *TITLES.values()])
     return "\n".join(

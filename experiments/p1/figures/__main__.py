@@ -71,10 +71,7 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
     plane = pd.concat(planes.values(), ignore_index=True)
     trunk = frame(_read_runs("paper/p1/trunk", outputs, free))
     for variant, of_trunk in VARIANTS.items():
-        rows = {
-            label: _planar_row(planes[variant], dataset, variant)
-            for dataset, label in SIMULATIONS.items()
-        }
+        rows = {label: _planar_row(planes[variant], d, variant) for d, label in SIMULATIONS.items()}
         rows["Trunk"] = _trunk_row(trunk, of_trunk)
         rows = {label: groups for label, groups in rows.items() if groups}
         if rows:
@@ -105,12 +102,8 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
         wide = {
-            name: (
-                family[family.model == model].pivot_table(
-                    index="seed", columns="at", values="value"
-                )
-            )
-            for model, name in names.items()
+            n: (family[family.model == m].pivot_table(index="seed", columns="at", values="value"))
+            for m, n in names.items()
         }
         values[label] = wide["KDN"].columns.to_numpy(dtype=float)
         curves[label] = {name: each.median().to_numpy() for name, each in wide.items()}
@@ -266,9 +259,7 @@ def _groups(
                 index=["model", "seed"], columns=x, values="value"
             )
             models = [
-                model
-                for model in ("parent", *DISTANCES)
-                if model in wide.index.get_level_values("model")
+                m for m in ("parent", *DISTANCES) if m in wide.index.get_level_values("model")
             ]
             wide = wide.loc[models].dropna(axis="columns", how="all") if models else wide
             complete = [
@@ -278,8 +269,7 @@ def _groups(
             ]
             if len(models) > 1 and len(complete) > 1:
                 curves = {
-                    DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy()
-                    for model in models
+                    DISTANCES.get(m, "parent"): wide.loc[m][complete].to_numpy() for m in models
                 }
                 each = RepeatedCurves(np.array(complete, dtype=float), curves, **options)
                 groups.setdefault(f"{name} and {method}", {})[quantity] = each

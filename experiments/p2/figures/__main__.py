@@ -58,9 +58,7 @@ WITH_SCORES = {  # The same for the runs of proteins with all scores
     ),
 }
 REBUILT = {  # The same with class Other rebuilt from counts
-    name.replace("scores", "rebuilt"): made
-    for name, made in WITH_SCORES.items()
-    if name != "figure1_scores"
+    n.replace("scores", "rebuilt"): made for n, made in WITH_SCORES.items() if n != "figure1_scores"
 }
 # Figures by experiment.
 OF_SCORES = {phanns_scores.EXPERIMENT: WITH_SCORES, phanns_scores.REBUILT: REBUILT}

@@ -19,13 +19,9 @@ def figure17(
 ) -> Figure:
     """Draw bars of the mean NLL, in sample as in the paper, of methods on classes (None: all)."""
     values = {
-        NAMES[method]: {
-            name: [value]
-            for name, value in study.nll[method].items()
-            if names is None or name in names
-        }
-        for method in methods
-        if method in study.nll
+        NAMES[m]: {n: [value] for n, value in study.nll[m].items() if names is None or n in names}
+        for m in methods
+        if m in study.nll
     }
     return plot_method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
 
@@ -51,15 +47,8 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
 
 def bandwidth_table(study: Study) -> str:
     """Return bandwidths on the paper's scale of 10, and sign changes of the confidence's slope."""
-    methods = [
-        method
-        for method in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt")
-        if method in study.models
-    ]
-    result = {
-        method: (study.learnt("bandwidth", method), study.learnt("sign_changes", method))
-        for method in methods
-    }
+    methods = [m for m in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt") if m in study.models]
+    result = {m: (study.learnt("bandwidth", m), study.learnt("sign_changes", m)) for m in methods}
     rows = []
     for name in study.shown:
         cells = [

@@ -79,9 +79,7 @@ def claims_on_added_rows(study: Study, result: Added) -> Iterator[Claim]:
         text = f"Confidence only rises (Section XIII B), {label}{weak}"
         yield Claim(text, bool(rise.min() >= 0), numbers, ("more_true_rows",))
     lost = result.nll[before] - result.nll[after[-1]]
-    nll = [
-        study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
-    ]
+    nll = [study.nll[m]["HTJ"] for m in FIGURE_17 if m in study.nll and m != "none"]
     label = f"{result.nll[before]:.3f} before, {result.nll[after[-1]]:.3f} recalibrated"
     text = (
         "Label-shift error is larger than the differences between the"
@@ -229,8 +227,7 @@ def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
 
 def _by_class(study: Study) -> dict[str, dict[str, float]]:
     return {
-        name: {method: values[name] for method, values in study.nll.items()}
-        for name in study.nll["kde"]
+        n: {method: values[n] for method, values in study.nll.items()} for n in study.nll["kde"]
     }
 
 

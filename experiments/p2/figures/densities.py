@@ -57,12 +57,10 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     """
     parent = FrozenEstimator(PrecomputedScores().fit(X))
     fitted = {
-        condition: (
-            KernelDensityConfidence(parent, condition=condition).fit(
-                X, y, X_calibration=X, y_calibration=y
-            )
+        c: (
+            KernelDensityConfidence(parent, condition=c).fit(X, y, X_calibration=X, y_calibration=y)
         )
-        for condition in ("predicted", "all")
+        for c in ("predicted", "all")
     }
     top_label = TopLabel.from_proba(X)
     own, right = top_label.predicted == k, top_label.correct(y)

@@ -154,9 +154,7 @@ def study_of(
     """Return the finished runs of an experiment, of its most frequent file; None without any."""
     labels = LABELS if experiment == EXPERIMENT else SCORE_LABELS
     records = runs_of(experiment, outputs, [*FREE, *free])
-    missing = [
-        method for method in labels if method not in {record["calibrator"] for record in records}
-    ]
+    missing = [m for m in labels if m not in {record["calibrator"] for record in records}]
     if missing:
         print(
             f"{experiment}: no run of {', '.join(missing)} found; kdg"
@@ -183,15 +181,9 @@ def study_of(
 
 def measured(folder: Path) -> pd.DataFrame:
     """Return the precision of Section III, the confidence of Conf1 in Minor capsid."""
-    records = [
-        record
-        for record in runs_of(EXPERIMENT, folder, FREE)
-        if record["calibrator"] == "precision"
-    ]
+    records = [r for r in runs_of(EXPERIMENT, folder, FREE) if r["calibrator"] == "precision"]
     result = []
-    for (_, seed), record in {
-        (record["dataset"]["fingerprint"], record["seed"]): record for record in records
-    }.items():
+    for (_, seed), record in {(r["dataset"]["fingerprint"], r["seed"]): r for r in records}.items():
         (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
         predicted = pd.read_parquet(
             path, columns=["set", "calibrated_predicted", "calibrated_confidence"]

@@ -200,9 +200,7 @@ def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
     yield Claim(text, bool(chance > LEVEL), evidence, ("sets_differ_at_random",))
     ratio = (medians["2"] / medians["1"]).unstack("method")
     # Rounding of equal ratios has no sign.
-    biased = {
-        name: int((ratio[name] > ratio[UNCALIBRATED] * (1 + 1e-12)).sum()) for name in METHODS
-    }
+    biased = {n: int((ratio[n] > ratio[UNCALIBRATED] * (1 + 1e-12)).sum()) for n in METHODS}
     # The least p of several methods is below .05 by chance more often than in one of twenty.
     least = min(
         1.0, len(biased) * min(is_more_often(count, classes)[1] for count in biased.values())

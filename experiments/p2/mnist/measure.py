@@ -107,8 +107,7 @@ def measure_ensemble(
                 top_label.predicted, model.predict_confidence(rows), top_label.n_classes
             )
             yield from (
-                {"method": name, "test_set": where, **entry}
-                for entry in errors(confidence, labels[where])
+                {"method": name, "test_set": where, **e} for e in errors(confidence, labels[where])
             )
         if isinstance(model, KernelDensityConfidence):
             for k, curve in enumerate(model.curves_):
@@ -141,9 +140,7 @@ def errors(top_label: TopLabel, y: np.ndarray) -> Iterator[Measured]:
             "ECE1": ece(right, own),
             "ECE2": ece(right, own, norm="l2"),
         }
-        yield from (
-            {"class": name, "metric": metric, "value": value} for metric, value in result.items()
-        )
+        yield from ({"class": name, "metric": m, "value": value} for m, value in result.items())
 
 
 def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
@@ -153,9 +150,7 @@ def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
     with threadpool_limits(1):
         for ensemble in range(start, start + PART):
             proba = pool.ensemble(members_of(ensemble, pool.size), combine)
-            result += [
-                {"ensemble": ensemble, **entry} for entry in measure_ensemble(proba, pool.labels)
-            ]
+            result += [{"ensemble": ensemble, **e} for e in measure_ensemble(proba, pool.labels)]
     path = _part(_folder(pool, combine), start)
     part = path.with_suffix(".part")
     pd.DataFrame(result).to_parquet(part, index=False)

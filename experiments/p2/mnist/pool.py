@@ -83,8 +83,7 @@ class Pool:
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
         """Return test set → Float64[10,000, 10], the joint probabilities of the members Int[m]."""
         return {
-            name: joint_proba(predicted[members], combine)
-            for name, predicted in self.log_proba.items()
+            n: joint_proba(predicted[members], combine) for n, predicted in self.log_proba.items()
         }
 
 

@@ -118,11 +118,7 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
 
 
 def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
-    ensembles = {
-        (recipe, record["seed"]): record
-        for record in records
-        if (recipe := _recipe(record)) in TITLES
-    }
+    ensembles = {(recipe, r["seed"]): r for r in records if (recipe := _recipe(r)) in TITLES}
     for (recipe, seed), record in ensembles.items():
         method, variant = TITLES[recipe]
         X, y = _test_set_2()
