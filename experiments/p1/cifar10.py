@@ -49,11 +49,7 @@ NOTE = (
 
 def compare_with_published(records: Sequence[Record]) -> str:
     """Return for each number of rows and each method the numbers of both tables and of runs."""
-    parts = [
-        part
-        for rows, group in by_size(records).items()
-        for part in (_title(rows, group), _table(group))
-    ]
+    parts = [part for rows, g in by_size(records).items() for part in (_title(rows, g), _table(g))]
     return "\n\n".join([*parts, NOTE]) if parts else "no run of CIFAR-10 is there"
 
 

@@ -191,10 +191,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     for row in rows:
         result.append(row)
         print(
-            ", ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else str(value)
-                for key, value in row.items()
-            ),
+            ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else str(v) for k, v in row.items()),
             file=sys.stderr,
         )
     return pd.DataFrame(result)

@@ -184,9 +184,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         model = KernelDensityConfidence(parent, bandwidth=bandwidth)
         plain = changes(model)
         curves = [model.curves_[k] for k in right & wrong]
-        stored = [
-            curve for curve in curves if curve and curve["sign_changes"] <= SIGN_CHANGES[RULE]
-        ]
+        stored = [c for c in curves if c and c["sign_changes"] <= SIGN_CHANGES[RULE]]
         learnt = {
             "curves": len(stored),
             "classes": len(curves),

@@ -70,12 +70,8 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
     ]
     epochs = {True: [f"parent.encoder.max_epochs=choice({EPOCHS})"], False: []}
     return {
-        name: (
-            plan([*words, *epochs[name in TOOD], f"method=choice(paper/p3/cifar/{name})"])
-            .jobs[0]
-            .config
-        )
-        for name in TITLES
+        n: (plan([*words, *epochs[n in TOOD], f"method=choice(paper/p3/cifar/{n})"]).jobs[0].config)
+        for n in TITLES
     }
 
 

@@ -93,10 +93,7 @@ def text_cells(folder: Path) -> pd.DataFrame:
 
 
 def _as_variants(methods: Mapping[str, tuple[str, str]], label: str) -> dict[str, tuple[str, str]]:
-    return {
-        name: (method, ", ".join(filter(None, [label, variant])))
-        for name, (method, variant) in methods.items()
-    }
+    return {n: (method, ", ".join(filter(None, [label, v]))) for n, (method, v) in methods.items()}
 
 
 def _distances(records: Sequence[Record]) -> pd.DataFrame:

@@ -161,8 +161,7 @@ def _outperforms(
     best, rivals = mean[others].max(axis=1), ", ".join(others)
     ahead = (mean.tood_given - best).round(2)
     each = ", ".join(
-        f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}"
-        for name in mean.index
+        f"{n} {number(mean.tood_given[n], 2)} against {number(best[n], 2)}" for n in mean.index
     )
     yield Claim(
         f"{where}: mean AUROC of TOOD is, to two digits, at least that of"

@@ -92,8 +92,7 @@ def ranks(frame: pd.DataFrame) -> str:
     values = mean.groupby("share").mean()
     for method in (name for name in METHODS if name in mean):
         cells = [
-            f"{number(values.loc[share, method], 2)} ({by_share.loc[share, method]:.1f})"
-            for share in shares
+            f"{number(values.loc[s, method], 2)} ({by_share.loc[s, method]:.1f})" for s in shares
         ]
         lines.append(line([METHODS[method], *cells]))
     return "\n".join(lines)

@@ -69,13 +69,11 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     ]
     result = [
         {
-            "title": (
-                f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, setting]))}"
-            ),
+            "title": (f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, s]))}"),
             "seed": record["seed"],
         }
         | {"value": entry["value"], "level": round(_MAX_INTENSITY * entry["params"]["epsilon"])}
-        for record, (dataset, method), setting in zip(
+        for record, (dataset, method), s in zip(
             records, named, differing_settings(records, named), strict=True
         )
         for entry in _epsilons(record)

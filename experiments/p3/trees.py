@@ -296,8 +296,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     if len(apart):
         fall = apart[VERY_FEW] - apart[SET_SIZE]
         details = ", ".join(
-            f"{number(float(value), 2)} in {size:g}"
-            for size, value in apart.loc[fall.idxmin()].items()
+            f"{number(float(value), 2)} in {n:g}" for n, value in apart.loc[fall.idxmin()].items()
         )
         text = (
             f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"

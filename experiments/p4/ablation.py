@@ -224,10 +224,7 @@ def rules_table(frame: pd.DataFrame) -> str:
                 for cell in difference_cells(part, SHARE)
             ]
             rows.append([each, rule, *_summary(best), *cells])
-    means = (
-        f"{number(float(each.mean()))} ± {number(float(each.std()))}"
-        for each in (histogram, constant)
-    )
+    means = (f"{number(float(x.mean()))} ± {number(float(x.std()))}" for x in (histogram, constant))
     return "\n\n".join(
         [
             markdown_table(

@@ -77,9 +77,7 @@ def images() -> tuple[Dataset, Dataset]:
 
 def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
     """Return last hidden layers of :data:`NETWORKS`, and principal components of pixels."""
-    features = {
-        name: network.fit(train.X, train.y).transform(test.X) for name, network in NETWORKS.items()
-    }
+    features = {name: n.fit(train.X, train.y).transform(test.X) for name, n in NETWORKS.items()}
     components = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(
         train.X.reshape(len(train.X), -1)
     )

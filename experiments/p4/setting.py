@@ -90,12 +90,10 @@ class Setting:
         """Return the metrics of Table 2 for variants of this title, in the same units."""
         printed = title not in self.own_units
         return [
-            metric
-            for metric, row in self.correlated.items()
+            m
+            for m, row in self.correlated.items()
             if row is not None
-            and not (
-                metric.endswith("_printed") if printed else f"{metric}_printed" in self.correlated
-            )
+            and not (m.endswith("_printed") if printed else f"{m}_printed" in self.correlated)
         ]
 
     @property

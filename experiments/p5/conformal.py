@@ -88,8 +88,7 @@ def repeat(n: int, parent: GaussianLinear, seed: int) -> list[dict[str, float | 
     for name, model in models(parent, SIZES[n], seed).items():
         predicted = model.fit(X, y, X_calibration=X, y_calibration=y).predict_dist(at)
         rows += [
-            {"n": n, "method": name, "level": level} | measured(predicted, truth, level)
-            for level in LEVELS
+            {"n": n, "method": name, "level": v} | measured(predicted, truth, v) for v in LEVELS
         ]
     return rows
 

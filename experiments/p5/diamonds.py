@@ -138,9 +138,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _covers(frame: pd.DataFrame, method: str, title: str) -> Claim:
-    misses = {
-        level: 100 * (by_seed(frame, method, m).mean() - level) for level, (m, _) in LEVELS.items()
-    }
+    misses = {v: 100 * (by_seed(frame, method, m).mean() - v) for v, (m, _) in LEVELS.items()}
     return Claim(
         f"coverage of {title} is within 1.5 points at 90 % and 1 at 95 and 99 %",
         all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items()),

@@ -254,9 +254,7 @@ def _predictions(
     """Return test rows X, y, their true distributions, if known, and name → predicted ones."""
     predicted, test = {}, None
     for name, (record, model) in models.items():
-        test = next(
-            result for result in evaluation_of(record, folder).predictions if result.role == "test"
-        )
+        test = next(r for r in evaluation_of(record, folder).predictions if r.role == "test")
         predicted[name] = test.models[model]["distribution"]
     record = next(iter(models.values()))[0]
     rows = split(record["config"]["dataset"], record["seed"]).test
@@ -267,9 +265,7 @@ def _histograms(
     y: np.ndarray, predicted: Mapping[str, Any], cells: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, np.ndarray]]:
     return {
-        cell: {
-            n: pit_histogram(y[rows], each[rows], bins=20)["count"] for n, each in predicted.items()
-        }
+        cell: {n: pit_histogram(y[rows], x[rows], bins=20)["count"] for n, x in predicted.items()}
         for cell, rows in cells.items()
     }
 

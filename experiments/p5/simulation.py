@@ -295,9 +295,8 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
         "coverage comes nearer to 95 % with more rows, on average over methods",
         _falls(gap),
         ", ".join(
-            f"{size:,} rows {number(100 * value, 1)} points"
-            f" ({counted_noun([int(seeds[size])], 'seed')})"
-            for size, value in gap.items()
+            f"{n:,} rows {number(100 * value, 1)} points ({counted_noun([int(seeds[n])], 'seed')})"
+            for n, value in gap.items()
         ),
         RELIABLE,
     )

@@ -44,14 +44,11 @@ def claims_of(
     """
     return [
         PaperClaims(
-            paper,
-            [
-                _with_stored(paper, x, stored, scale)
-                for x in with_claims(sentences(paper.folder), runs)
-            ],
+            p,
+            [_with_stored(p, x, stored, scale) for x in with_claims(sentences(p.folder), runs)],
         )
-        for paper in papers
-        if (paper.folder / "claims.csv").exists()
+        for p in papers
+        if (p.folder / "claims.csv").exists()
     ]
 
 
@@ -82,8 +79,7 @@ def parts_table(chapters: Sequence[PaperClaims], scale: Scale, made: str) -> pd.
 def summary(chapters: Sequence[PaperClaims]) -> str:
     """Return a table of the number of sentences of each standing."""
     rows = (
-        [chapter.paper.name, len(chapter.tested), *(chapter.counts[name] for name in STANDINGS)]
-        for chapter in chapters
+        [c.paper.name, len(c.tested), *(c.counts[name] for name in STANDINGS)] for c in chapters
     )
     return table(["claims of", "all", *STANDINGS], ([str(cell) for cell in row] for row in rows))
 

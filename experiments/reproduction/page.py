@@ -235,8 +235,7 @@ def _number(value: float, digits: int) -> str:
 
 def _shares(count: Count) -> list[str]:
     return [
-        "–" if np.isnan(share) else f"{100 * share:.3g} %"
-        for share in (count.share_of_judged, count.share)
+        "–" if np.isnan(s) else f"{100 * s:.3g} %" for s in (count.share_of_judged, count.share)
     ]
 
 

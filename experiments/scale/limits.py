@@ -49,10 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with threadpool_limits(1):
         result = pd.DataFrame(
-            row
-            for table in arguments.tables
-            for seed in arguments.seeds
-            for row in measure(table, seed)
+            row for table in arguments.tables for s in arguments.seeds for row in measure(table, s)
         )
     keys = ["table", "limit", "value"]
     means = result.drop(columns="seed").groupby(keys, sort=False).mean().reset_index()

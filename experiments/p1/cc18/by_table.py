@@ -83,8 +83,7 @@ def shares_of_random_splits() -> pd.DataFrame:
             n_test = len(y) // 3 if row["method"] == "kdf geodesic" else min(1000, len(y) // 3)
             where = {key: row[key] for key in _KEYS}
             rows += [
-                {**where, "seed": seed, "value": largest_share(y, n_test, seed)}
-                for seed in range(N_SPLITS)
+                {**where, "seed": s, "value": largest_share(y, n_test, s)} for s in range(N_SPLITS)
             ]
     shares = pd.DataFrame(rows, columns=[*_KEYS, "seed", "value"])
     return _jackknifed(shares).assign(item=BY_TABLE, ood=None, variant=SHARE)

@@ -296,11 +296,7 @@ def _read_runs(experiment: str, outputs: Path, free: Iterable[str]) -> list[Reco
 
 def _seeds(*frames: pd.DataFrame) -> str:
     counts = pd.concat(
-        [
-            each.groupby(["dataset", "n_train", "n_dims"]).seed.nunique()
-            for each in frames
-            if len(each)
-        ]
+        [x.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for x in frames if len(x)]
     )
     return counted_noun(counts, "seed")
 

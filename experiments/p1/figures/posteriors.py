@@ -78,10 +78,7 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
         }
         shared |= {"variant": version_of(record["config"]["calibrator"])}
         for part, (at, exact) in places.items():
-            off = (
-                float(np.abs(each.predict_proba(at)[:, 0] - exact).mean())
-                for each in (parent, model)
-            )
+            off = (float(np.abs(x.predict_proba(at)[:, 0] - exact).mean()) for x in (parent, model))
             yield {**shared, "part": part, **dict(zip(("of_parent", "of_model"), off, strict=True))}
 
 

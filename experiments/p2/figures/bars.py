@@ -38,9 +38,7 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
             continue
         values = {method: study.nll[method][name] for method in methods}
         least = min(value for method, value in values.items() if method != "isotonic_top_label")
-        cells = [
-            f"**{number(value)}**" if value == least else number(value) for value in values.values()
-        ]
+        cells = [f"**{number(v)}**" if v == least else number(v) for v in values.values()]
         lines.append(line([name, f"{len(study.predicted_as(name)):,}", *cells]))
     return "\n".join(lines)
 

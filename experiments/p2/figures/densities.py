@@ -142,10 +142,7 @@ def added(
         new,
         bandwidth,
         confidence,
-        {
-            predicted: nll_top(y[own], top_label, clip=1e-12)
-            for predicted, top_label in tops.items()
-        },
+        {p: nll_top(y[own], top_label, clip=1e-12) for p, top_label in tops.items()},
     )
 
 
@@ -164,9 +161,7 @@ def figure15(study: Study, result: Added) -> Figure:
             ("right after", both),
         )
     }
-    confidence = {
-        predicted: (10 * at, values) for predicted, values in list(result.confidence.items())[:2]
-    }
+    confidence = {p: (10 * at, values) for p, values in list(result.confidence.items())[:2]}
     drawn = f"new scores are drawn from those of the {len(result.right):,} right rows"
     note = (
         f"{drawn}; {result.n_right:,} of {ADDED:,} new HTJ are"

@@ -136,9 +136,7 @@ def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
         " that of STS on both sets (Section VIII)",
         bool((less > MUCH).all(axis=1).any()),
         "less by "
-        + ", ".join(
-            f"{value:.1%} ({name} on {where})" for (name, where), value in less.stack().items()
-        )
+        + ", ".join(f"{v:.1%} ({name} on {where})" for (name, where), v in less.stack().items())
         + "; medians of all rows",
         ("top_label_temperatures",),
     )

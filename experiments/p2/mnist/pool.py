@@ -82,9 +82,7 @@ class Pool:
 
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
         """Return test set → Float64[10,000, 10], the joint probabilities of the members Int[m]."""
-        return {
-            n: joint_proba(predicted[members], combine) for n, predicted in self.log_proba.items()
-        }
+        return {n: joint_proba(p[members], combine) for n, p in self.log_proba.items()}
 
 
 def joint_proba(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
@@ -108,9 +106,7 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
     _same_recipe(
         folder, {"recipe": recipe, **asdict(settings), "split_seed": SPLIT_SEED, "block": BLOCK}
     )
-    missing = [
-        number for number in range(-(-networks // BLOCK)) if not _block(folder, number).exists()
-    ]
+    missing = [n for n in range(-(-networks // BLOCK)) if not _block(folder, n).exists()]
     if not missing:
         return
     from kdgraph.parents.networks import (
@@ -152,8 +148,7 @@ def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, n
     source = OpenmlImages("mnist", 554, (1, 28, 28), (60_000, 10_000), flat=True)
     splits = make_splits(source, n_calibration=10_000, rng=np.random.default_rng(SPLIT_SEED))
     train, each, two = (
-        (part.X.astype(np.float32), part.y)
-        for part in (splits.train, splits.calibration, splits.test)
+        (p.X.astype(np.float32), p.y) for p in (splits.train, splits.calibration, splits.test)
     )
     return train, {"1": each, "2": two}
 
