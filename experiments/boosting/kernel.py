@@ -23,7 +23,8 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from experiments.common.frames import where
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
+from experiments.common.markdown import table as markdown_table
 from kdgraph.base import Rows
 from kdgraph.config import plan
 from kdgraph.data.splits import Splits
@@ -178,7 +179,7 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
 def tables_of(measured: pd.DataFrame) -> str:
     """Return the means over tables as a table of Markdown."""
     columns = ["NLL of the parent", "neighbours alone", "mixed with the vote", "against equal"]
-    lines = head(["model", "weights", *columns, "tables better"])
+    body = []
     for (model, weights), rows in measured.groupby(["model", "weights"], sort=False):
         equal = where(measured, model=model, weights="equal")
         means = rows.groupby("table")[["parent", "alone", "mixed"]].mean()
@@ -187,8 +188,8 @@ def tables_of(measured: pd.DataFrame) -> str:
         is_equal = weights == "equal"
         cells += ["–" if is_equal else signed(float(difference.mean()), 4)]
         cells += ["–" if is_equal else f"{int((difference < 0).sum())} of {len(difference)}"]
-        lines.append(line([str(model), str(weights), *cells]))
-    return "\n".join(lines)
+        body.append([str(model), str(weights), *cells])
+    return markdown_table(["model", "weights", *columns, "tables better"], body)
 
 
 def main() -> None:

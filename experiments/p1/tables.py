@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.frames import where
-from experiments.common.markdown import head, line
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p1.versions import OWN, version_of
@@ -114,13 +114,12 @@ def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
 
 def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | None = None) -> str:
     """Return the table, data sets in the given order."""
-    lines = head(
-        [
-            "data",
-            "method",
-            *(name.upper() if name in ("nll", "ece") else name for name in means.columns),
-        ]
-    )
+    columns = [
+        "data",
+        "method",
+        *(name.upper() if name in ("nll", "ece") else name for name in means.columns),
+    ]
+    rows = []
     for dataset in datasets:
         for name in labels or sorted({name for data, name in means.index if data == dataset}):
             if (dataset, name) in means.index:
@@ -129,8 +128,8 @@ def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | 
                     f"{values[c]:.0f}" if c == "seeds" else f"{values[c]:.4f}"
                     for c in means.columns
                 ]
-                lines.append(line([dataset, (labels or {}).get(name, name), *cells]))
-    return "\n".join(lines)
+                rows.append([dataset, (labels or {}).get(name, name), *cells])
+    return markdown_table(columns, rows)
 
 
 def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
@@ -138,20 +137,19 @@ def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
     chosen = means.loc[[data for data in datasets if data in means.index.get_level_values(0)]]
     by_setting = chosen.groupby(level=1)
     far = [name for name in means.columns if name.startswith("OCE")]
-    lines = head(["setting", "error", "NLL", "ECE", *(f"{name} (worst)" for name in far)])
+    columns = ["setting", "error", "NLL", "ECE", *(f"{name} (worst)" for name in far)]
+    rows = []
     worst = by_setting.max()
     for setting, row in by_setting.mean().iterrows():
         cells = [f"{row[name]:.4f}" for name in ("error", "nll", "ece")]
-        lines.append(
-            line(
-                [
-                    str(setting),
-                    *cells,
-                    *(f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far),
-                ]
-            )
+        rows.append(
+            [
+                str(setting),
+                *cells,
+                *(f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far),
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(columns, rows)
 
 
 def main() -> None:

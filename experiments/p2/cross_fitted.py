@@ -21,7 +21,8 @@ from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_parser
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
+from experiments.common.markdown import table as markdown_table
 from experiments.p2 import phanns_scores
 from experiments.p2.figures.curves import grid, with_scores
 from experiments.p2.figures.study import SCORE_LABELS, Study, rows_at, study_of
@@ -151,14 +152,12 @@ def claims(rows: str, result: pd.DataFrame, apart: pd.Series | None) -> Iterator
 
 def table(study: Study, crossed: Mapping[str, CrossFittedConfidence]) -> str:
     """Return the NLL of fits to all rows in sample and cross-fitted, a row for each calibrator."""
-    lines = head(["calibrator", "in sample", "cross-fitted"])
+    rows = []
     for method, model in crossed.items():
         calibrator = study.models[method].post_hoc["calibrator"]
         in_sample = _nll(calibrator, study.X, study.y)
-        lines.append(
-            line([SCORE_LABELS[method], number(in_sample, 4), number(float(model.nll_ or 0), 4)])
-        )
-    return "\n".join(lines)
+        rows.append([SCORE_LABELS[method], number(in_sample, 4), number(float(model.nll_ or 0), 4)])
+    return markdown_table(["calibrator", "in sample", "cross-fitted"], rows)
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
 from experiments.common.titles import titles
@@ -101,23 +102,22 @@ def table(frame: pd.DataFrame) -> str:
         m: text if m in stated or text == "–" else f"*{text}*"
         for m, text in cells["full_nll"].items()
     }
-    lines = head(
-        [
-            "calibrator",
-            *(COLUMNS[name] for name in names),
-            f"beats {SHARED}",
-            f"beats {WHOLE}",
-            "clipped",
-        ]
-    )
+    columns = [
+        "calibrator",
+        *(COLUMNS[name] for name in names),
+        f"beats {SHARED}",
+        f"beats {WHOLE}",
+        "clipped",
+    ]
+    rows = []
     for method in order:
         beats = [
             wins(wide[metric], method, against)
             for metric, against in (("nll_top", SHARED), ("full_nll", WHOLE))
         ]
         clipped = number(float(wide["nll_top_clipped"][method].mean()), 1)
-        lines.append(line([method, *(cells[name][method] for name in names), *beats, clipped]))
-    return "\n".join(lines)
+        rows.append([method, *(cells[name][method] for name in names), *beats, clipped])
+    return markdown_table(columns, rows)
 
 
 def _cells(

@@ -15,7 +15,8 @@ import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted_noun, head, line, number, signed, spread
+from experiments.common.markdown import counted_noun, number, signed, spread
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p3.records import DETECTED
@@ -71,12 +72,12 @@ def compare_with_published(records: Sequence[Record]) -> str:
 def table(frame: pd.DataFrame, title: str) -> str:
     """Return the table of one data set: a line for each method, a column for each share."""
     shares = sorted(frame.share.unique())
-    lines = head([f"AUROC, {title}", *map(_percent, shares)])
+    body = []
     for method in (name for name in METHODS if name in set(frame.method)):
         rows = frame[frame.method == method]
         values = [spread(rows[rows.share == share].value, 1, 2) for share in shares]
-        lines.append(line([METHODS[method], *values]))
-    return "\n".join(lines)
+        body.append([METHODS[method], *values])
+    return markdown_table([f"AUROC, {title}", *map(_percent, shares)], body)
 
 
 def ranks(frame: pd.DataFrame) -> str:
@@ -86,7 +87,7 @@ def ranks(frame: pd.DataFrame) -> str:
     shares = sorted(mean.index.unique("share"))
     n_datasets = mean.index.unique("dataset").size
     noun = counted_noun([n_datasets], "data set")
-    lines = head([f"mean AUROC (mean rank), {noun}", *map(_percent, shares)])
+    rows = []
     # Equal values share a rank, and values are equal that print alike.
     by_share = mean.round(2).rank(axis=1, ascending=False).groupby("share").mean()
     values = mean.groupby("share").mean()
@@ -94,8 +95,8 @@ def ranks(frame: pd.DataFrame) -> str:
         cells = [
             f"{number(values.loc[s, method], 2)} ({by_share.loc[s, method]:.1f})" for s in shares
         ]
-        lines.append(line([METHODS[method], *cells]))
-    return "\n".join(lines)
+        rows.append([METHODS[method], *cells])
+    return markdown_table([f"mean AUROC (mean rank), {noun}", *map(_percent, shares)], rows)
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:

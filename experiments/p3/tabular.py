@@ -13,7 +13,8 @@ import pandas as pd
 
 from experiments.common.command import print_comparison
 from experiments.common.frames import where
-from experiments.common.markdown import counted_noun, head, line, number, spread
+from experiments.common.markdown import counted_noun, number, spread
+from experiments.common.markdown import table as markdown_table
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
@@ -67,20 +68,18 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
     }
     published = read_published(Path(__file__).parent)
     published = where(published, item="Table 1", dataset=own)
-    lines = head([f"{TABLES[own]} against", *sets.values()])
-    lines.append(
-        line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)])
+    body = []
+    body.append(
+        ["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)]
     )
     for method in (name for name in METHODS if name in set(frame.method)):
         group = _percent(frame[frame.method == method])
-        lines.append(
-            line(
-                [METHODS[method], *(spread(group[group.set == name].value, 1, 1) for name in sets)]
-            )
+        body.append(
+            [METHODS[method], *(spread(group[group.set == name].value, 1, 1) for name in sets)]
         )
     rows = [number(100 * outside[name], 1) if name in outside else "–" for name in sets]
-    lines.append(line(["*rows with a value outside the training range*", *rows]))
-    return "\n".join(lines)
+    body.append(["*rows with a value outside the training range*", *rows])
+    return markdown_table([f"{TABLES[own]} against", *sets.values()], body)
 
 
 def measured(folder: Path) -> pd.DataFrame:

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line
 from experiments.common.frames import where
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -84,16 +85,15 @@ def decisions(frame: pd.DataFrame) -> str:
     """Return Table 4, measured beside published."""
     published = read_published(Path(__file__).parent)
     table = published[published.item == "Table 4"]
-    lines = head(
-        [
-            "method",
-            *(
-                part
-                for name, printed in COLUMNS.values()
-                for part in ([name, "published"] if printed else [name])
-            ),
-        ]
-    )
+    columns = [
+        "method",
+        *(
+            part
+            for name, printed in COLUMNS.values()
+            for part in ([name, "published"] if printed else [name])
+        ),
+    ]
+    rows = []
     wide = _means(frame)
     for method in (m for m in METHODS if m in wide.index):
         row = [method]
@@ -105,36 +105,33 @@ def decisions(frame: pd.DataFrame) -> str:
             )
             if printed:
                 row.append(cell(where(table, method=METHODS[method], metric=printed)))
-        lines.append(line(row))
-    return "\n".join(lines)
+        rows.append(row)
+    return markdown_table(columns, rows)
 
 
 def paired(frame: pd.DataFrame, share: float) -> str:
     """Return PRR and reward of each LoRe less that of each of :data:`AGAINST`, split by split."""
-    lines = head(
-        [
-            "LoRe",
-            *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST),
-        ]
-    )
+    columns = [
+        "LoRe",
+        *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST),
+    ]
+    rows = []
     wide = {
         metric: frame[frame.metric == metric].pivot(index="seed", columns="method", values="value")
         for metric in ("prr", "reward")
     }
     for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
-        lines.append(
-            line(
-                [
-                    method,
-                    *(
-                        _difference(values, method, other, share)
-                        for values in wide.values()
-                        for other in AGAINST
-                    ),
-                ]
-            )
+        rows.append(
+            [
+                method,
+                *(
+                    _difference(values, method, other, share)
+                    for values in wide.values()
+                    for other in AGAINST
+                ),
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(columns, rows)
 
 
 def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> str:
@@ -149,15 +146,15 @@ def across_maps(frame: pd.DataFrame) -> str:
     """Return local errors at γ = 0.2 in each map (rows) of LoRe in each map and of others."""
     wide = _means(frame)
     methods = [method for method in ACROSS if method in wide.index]
-    lines = head(["γ = 0.2", "measured in", *methods])
+    rows = []
     for key, name in LOCAL.items():
         for space, title in MAPS.items():
             if key.format(space) not in wide:
                 continue
             values = wide.loc[methods, key.format(space)]
             cells = [f"**{number(v)}**" if v == values.min() else number(v) for v in values]
-            lines.append(line([name, title, *cells]))
-    return "\n".join(lines)
+            rows.append([name, title, *cells])
+    return markdown_table(["γ = 0.2", "measured in", *methods], rows)
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:

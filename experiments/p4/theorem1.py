@@ -23,7 +23,8 @@ from scipy.stats import linregress, t
 
 from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_parser
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
+from experiments.common.markdown import table as markdown_table
 from experiments.common.pictures import save_picture
 from experiments.p4.convergence import plot_convergence
 from kdgraph.data.simulations import GaussianXor
@@ -203,7 +204,7 @@ def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.nd
         f"median, n = {first:,}",
         f"median, n = {last:,}",
     ]
-    lines = head([*columns, "slope", f"slope from n = {RATE_FROM:,}"])
+    rows = []
     for b, bandwidth in enumerate(BANDWIDTHS):
         medians = [number(float(np.median(errors[n][:, b])), 4) for n in (first, last)]
         cells = [
@@ -212,8 +213,8 @@ def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.nd
             f"{quadrature[b]:.0e}",
             *medians,
         ]
-        lines.append(line([*cells, str(slope(errors, b)), str(slope(errors, b, RATE_FROM))]))
-    return "\n".join(lines)
+        rows.append([*cells, str(slope(errors, b)), str(slope(errors, b, RATE_FROM))])
+    return markdown_table([*columns, "slope", f"slope from n = {RATE_FROM:,}"], rows)
 
 
 def claims(errors: Mapping[int, np.ndarray]) -> Iterator[Claim]:

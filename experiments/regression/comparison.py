@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 
@@ -63,13 +64,13 @@ def means(records: Sequence[Record]) -> str:
     """Return the means over data sets and seeds as a table of Markdown."""
     columns = [*MEASURES, "held out"]
     by_method = values_of(records).groupby(["parent", "recalibrator"])[columns].mean()
-    lines = head(["parent", "recalibrator", *columns])
+    rows = []
     for parent in PARENTS:
         for recalibrator in RECALIBRATORS:
             if (parent, recalibrator) in by_method.index:
                 cells = [number(value) for value in by_method.loc[(parent, recalibrator)]]
-                lines.append(line([parent, recalibrator, *cells]))
-    return "\n".join(lines)
+                rows.append([parent, recalibrator, *cells])
+    return markdown_table(["parent", "recalibrator", *columns], rows)
 
 
 def by_dataset(records: Sequence[Record]) -> str:
@@ -77,11 +78,11 @@ def by_dataset(records: Sequence[Record]) -> str:
     values = values_of(records)
     values = values[values.recalibrator == LOCAL]
     table = values.pivot_table("CRPS", "parent", "dataset")
-    lines = head(["parent", *table.columns])
+    rows = []
     for parent in PARENTS:
         if parent in table.index:
-            lines.append(line([parent, *(number(value) for value in table.loc[parent])]))
-    return "\n".join(lines)
+            rows.append([parent, *(number(value) for value in table.loc[parent])])
+    return markdown_table(["parent", *table.columns], rows)
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

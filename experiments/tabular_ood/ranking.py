@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
+from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.tabular_ood.picture import rank_lines
@@ -91,14 +92,14 @@ def _ranked(shown: Mapping[str, MeasureComparison]) -> str:
     mean = {name: comparison.mean.mean() for name, comparison in shown.items()}
     names = [str(name) for name in shown["error"].mean]
     names.sort(key=lambda name: (ranks.mean.get(name, np.inf) if ranks else 0.0, name))
-    lines = head(["method", "mean rank", "AUROC", "FPR95", "OCE", "error", "ECE"])
+    rows = []
     for name in names:
         rank = f"{ranks.mean[name]:.1f}" if ranks and name in ranks.mean else "–"
         cells = [
             number(mean[key].get(name, np.nan)) for key in ("auroc", "fpr95", "oce", "error", "ece")
         ]
-        lines.append(line([f"**{name}**" if name in best else name, rank, *cells]))
-    return "\n".join(lines)
+        rows.append([f"**{name}**" if name in best else name, rank, *cells])
+    return markdown_table(["method", "mean rank", "AUROC", "FPR95", "OCE", "error", "ECE"], rows)
 
 
 def _test(auroc: MeasureComparison) -> list[str]:
@@ -132,10 +133,10 @@ def _by_set(per_set: Study) -> str:
     table = pd.DataFrame(
         {name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()}
     )
-    lines = head(["AUROC", *map(str, table)])
+    rows = []
     for method, row in table.loc[table.mean(axis=1).sort_values(ascending=False).index].iterrows():
-        lines.append(line([str(method), *(number(value) for value in row)]))
-    return "\n".join(lines)
+        rows.append([str(method), *(number(value) for value in row)])
+    return markdown_table(["AUROC", *map(str, table)], rows)
 
 
 def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:

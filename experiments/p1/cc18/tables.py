@@ -40,25 +40,22 @@ def far_field(result: Tables) -> str:
     """Return medians over tables of OCE at each radius, and the highest at the last."""
     if not result.radii:
         return "No run has spheres."
-    lines = head(
-        [
-            "method",
-            *(f"OCE r={radius:g}" for radius in result.radii),
-            f"highest at r={result.radii[-1]:g}",
-        ]
-    )
+    columns = [
+        "method",
+        *(f"OCE r={radius:g}" for radius in result.radii),
+        f"highest at r={result.radii[-1]:g}",
+    ]
+    rows = []
     for method in result.methods:
         by_radius = [result.column(f"oce@{radius:g}")[method] for radius in result.radii]
-        lines.append(
-            line(
-                [
-                    _name(result, method),
-                    *(number(median(each), 4) for each in by_radius),
-                    number(by_radius[-1].max(), 4),
-                ]
-            )
+        rows.append(
+            [
+                _name(result, method),
+                *(number(median(each), 4) for each in by_radius),
+                number(by_radius[-1].max(), 4),
+            ]
         )
-    return "\n".join(lines)
+    return markdown_table(columns, rows)
 
 
 def against_parent(result: Tables) -> str:

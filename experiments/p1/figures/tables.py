@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.frames import where
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import cell, read_published
 from experiments.common.runs import runs_of
@@ -80,9 +80,12 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
         "Hellinger": where(trunk, on="test", metric="hellinger"),
         f"mean max confidence at r = {far:g}": where(trunk, on="ood", metric="mmc", at=far),
     }
-    lines = head(
-        ["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)]
-    )
+    columns = [
+        "model",
+        "variant",
+        *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities),
+    ]
+    body = []
     for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
         cells = []
         for rows in quantities.values():
@@ -90,8 +93,8 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
             cells.append(" ".join(number(own[own.n_dims == d].value.median()) for d in dims))
         parent_name, method = GROUPS[parent]
         name = parent_name.replace("_", " ") if model == "parent" else f"{method} {model}"
-        lines.append(line([name, variant or "–", *cells]))
-    return "\n".join(lines)
+        body.append([name, variant or "–", *cells])
+    return markdown_table(columns, body)
 
 
 def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:

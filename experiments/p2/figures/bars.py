@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.p2.figures.method_bars import plot_method_bars
 from experiments.p2.figures.study import FIGURE_17, LABELS, SCORE_LABELS, Study
@@ -32,15 +32,16 @@ def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
     Isotonic regression, which overfits in sample, is left aside.
     """
     methods = [method for method in NAMES if method in study.nll]
-    lines = head(["predicted class", "rows", *(NAMES[method] for method in methods)])
+    columns = ["predicted class", "rows", *(NAMES[method] for method in methods)]
+    rows = []
     for name in study.shown if names is None else names:
         if not len(study.predicted_as(name)):
             continue
         values = {method: study.nll[method][name] for method in methods}
         least = min(value for method, value in values.items() if method != "isotonic_top_label")
         cells = [f"**{number(v)}**" if v == least else number(v) for v in values.values()]
-        lines.append(line([name, f"{len(study.predicted_as(name)):,}", *cells]))
-    return "\n".join(lines)
+        rows.append([name, f"{len(study.predicted_as(name)):,}", *cells])
+    return markdown_table(columns, rows)
 
 
 def bandwidth_table(study: Study) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED
 
@@ -27,14 +27,15 @@ def quarters(result: pd.DataFrame) -> pd.DataFrame:
 def overall(result: pd.DataFrame) -> str:
     """Return medians and quartiles over ensembles of each metric on both test sets, by method."""
     over = quarters(result[result["class"] == ALL])
-    lines = head(["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)])
+    columns = ["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)]
+    rows = []
     for method in ROWS:
         of_method = (over.loc[metric, method, ALL, where] for metric in METRICS for where in SETS)
         cells = (
             f"{number(q[0.5], 4)} ({number(q[0.25], 4)}–{number(q[0.75], 4)})" for q in of_method
         )
-        lines.append(line([method, *cells]))
-    return "\n".join(lines)
+        rows.append([method, *cells])
+    return markdown_table(columns, rows)
 
 
 def by_class(result: pd.DataFrame, metric: str) -> str:
