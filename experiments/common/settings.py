@@ -5,16 +5,18 @@ beside the settings that a paper prints.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from experiments.common.markdown import counted_noun
 from experiments.common.runs import Record
 from kdgraph.config import RunConfig, plan
 from kdgraph.data.sizes import SplitSizes
-
-Setting = Callable[[RunConfig], float]  # Configuration of a run → one of its settings
 
 SIZES = [field.name for field in fields(SplitSizes)]  # Keys of a data set for numbers of rows
 _ROLES = {"n_train": "training row", "n_calibration": "calibration row", "n_test": "test row"}
@@ -75,22 +77,36 @@ def differing_settings(
     ]
 
 
+@cache
 def first_config(*words: str) -> RunConfig:
     """Return the configuration of the first run of a sweep, of seed 0."""
     return plan([*words, "seed=0"], multirun=True).jobs[0].config
 
 
-def setting_of(group: str, key: str, at: int | None = None, power: int = 1) -> Setting:
-    """Return a function that reads a key of a group of a configuration, or a position in its list.
+def printed_settings(folder: Path, record: Record | None = None) -> Iterator[dict[str, Any]]:
+    """Yield ``item, dataset, method, metric, value`` of the settings in ``settings.yaml``.
 
-    The value is raised to ``power``: 2 for the variance of a standard deviation.
+    They are expressions on a record, or on the config of the first run of their words.
     """
+    for node in yaml.safe_load((folder / "settings.yaml").read_text(encoding="utf-8")):
+        groups = vars(first_config(*node["words"].split())) if record is None else record
+        known = {name: _Keys(v) for name, v in groups.items() if isinstance(v, Mapping)}
+        for item, dataset, method in node["places"]:
+            for metric, expression in node["values"].items():
+                value = float(eval(expression, {}, known))
+                known_keys = {"item": item, "dataset": dataset, "method": method}
+                yield {**known_keys, "metric": metric, "value": value}
 
-    def read(config: RunConfig) -> float:
-        value: Any = getattr(config, group)[key]
-        return float(value if at is None else value[at]) ** power
 
-    return read
+class _Keys:
+    """Keys of a mapping as attributes."""
+
+    def __init__(self, node: Mapping[str, Any]) -> None:
+        self.node = node
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.node[name]
+        return _Keys(value) if isinstance(value, Mapping) else value
 
 
 def _settings(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:

@@ -8,15 +8,14 @@ experiment=paper/p4/crime_long``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from experiments.common.runs import Record, runs_of
-from experiments.common.settings import trains_otherwise
+from experiments.common.settings import printed_settings, trains_otherwise
 from experiments.common.titles import titles
 from experiments.p4 import setting
 
@@ -59,7 +58,6 @@ def measured(folder: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-# Item, data set, metric and method of a setting in ``published.csv``.
 def measured_with_settings(folder: Path) -> pd.DataFrame:
     """Return numbers of Tables 1 to 3, and the settings of their runs."""
     return pd.concat([measured(folder), settings(folder)], ignore_index=True)
@@ -87,48 +85,8 @@ def fewer_runs() -> list[tuple[str, ...]]:
     ]
 
 
+# Item, data set, metric and method of a setting in ``published.csv``.
 Place = tuple[str, str, str, str | None]
-_EMBEDDINGS = (("Figure 5, caption", "crime"), ("Appendix A.2", "crime"))
-# Setting → its value in a record of the network of 60 epochs.
-_SETTINGS: Mapping[Place, Callable[[Record], float]] = {
-    ("Section 5.1", "crime", "training rows", None): lambda r: r["dataset"]["n_train"],
-    ("Section 5.1", "crime", "calibration rows", None): lambda r: r["dataset"]["n_calibration"],
-    ("Section 5.1", "crime", "test rows", None): lambda r: r["dataset"]["n_test"],
-    ("Section 5.3", "crime", "groups", None): lambda r: len(r["config"]["dataset"]["group"]),
-    ("Section 5.3", "crime", "classes", None): lambda r: len(r["dataset"]["classes"]),
-    ("Appendix A", "crime", "bins", None): lambda r: r["config"]["metrics"]["test"]["ece"]["bins"],
-    ("Appendix A", "crime", "rows that recalibrate", None): (
-        lambda r: r["dataset"]["n_calibration"]
-    ),
-    ("Appendix A.2", "crime", "hidden layers", None): lambda r: len(
-        r["config"]["parent"]["hidden"]
-    ),
-    ("Appendix A.2", "crime", "units of a layer", None): (
-        lambda r: float(np.mean(r["config"]["parent"]["hidden"]))
-    ),
-    ("Appendix A.2", "crime", "dropout after the last hidden layer", None): (
-        lambda r: r["config"]["parent"]["dropout"][-1]
-    ),
-    ("Appendix A.2", "crime", "rows of a batch", None): (
-        lambda r: r["config"]["parent"]["batch_size"]
-    ),
-    ("Appendix A.2", "crime", "learning rate", None): (
-        lambda r: r["config"]["parent"]["learning_rate"]
-    ),
-    ("Section 3.2", "tables", "dimensions of PCA", None): lambda r: _dimensions(r, "pca"),
-    ("Section 3.2", "any", "dimensions of t-SNE, the fewer", None): (
-        lambda r: _dimensions(r, "tsne")
-    ),
-    ("Figure 17, caption", "crime", "dimensions of t-SNE", None): lambda r: _dimensions(r, "tsne"),
-    **{
-        (item, dataset, "dimensions of PCA", None): lambda r: _dimensions(r, "pca")
-        for item, dataset in _EMBEDDINGS
-    },
-    **{
-        (item, dataset, "dimensions of t-SNE", None): lambda r: _dimensions(r, "tsne")
-        for item, dataset in _EMBEDDINGS
-    },
-}
 # Method of the main column → the setting that is its bandwidth.
 _BANDWIDTHS: Mapping[str, Place] = {
     "lore_tsne_spread": ("Section 4", "any", "bandwidth of LoRe", "LoRe t-SNE"),
@@ -141,10 +99,6 @@ _SEEDS: Sequence[Place] = (  # Settings that are the number of seeds: each has a
 )
 
 
-def _dimensions(record: Record, space: str) -> float:
-    return float(record["config"]["metrics"]["spaces"][space]["dimensions"])
-
-
 def settings(folder: Path) -> pd.DataFrame:
     """Return the settings of the runs of the main column with the keys of ``published.csv``."""
     records = [
@@ -155,23 +109,19 @@ def settings(folder: Path) -> pd.DataFrame:
     seeds = {record["seed"] for record in records}
     plain = {r["seed"]: r for r in records if not trains_otherwise(r)}
     rows = [
-        (place, seed, float(value_of(record)))
-        for seed, record in plain.items()
-        for place, value_of in _SETTINGS.items()
-    ]
-    rows += [
         (_BANDWIDTHS[name], record["seed"], float(record["config"]["calibrator"]["bandwidth"]))
         for record in records
         if (name := str(record["method"]).removesuffix(PAPER_PROTOCOL)) in _BANDWIDTHS
     ]
     rows += [(place, seed, float(len(seeds))) for place in _SEEDS for seed in seeds]
-    return pd.DataFrame(
-        [
-            dict(zip(("item", "dataset", "metric", "method"), place, strict=True))
-            | {"seed": seed, "variant": "", "value": value}
-            for place, seed, value in rows
-        ]
-    )
+    keys = ("item", "dataset", "metric", "method")
+    result = [
+        {**printed, "seed": seed}
+        for seed, record in plain.items()
+        for printed in printed_settings(setting.PAPER, record)
+    ]
+    result += [dict(zip(keys, p, strict=True)) | {"seed": s, "value": v} for p, s, v in rows]
+    return pd.DataFrame(result).assign(variant="")
 
 
 def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
