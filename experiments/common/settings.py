@@ -83,29 +83,36 @@ def first_config(*words: str) -> RunConfig:
     return plan([*words, "seed=0"], multirun=True).jobs[0].config
 
 
-def printed_settings(folder: Path, record: Record | None = None) -> Iterator[dict[str, Any]]:
+def printed_settings(
+    folder: Path, record: Record | None = None, items: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield ``item, dataset, method, metric, value`` of the settings in ``settings.yaml``.
 
-    They are expressions on a record, or on the config of the first run of their words.
+    They are expressions on a record, or on the config of the first run of their words. ``items``
+    are those of which settings are wanted; None: all.
     """
     for node in yaml.safe_load((folder / "settings.yaml").read_text(encoding="utf-8")):
         groups = vars(first_config(*node["words"].split())) if record is None else record
-        known = {name: _Keys(v) for name, v in groups.items() if isinstance(v, Mapping)}
-        for item, dataset, method in node["places"]:
+        known = {n: _Keys(v) if isinstance(v, Mapping) else v for n, v in groups.items()}
+        places = [place for place in node["places"] if items is None or place[0] in items]
+        if not places or not eval(node.get("when", "True"), {}, known):
+            continue
+        for item, dataset, method in places:
             for metric, expression in node["values"].items():
-                value = float(eval(expression, {}, known))
-                known_keys = {"item": item, "dataset": dataset, "method": method}
-                yield {**known_keys, "metric": metric, "value": value}
+                value = eval(expression, {}, known)
+                if value is not None:
+                    place = {"item": item, "dataset": dataset, "method": method}
+                    yield {**place, "metric": metric, "value": float(value)}
 
 
 class _Keys:
-    """Keys of a mapping as attributes."""
+    """Keys of a mapping as attributes, None for one that is not there."""
 
     def __init__(self, node: Mapping[str, Any]) -> None:
         self.node = node
 
     def __getattr__(self, name: str) -> Any:
-        value = self.node[name]
+        value = self.node.get(name)
         return _Keys(value) if isinstance(value, Mapping) else value
 
 

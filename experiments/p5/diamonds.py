@@ -26,9 +26,7 @@ from experiments.p5.records import (
     joined,
     measured_cell,
     numbers_of,
-    parent_setting,
     published_cell,
-    recalibrator_setting,
     relative_difference,
     settings_of,
 )
@@ -163,18 +161,11 @@ def measured(folder: Path) -> pd.DataFrame:
     shown = {"rmse": Shown("RMSE")}
     shown |= {metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()}
     records = read(folder)
-    local = "gamma_glm-local_pit and gamma_network-local_pit"
-    settings = {("neighbours", local): recalibrator_setting("glm_local_1000", "k")} | {
-        (f"units of hidden layer {i + 1}", "gamma_network"): parent_setting(
-            "mlp_gamma", "hidden", i
-        )
-        for i in range(3)
-    }
     with_layers = [record for record in records if not _has_no_layers(record)]
     return joined(
         [
             in_published_terms(numbers(records), "Table 3", "diamonds", rows, shown),
-            settings_of(with_layers, "Section 4.4", "diamonds", settings),
+            settings_of(with_layers, "Section 4.4"),
         ]
     )
 

@@ -4,7 +4,7 @@ of tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from experiments.common.frames import where
 from experiments.common.markdown import number, spread
 from experiments.common.published import printed
 from experiments.common.runs import Record, numbers_on_test
+from experiments.common.settings import printed_settings
 from experiments.common.splits import half_width
 from kdgraph.metrics import coverage, crps, mse_y, smis
 from kdgraph.results.comparison.significance import wilcoxon
@@ -23,8 +24,6 @@ from kdgraph.runner.stages import split
 PAPER = Path(__file__).parent
 TRUTH = "truth"  # Method of the true distribution
 COLUMNS = ["method", "seed", "dropout", "metric", "value"]
-# Record → value of a setting, None if the record does not have it.
-Setting = Callable[[Record], float | None]
 
 
 class Shown(NamedTuple):
@@ -106,21 +105,16 @@ def in_published_terms(
 
 
 def settings_of(
-    records: Iterable[Record], item: str, dataset: str, settings: Mapping[tuple[str, str], Setting]
+    records: Iterable[Record], item: str, apart: Sequence[str] = ("metric", "method", "seed")
 ) -> pd.DataFrame:
-    """Return the settings of runs as :func:`in_published_terms`, a row for each setting and seed.
-
-    ``settings`` are by published metric and method, besides :data:`ROLES`.
-    """
+    """Return settings of runs as :func:`in_published_terms`; rows differ in columns ``apart``."""
     rows = [
-        {"item": item, "dataset": dataset, "metric": metric, "method": method, "level": np.nan}
-        | {"seed": record["seed"], "variant": "", "value": value}
+        {**row, "seed": record["seed"]}
         for record in records
-        for (metric, method), value_of in {**ROLES, **settings}.items()
-        if (value := value_of(record)) is not None
+        for row in printed_settings(PAPER, record, [item])
     ]
-    columns = ["item", "dataset", "metric", "method", "level", "seed", "variant", "value"]
-    return pd.DataFrame(rows, columns=columns).drop_duplicates(["metric", "method", "seed"])
+    frame = pd.DataFrame(rows, columns=["item", "dataset", "metric", "method", "seed", "value"])
+    return frame.assign(level=np.nan, variant="").drop_duplicates(list(apart))
 
 
 def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -132,43 +126,6 @@ def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     columns = list(dict.fromkeys(name for part in filled for name in part))
     known = [part.dropna(axis=1, how="all") for part in filled]
     return pd.concat(known, ignore_index=True).reindex(columns=columns)
-
-
-def _n_rows(record: Record) -> float:
-    return sum(record["dataset"][role] for role in ("n_train", "n_calibration", "n_test"))
-
-
-def _percentage(role: str) -> Setting:
-    return lambda record: 100 * record["dataset"][role] / _n_rows(record)
-
-
-ROLES: dict[tuple[str, str | None], Setting] = {  # Settings that every data set has
-    ("rows", None): _n_rows,
-    ("training rows (%)", None): _percentage("n_train"),
-    ("validation rows (%)", None): _percentage("n_calibration"),
-    ("test rows (%)", None): _percentage("n_test"),
-}
-
-
-def parent_setting(name: str, key: str, position: int | None = None) -> Setting:
-    """Return the setting of a parent's parameter, of a position of it, or a list's length."""
-
-    def setting(record: Record) -> float | None:
-        parent = record["config"]["parent"]
-        if record["parent"] != name or key not in parent:
-            return None
-        if position is None:
-            return float(len(parent[key]) if isinstance(parent[key], list) else parent[key])
-        return float(parent[key][position])
-
-    return setting
-
-
-def recalibrator_setting(method: str, key: str) -> Setting:
-    """Return the setting of a parameter of the recalibrator of a method."""
-    return lambda record: (
-        float(record["config"]["recalibrator"][key]) if record["method"] == method else None
-    )
 
 
 def measured_cell(

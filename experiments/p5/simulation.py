@@ -22,7 +22,7 @@ from experiments.common.frames import where
 from experiments.common.markdown import blocks, counted_noun, number, signed, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
-from experiments.p5.records import ROLES, joined
+from experiments.p5.records import joined, settings_of
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
 # Experiment → keys that may differ: a million rows in batches of more than 64, which would take
@@ -359,64 +359,21 @@ def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.Dat
     )
 
 
-_BOTH, _SEARCH = "small and big network", "local_pit and k-NN regression"
-_SIZES = {rows: f"rows, size {i} of 4" for i, rows in enumerate((*SIZES, 1_000_000), start=1)}
-_KS = {k: f"neighbours, {i} of 3" for i, k in enumerate((100, 500, 1000), start=1)}
-_EPS = {  # Value → published name of the setting in Section 4.3
-    eps: f"approximation of the search, {i} of 3" for i, eps in enumerate((0.0, 0.5, 1.0), start=1)
-}
-
-
 def settings(folder: Path) -> pd.DataFrame:
     """Return the settings of its runs with the keys of ``published.csv``.
 
     A size, a number of neighbours or an approximation without a run has none. The learning rates
     are those of both networks, where the paper prints the range of a search.
     """
-    shared = {"item": "Section 4.3", "dataset": "tran20", "level": np.nan, "variant": ""}
-    rows = [
-        {"metric": metric, "method": method, "seed": record["seed"], "value": float(value)}
-        for record in read(folder)
-        for metric, method, value in _settings(record)
-    ]
-    if not rows:
-        return pd.DataFrame()
-    frame = pd.DataFrame(rows).drop_duplicates()
+    frame = settings_of(read(folder), "Section 4.3", ["metric", "method", "seed", "value"])
+    if frame.empty:
+        return frame
     rates = frame[frame.metric == "learning rate"].groupby("seed").value
     extremes = {"smallest learning rate": rates.min(), "largest learning rate": rates.max()}
-    parts = [each.reset_index().assign(metric=n, method=_BOTH) for n, each in extremes.items()]
-    whole = joined([frame[frame.metric != "learning rate"], *parts]).assign(**shared)
-    columns = ["item", "dataset", "metric", "method", "level", "seed", "variant", "value"]
-    return whole[columns]
-
-
-def _settings(record: Record) -> Iterator[tuple[str, str | None, float]]:
-    for (metric, method), value_of in ROLES.items():
-        value = value_of(record)
-        if metric == "rows":
-            if value in _SIZES:
-                yield _SIZES[int(value)], None, value
-        elif value is not None:
-            yield metric, method, value
-    parent, after = record["config"]["parent"], record["config"]["recalibrator"]
-    hidden = parent.get("hidden")
-    if hidden:
-        yield "inputs", _BOTH, record["dataset"]["n_features"]
-        yield "hidden layers", _BOTH, len(hidden)
-        yield "learning rate", _BOTH, parent["learning_rate"]
-        if len(set(hidden)) == 1:
-            yield "units of each hidden layer", "small network", hidden[0]
-        else:
-            yield "units of each of the first three hidden layers", "big network", hidden[0]
-            yield "units of the last hidden layer", "big network", hidden[-1]
-    if after.get("name") == "local_pit":
-        if after["k"] in _KS:
-            yield _KS[after["k"]], _SEARCH, after["k"]
-        yield _EPS[after["eps"]], _SEARCH, after["eps"]
-    if after.get("name") == "density_pit":
-        held_out = 100 * after["validation_fraction"]
-        yield "validation rows that it learns from (%)", "density_pit", 100 - held_out
-        yield "validation rows that validate it (%)", "density_pit", held_out
+    shared = {"item": "Section 4.3", "dataset": "tran20", "method": "small and big network"}
+    shared |= {"variant": "", "level": np.nan}
+    parts = [each.reset_index().assign(metric=n, **shared) for n, each in extremes.items()]
+    return joined([frame[frame.metric != "learning rate"], *parts])
 
 
 def read(folder: Path) -> list[Record]:

@@ -29,7 +29,6 @@ from experiments.p5.records import (
     numbers_of,
     numbers_of_truth,
     published_cell,
-    recalibrator_setting,
     settings_of,
 )
 
@@ -181,10 +180,9 @@ def measured(folder: Path) -> pd.DataFrame:
     }
     histograms = {name: (row, listed(variant, HISTOGRAMS)) for name, (row, variant) in rows.items()}
     divergence = {"kl_hist30_sym": Shown("KL divergence")}
-    neighbours = {("neighbours", "local_pit"): recalibrator_setting(LOCAL, "k")}
     return joined(
         [
-            settings_of(records, "Section 4.1", "heteroscedastic", neighbours),
+            settings_of(records, "Section 4.1"),
             in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown),
             in_published_terms(frame, "Table 1", "heteroscedastic", histograms, divergence),
         ]

@@ -28,9 +28,7 @@ from experiments.p5.records import (
     measured_cell,
     numbers_of,
     numbers_of_truth,
-    parent_setting,
     published_cell,
-    recalibrator_setting,
     settings_of,
 )
 
@@ -48,22 +46,6 @@ PUBLISHED_DROPOUT = 0.5
 VARIANTS = TITLES["variants"]  # Suffix of a method that the paper does not have → its title
 CLOSEST = ("recalibrated_closest",)
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
-_BOTH = "wsir and mc_dropout"
-SETTINGS = {  # Published setting and method → setting of a record. WSIR has the same network.
-    ("hidden layers", _BOTH): parent_setting("mc_dropout", "hidden"),
-    **{
-        (f"units of hidden layer {i + 1}", _BOTH): parent_setting("mc_dropout", "hidden", i)
-        for i in range(4)
-    },
-    ("dropout", _BOTH): parent_setting("mc_dropout", "dropout"),
-    ("epochs", _BOTH): parent_setting("mc_dropout", "max_epochs"),
-    ("learning rate", _BOTH): parent_setting("mc_dropout", "learning_rate"),
-    ("batch size", _BOTH): parent_setting("mc_dropout", "batch_size"),
-    ("draws", "mc_dropout"): parent_setting("mc_dropout", "masks"),
-    ("radius of neighbours", "wsir-local_pit and mc_dropout-local_pit"): recalibrator_setting(
-        "mc_dropout_50_local_radius", "radius"
-    ),
-}
 NOTE = (
     "Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no"
     " prediction goes below; *excess* is the MSE\nto the true mean. KL is that of the truth from"
@@ -195,7 +177,7 @@ def measured(folder: Path) -> pd.DataFrame:
         }
         parts.append(in_published_terms(numbers, "Table 2", "rosenbrock", rows, shown))
         if not at:
-            parts.append(settings_of(map(named, same), "Section 4.2", "rosenbrock", SETTINGS))
+            parts.append(settings_of(map(named, same), "Section 4.2"))
     return joined(parts)
 
 
