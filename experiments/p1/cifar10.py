@@ -104,13 +104,8 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
                 ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
             )
             title = ", ".join(filter(None, [_parent(record), "here", setting]))
-            yield {
-                "of": title,
-                "method": method,
-                "seed": record["seed"],
-                "column": column,
-                "value": value,
-            }
+            known = {"of": title, "method": method, "seed": record["seed"]}
+            yield {**known, "column": column, "value": value}
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
@@ -121,13 +116,8 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
             cells = [_printed(rows, metric, ood) for metric, ood, _ in COLUMNS.values()]
             yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
     for where, rows in frame.groupby("of", sort=False):
-        yield line(
-            [
-                METHODS[method],
-                str(where),
-                *(spread(rows[rows.column == column].value, digits=2) for column in COLUMNS),
-            ]
-        )
+        cells = [spread(rows[rows.column == column].value, digits=2) for column in COLUMNS]
+        yield line([METHODS[method], str(where), *cells])
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
@@ -150,20 +140,9 @@ def read(folder: Path) -> list[Record]:
 def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
     """Return numbers by the keys of ``published.csv``; LeNet-5 is a variant in both tables."""
     rows = [
-        {
-            "item": item,
-            "dataset": "cifar10",
-            "metric": metric,
-            "method": METHODS[row["method"]],
-            "ood": ood or None,
-        }
-        | {
-            "n_train": None,
-            "radius": None,
-            "seed": row["seed"],
-            "value": row["value"],
-            "variant": LENET if lenet else "",
-        }
+        {"item": item, "dataset": "cifar10", "metric": metric, "method": METHODS[row["method"]]}
+        | {"ood": ood or None, "n_train": None, "radius": None, "seed": row["seed"]}
+        | {"value": row["value"], "variant": LENET if lenet else ""}
         for record in records
         for lenet in [_parent(record) == PARENTS["lenet"]]
         for row in _rows(record, "", "")
@@ -172,9 +151,8 @@ def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
         for item in (TABLES if lenet else ["Table 1"])
     ]
     frame = pd.DataFrame(rows)
-    return frame.drop_duplicates(
-        [name for name in frame if name != "value"]
-    )  # a parent is in each run that stands on it
+    # A parent is in each run that stands on it.
+    return frame.drop_duplicates([name for name in frame if name != "value"])
 
 
 if __name__ == "__main__":

@@ -102,12 +102,11 @@ def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]
             f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}"
             for n, row in medians.iterrows()
         )
-        yield Claim(
-            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows",
-            bool((medians.geodesic < medians.parent).all()),
-            f"{details}; {sizes}",
-            ("fig1_hellinger",),
+        text = (
+            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows"
         )
+        holds = bool((medians.geodesic < medians.parent).all())
+        yield Claim(text, holds, f"{details}; {sizes}", ("fig1_hellinger",))
 
 
 def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> Iterator[Claim]:
@@ -369,12 +368,9 @@ def propositions(folder: Path) -> Iterator[Claim]:
         "not negative": bool((distance >= 0).all()),
         "no detour is shorter": bool((distance <= detour + 1e-12).all()),
     }
-    yield Claim(
-        f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)",
-        all(axioms.values()),
-        ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items()),
-        ("proposition_1",),
-    )
+    text = f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)"
+    evidence = ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items())
+    yield Claim(text, all(axioms.values()), evidence, ("proposition_1",))
     rays = np.random.default_rng(2).normal(size=(100, 2))
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     for variant, version in (("paper", PaperForest), ("figure1", Figure1Forest)):
@@ -383,10 +379,9 @@ def propositions(folder: Path) -> Iterator[Claim]:
             radius: float(np.abs(kdf.predict_proba(radius * rays) - kdf.prior_).max())
             for radius in (1.0, 1e2, 1e4, 1e6)
         }
-        yield Claim(
+        text = (
             f"posteriors of KDF ({variant}) come to the class shares along 100 rays (Proposition"
-            " 2), to 1e-12 at radius 1e6",
-            off[1e6] <= 1e-12,
-            ", ".join(f"{value:.2g} at {radius:g}" for radius, value in off.items()),
-            ("proposition_2",),
+            " 2), to 1e-12 at radius 1e6"
         )
+        evidence = ", ".join(f"{value:.2g} at {radius:g}" for radius, value in off.items())
+        yield Claim(text, off[1e6] <= 1e-12, evidence, ("proposition_2",))

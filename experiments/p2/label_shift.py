@@ -77,7 +77,7 @@ def study(
     or of "unshifted" or "weighted" calibration rows; nll, brier and gap are of the shifted use-set,
     or of the calibration rows where the kind is :data:`IN_SAMPLE`.
     """
-    result = []
+    result: list[dict[str, Any]] = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         held, use = train_test_split(
@@ -86,46 +86,25 @@ def study(
         top_label = TopLabel.from_proba(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
         unshifted = {m: confidence(m, X[held], y[held], None, X[use]) for m in methods}
+        where: dict[str, Any] = {"kind": IN_SAMPLE, "seed": seed, "shift": -1}
         for method in methods:
-            predicted = losses_and_gap(
-                confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held))
-            )
-            result.append(
-                {
-                    "kind": IN_SAMPLE,
-                    "seed": seed,
-                    "shift": -1,
-                    "method": method,
-                    "fit": "unshifted",
-                    **predicted,
-                }
-            )
+            known = confidence(method, X[held], y[held], None, X[held])
+            measured = losses_and_gap(known, y[held], np.ones(len(held)))
+            result.append({**where, "method": method, "fit": "unshifted", **measured})
         for place, shift in enumerate(shifts(prior, draws, rng)):
-            where = {"kind": shift.kind, "seed": seed, "shift": place}
             weight = shift.weight[y[use]]
-            result.append(
-                {
-                    **where,
-                    "method": NONE,
-                    "fit": "uncalibrated",
-                    **losses_and_gap(top_label, y[use], weight),
-                }
-            )
+            fits = [(NONE, "uncalibrated", top_label)]
             for method in methods:
                 knows = (
                     unshifted[method]
                     if shift.kind == NONE
                     else confidence(method, X[held], y[held], shift.weight[y[held]], X[use])
                 )
-                for fit, predicted in (("unshifted", unshifted[method]), ("weighted", knows)):
-                    result.append(
-                        {
-                            **where,
-                            "method": method,
-                            "fit": fit,
-                            **losses_and_gap(predicted, y[use], weight),
-                        }
-                    )
+                fits += [(method, "unshifted", unshifted[method]), (method, "weighted", knows)]
+            for method, fit, predicted in fits:
+                where = {"kind": shift.kind, "seed": seed, "shift": place}
+                measured = losses_and_gap(predicted, y[use], weight)
+                result.append({**where, "method": method, "fit": fit, **measured})
     return pd.DataFrame(result)
 
 
@@ -133,16 +112,11 @@ def confidence(
     method: str, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, new: np.ndarray
 ) -> TopLabel:
     """Return the confidence in new rows of a calibrator that is fitted with weights, Float[n]."""
-    model: Any = build(
-        _node(method),
-        estimator=FrozenEstimator(PrecomputedScores().fit(X)),
-        random_state=0,
-        n_jobs=1,
-    )
+    scores = FrozenEstimator(PrecomputedScores().fit(X))
+    model: Any = build(_node(method), estimator=scores, random_state=0, n_jobs=1)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # where a class has no wrong row, say, which is no matter of the shift
+        # Where a class has no wrong row, say, which is no matter of the shift.
+        warnings.simplefilter("ignore", UserWarning)
         model.fit(X, y, X_calibration=X, y_calibration=y, sample_weight_calibration=weight)
     return TopLabel(TopLabel.from_proba(new).predicted, model.predict_confidence(new), new.shape[1])
 
@@ -165,16 +139,10 @@ def losses_and_gap(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> di
         np.average(rows, weights=weight)
         for rows in (nll_top.by_row(y, top_label, clip=1e-12), brier_top.by_row(y, top_label))
     )
-    too_much = np.bincount(
-        top_label.predicted,
-        weight * (top_label.confidence - top_label.correct(y)),
-        minlength=top_label.n_classes or 0,
-    )
-    return {
-        "nll": float(nll),
-        "brier": float(brier),
-        "gap": float(np.abs(too_much).sum() / weight.sum()),
-    }
+    over = weight * (top_label.confidence - top_label.correct(y))
+    too_much = np.bincount(top_label.predicted, over, minlength=top_label.n_classes or 0)
+    gap = float(np.abs(too_much).sum() / weight.sum())
+    return {"nll": float(nll), "brier": float(brier), "gap": gap}
 
 
 @dataclass(frozen=True)
@@ -229,15 +197,9 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
 def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
     """Return a loss of each method on unshifted rows, and less with known frequencies, by kind."""
     means, error, worst = result.means[measure], result.error[measure], result.worst[measure]
-    lines = head(
-        [
-            "use-set",
-            "uncalibrated",
-            *(METHODS.get(m, m) for m in methods),
-            "label-shift error, mean",
-            "of the worst shift",
-        ]
-    )
+    names = [METHODS.get(m, m) for m in methods]
+    errors = ["label-shift error, mean", "of the worst shift"]
+    lines = head(["use-set", "uncalibrated", *names, *errors])
     in_sample = [number(means.loc[(IN_SAMPLE, "unshifted"), m], 4) for m in methods]
     lines.append(line([IN_SAMPLE, "–", *in_sample, "–", "–"]))
     for kind in [NONE, *error]:
@@ -274,14 +236,8 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
             number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(known[m], 4)}"
             for m, value in shifted.items()
         ]
-        rows.append(
-            [
-                kind,
-                uncalibrated,
-                *cells,
-                "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %",
-            ]
-        )
+        share = "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %"
+        rows.append([kind, uncalibrated, *cells, share])
     return markdown_table(["use-set", "uncalibrated", *names, "repaired, mean"], rows)
 
 
@@ -348,19 +304,11 @@ def main() -> None:
     parser = study_parser(__doc__, keep=True)
     parser.add_argument("record", help="class scores of a model, a .npz file")
     parser.add_argument("--target", default="ground_truth", help="its array of labels")
-    parser.add_argument(
-        "--methods",
-        nargs="*",
-        default=list(METHODS),
-        help="calibrators by the names of the configuration",
-    )
+    known = {"nargs": "*", "default": list(METHODS)}
+    parser.add_argument("--methods", **known, help="calibrators by the names of the configuration")
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
-    parser.add_argument(
-        "--draws",
-        type=int,
-        default=10,
-        help="class frequencies that are drawn for each half and concentration",
-    )
+    drawn = "class frequencies that are drawn for each half and concentration"
+    parser.add_argument("--draws", type=int, default=10, help=drawn)
     options = parser.parse_args()
     rows = ScoreFile(options.record, target=options.target).load()
     result = summary(

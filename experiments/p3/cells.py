@@ -47,21 +47,13 @@ def image_cells(study: Study, folder: Path) -> pd.DataFrame:
         for r in records
         if r["dataset"]["name"] in images.CIFAR.datasets and r["dataset"]["n_train"] < ENOUGH
     ]
+    many = _numbers([r for r in records if r not in weak], PHOTOGRAPHS)
+    few, alone = _numbers(weak, PHOTOGRAPHS), f"{SVHN_ALONE}, {FEW_IMAGES}"
     frames = [
-        _placed(
-            _numbers([r for r in records if r not in weak], PHOTOGRAPHS),
-            PHOTOGRAPHS,
-            study.stands_for,
-        ),
-        _placed(
-            _numbers(weak, PHOTOGRAPHS), _as_variants(PHOTOGRAPHS, FEW_IMAGES), study.stands_for
-        ),
+        _placed(many, PHOTOGRAPHS, study.stands_for),
+        _placed(few, _as_variants(PHOTOGRAPHS, FEW_IMAGES), study.stands_for),
         # The means of Table 5 are over six sets.
-        _placed(
-            _numbers(weak, PHOTOGRAPHS),
-            _as_variants(PHOTOGRAPHS, f"{SVHN_ALONE}, {FEW_IMAGES}"),
-            {"svhn": "mean of all"},
-        ),
+        _placed(few, _as_variants(PHOTOGRAPHS, alone), {"svhn": "mean of all"}),
         _distances(records),
     ]
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)

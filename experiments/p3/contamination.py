@@ -37,21 +37,13 @@ NOTE = (
 
 def power(records: Iterable[Record]) -> pd.DataFrame:
     """Return the AUROC of sets of each run and share: dataset, method, seed, share, value."""
-    return pd.DataFrame(
-        [
-            {
-                "dataset": record["dataset"]["name"],
-                "method": record["method"],
-                "seed": record["seed"],
-                "share": entry["params"]["share"],
-                "value": entry["value"],
-            }
-            for record in records
-            for entry in record["metrics"]
-            if entry["of"] == DETECTED and entry["metric"] == "auroc"
-        ],
-        columns=["dataset", "method", "seed", "share", "value"],
-    )
+    rows = [
+        (r["dataset"]["name"], r["method"], r["seed"], entry["params"]["share"], entry["value"])
+        for r in records
+        for entry in r["metrics"]
+        if entry["of"] == DETECTED and entry["metric"] == "auroc"
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "method", "seed", "share", "value"])
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

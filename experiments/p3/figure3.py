@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -40,16 +40,8 @@ ON = ("test", "ood")
 _BINS = np.linspace(0.0, -np.log10(NEAREST), 61)
 _TICKS = {0.0: "0", 0.9: ".9", 0.99: ".99", 0.999: ".999"}
 _FILL = "#c8c8c8"
-_NAMES, _WIDTH, _NUMBER, _BETWEEN, _STRIP, _HEAD, _FOOT, _NOTE = (
-    1.4,
-    2.25,
-    0.4,
-    0.12,
-    0.22,
-    0.34,
-    0.36,
-    0.2,
-)  # inches
+_NAMES, _WIDTH, _NUMBER, _BETWEEN = 1.4, 2.25, 0.4, 0.12  # inches
+_STRIP, _HEAD, _FOOT, _NOTE = 0.22, 0.34, 0.36, 0.2
 
 
 @dataclass(frozen=True)
@@ -106,39 +98,18 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     height = sum(_HEAD + _STRIP * len(block.present_sets) + _FOOT for block in blocks) + _NOTE
     with style.style_context():
         figure, top = style.new_figure(style.FULL_WIDTH, height), height - _NOTE
-        figure.text(
-            0.5,
-            1 - 0.5 * _NOTE / height,
-            note,
-            fontsize=style.NOTE_SIZE,
-            color=style.GREY,
-            ha="center",
-            va="center",
-        )
+        grey: dict[str, Any] = {"fontsize": style.NOTE_SIZE, "color": style.GREY}
+        figure.text(0.5, 1 - 0.5 * _NOTE / height, note, ha="center", va="center", **grey)
         for block in blocks:
             names = list(block.present_sets)
             bottom = top - _HEAD - _STRIP * len(names)
             for column, (labels, distances_) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)
-                axes = style.add_axes(
-                    figure,
-                    left,
-                    bottom,
-                    _WIDTH,
-                    _STRIP * len(names),
-                    label=f"{block.title}, {labels}",
-                )
+                label, tall = f"{block.title}, {labels}", _STRIP * len(names)
+                axes = style.add_axes(figure, left, bottom, _WIDTH, tall, label=label)
                 _draw(axes, distances_, names)
                 axes.set_title(labels, fontsize=style.LABEL_SIZE + 0.5)
-                axes.text(
-                    1.03,
-                    1.0,
-                    "AUROC",
-                    transform=axes.transAxes,
-                    fontsize=style.NOTE_SIZE,
-                    color=style.GREY,
-                    va="bottom",
-                )
+                axes.text(1.03, 1.0, "AUROC", transform=axes.transAxes, va="bottom", **grey)
                 if column == 0:
                     _names(axes, block, names)
             top = bottom - _FOOT
@@ -147,53 +118,29 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
 
 def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
     figure = cast("Figure", axes.figure)
-    where = {"transform": axes.transAxes, "ha": "right"}
-    axes.text(
-        -0.03,
-        1 + 0.2 / len(names),
-        f"{block.title},\n{block.rows:,} training rows",
-        fontsize=style.LABEL_SIZE,
-        va="bottom",
-        **where,
-    )
+    where = {"transform": axes.transAxes, "ha": "right", "fontsize": style.LABEL_SIZE}
+    title = f"{block.title},\n{block.rows:,} training rows"
+    axes.text(-0.03, 1 + 0.2 / len(names), title, va="bottom", **where)
     for i, name in enumerate(names):
         text = style.shorten_text(figure, block.sets[name], style.LABEL_SIZE, _NAMES - 0.1)
-        axes.text(
-            -0.03, _middle(i, len(names)), text, fontsize=style.LABEL_SIZE, va="center", **where
-        )
+        axes.text(-0.03, _middle(i, len(names)), text, va="center", **where)
 
 
 def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
     own = _shares(of.sets[IN])
+    line: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 0.9}
+    beside: dict[str, Any] = {"transform": axes.transAxes, "fontsize": style.LABEL_SIZE}
     for i, name in enumerate(names):
         floor = float(len(names) - 1 - i)
         axes.stairs(floor + own, _BINS, baseline=floor, fill=True, color=_FILL, gid="test rows")
         if name in of.sets:
-            axes.stairs(
-                floor + _shares(of.sets[name]),
-                _BINS,
-                baseline=floor,
-                color=style.VERMILLION,
-                linewidth=0.9,
-                gid=name,
-            )
-            axes.text(
-                1.03,
-                _middle(i, len(names)),
-                number(of.auroc[name], 2),
-                transform=axes.transAxes,
-                fontsize=style.LABEL_SIZE,
-                va="center",
-            )
+            axes.stairs(floor + _shares(of.sets[name]), _BINS, baseline=floor, gid=name, **line)
+            share = number(of.auroc[name], 2)
+            axes.text(1.03, _middle(i, len(names)), share, va="center", **beside)
         axes.axhline(floor, color=style.GREY, linewidth=0.4)
+    dotted: dict[str, Any] = {"color": style.BLACK, "linewidth": 0.6, "linestyle": (0, (1, 1.5))}
     for threshold in of.thresholds:
-        axes.axvline(
-            float(_place(np.array(threshold))),
-            color=style.BLACK,
-            linewidth=0.6,
-            linestyle=(0, (1, 1.5)),
-            gid="threshold",
-        )
+        axes.axvline(float(_place(np.array(threshold))), gid="threshold", **dotted)
     axes.set(xlim=_BINS[[0, -1]], ylim=(0, len(names)), xlabel="APHD", yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xticks(_place(np.array(list(_TICKS))), list(_TICKS.values()))
@@ -232,14 +179,8 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
                     labels: distances(own, folder) for labels, own in by_method.items() if own
                 }
                 (other,) = (name for name in study.datasets.values() if name != title)
-                blocks.append(
-                    Block(
-                        title,
-                        rows[0]["dataset"]["n_train"],
-                        {**study.sets, "the_other": other},
-                        by_labels,
-                    )
-                )
+                n, sets = rows[0]["dataset"]["n_train"], {**study.sets, "the_other": other}
+                blocks.append(Block(title, n, sets, by_labels))
                 used += rows
     return blocks, used
 

@@ -90,15 +90,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.plot(curve.x, curve.y.mean(axis=0), label=name, zorder=3, **style)
         if len(curve.y) > 1:
             low, high = np.quantile(curve.y, [0.05, 0.95], axis=0)
-            axes.fill_between(
-                curve.x,
-                low,
-                high,
-                color=curve.role.color,
-                alpha=0.18,
-                linewidth=0,
-                gid=f"band {name}",
-            )
+            band: dict[str, Any] = {"color": curve.role.color, "alpha": 0.18, "linewidth": 0}
+            axes.fill_between(curve.x, low, high, gid=f"band {name}", **band)
     ends = [curve.x[[0, -1]] for curve in panel.curves.values()]
     axes.set_xlim(min(end[0] for end in ends), max(end[1] for end in ends))
     if panel.log:
@@ -112,12 +105,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
     named = {name: curve for name, curve in panel.curves.items() if name}
-    label_line_ends(
-        axes,
-        list(named),
-        [float(curve.y.mean(axis=0)[-1]) for curve in named.values()],
-        [c.role.color for c in named.values()],
-    )
+    ends = [float(curve.y.mean(axis=0)[-1]) for curve in named.values()]
+    label_line_ends(axes, list(named), ends, [curve.role.color for curve in named.values()])
 
 
 def _check(panels: Mapping[str, Panel]) -> None:

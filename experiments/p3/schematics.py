@@ -91,24 +91,12 @@ def figure_2() -> Figure:
             square.plot(*X.T, color=color, marker=marker, markersize=5, linestyle="")
             square.set_title(name, fontsize=style.LABEL_SIZE + 0.5)
             result = aphd(leaves(forest, X))
-            scale.plot(
-                result,
-                2 - i + np.linspace(0.24, -0.24, len(result)),
-                color=color,
-                marker=marker,
-                markersize=4,
-                linestyle="",
-                clip_on=False,
-            )
-            scale.text(
-                0.06 + 0.88 * (i == 0),
-                2 - i,
-                name,
-                ha="right" if i == 0 else "left",
-                va="center",
-                fontsize=style.LABEL_SIZE,
-                color=color,
-            )
+            heights = 2 - i + np.linspace(0.24, -0.24, len(result))
+            mark: dict[str, Any] = {"color": color, "marker": marker, "linestyle": ""}
+            scale.plot(result, heights, markersize=4, clip_on=False, **mark)
+            x, side = (0.94, "right") if i == 0 else (0.06, "left")
+            word: dict[str, Any] = {"color": color, "fontsize": style.LABEL_SIZE}
+            scale.text(x, 2 - i, name, ha=side, va="center", **word)
         scale.axvline(THRESHOLD, color=style.BLACK, linewidth=0.8, linestyle=(0, (1, 1.5)))
         scale.set(xlim=(0, 1), ylim=(0.5, 2.5), yticks=[], xlabel="APHD of each test sample")
         scale.set_title("dotted: a threshold", fontsize=style.NOTE_SIZE, color=style.GREY)
@@ -143,31 +131,11 @@ def _tree(
                 (parent_x + x) / 2, (parent_y + y) / 2, answer, color=style.GREY, bbox=box, **word
             )
         if text:
-            axes.text(
-                x,
-                y,
-                text,
-                bbox={
-                    "boxstyle": "round,pad=0.25",
-                    "facecolor": style.ID_SHADE,
-                    "edgecolor": style.GREY,
-                    "linewidth": 0.6,
-                },
-                **word,
-            )
+            box = {"facecolor": style.ID_SHADE, "edgecolor": style.GREY, "linewidth": 0.6}
+            axes.text(x, y, text, bbox=box | {"boxstyle": "round,pad=0.25"}, **word)
     for leaf, role in zip(leaves(forest, SAMPLES)[:, which], _ROLES, strict=True):
-        axes.text(
-            leaf - 1,
-            0,
-            f"{leaf}",
-            bbox={
-                "boxstyle": "circle,pad=0.25",
-                "facecolor": "white",
-                "edgecolor": style.BLACK,
-                "linewidth": 0.6,
-            },
-            **word,
-        )
+        box = {"facecolor": "white", "edgecolor": style.BLACK, "linewidth": 0.6}
+        axes.text(leaf - 1, 0, f"{leaf}", bbox=box | {"boxstyle": "circle,pad=0.25"}, **word)
         axes.plot(leaf - 1, -0.45, color=role.color, marker=role.marker, markersize=6, linestyle="")
     axes.set(xlim=(-0.4, 3.4), ylim=(-0.6, 2.3))
     axes.set_axis_off()

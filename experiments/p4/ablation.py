@@ -11,6 +11,7 @@ by one of :data:`RULES`. The rule of LoRe was decided on the test rows of the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -89,50 +90,24 @@ def spaces(
             parent, np.concatenate([calibration, test]) if map_.is_transductive else calibration
         )
         seen = [map_.transform(parent, X) for X in (calibration, test)]
-        for scale, unit in (("spread", rms_of(seen[0])), ("none", 1.0)):
-            yield (
-                f"{name}, scale {scale}",
-                "laplacian",
-                seen[0] / unit,
-                seen[1] / unit,
-                FeatureView("laplacian", parent),
-            )
+        spread = rms_of(seen[0])
+        scales: list[tuple[str, LocalKernel, Any]] = [("spread", "laplacian", spread)]
+        scales.append(("none", "laplacian", 1.0))
         if name == "PCA (20)":
             axes = seen[0].std(axis=0)
-            axes = np.where(axes > 0, axes, 1)
-            yield (
-                f"{name}, scale each axis",
-                "laplacian",
-                seen[0] / axes,
-                seen[1] / axes,
-                FeatureView("laplacian", parent),
-            )
-            unit = rms_of(seen[0])
-            yield (
-                f"{name}, scale spread, Gaussian",
-                "gaussian",
-                seen[0] / unit,
-                seen[1] / unit,
-                FeatureView("gaussian", parent),
-            )
+            scales.append(("each axis", "laplacian", np.where(axes > 0, axes, 1)))
+            scales.append(("spread, Gaussian", "gaussian", spread))
+        for scale, kernel, unit in scales:
+            view = FeatureView(kernel, parent)
+            yield f"{name}, scale {scale}", kernel, seen[0] / unit, seen[1] / unit, view
     view = FeatureView("geodesic", parent)
     yield "geodesic", "geodesic", view(calibration), view(test), view
 
 
 def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any]]:
     """Yield each setting's cross-validated Brier score, and its errors on test rows."""
-    config = (
-        plan(
-            [
-                f"experiment={experiment}",
-                "method=choice(paper/p4/crime/none)",
-                f"seed=choice({seed})",
-                f"out={out}",
-            ]
-        )
-        .jobs[0]
-        .config
-    )
+    words = [f"experiment={experiment}", "method=choice(paper/p4/crime/none)"]
+    config = plan([*words, f"seed=choice({seed})", f"out={out}"]).jobs[0].config
     splits = stages.split(config.dataset, seed)
     parent = StoredStages(config, splits, ProgressReporter()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
@@ -148,15 +123,8 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
         }
         values = right["calibration"].astype(np.float64)
         confidence = top_label["calibration"].confidence
-        near = Neighbours(
-            kernel,
-            seen,
-            values,
-            confidence,
-            np.ones(len(values)),
-            bin_edges(confidence, 1, "uniform"),
-            no_group["calibration"],
-        )
+        weight, edges = np.ones(len(values)), bin_edges(confidence, 1, "uniform")
+        near = Neighbours(kernel, seen, values, confidence, weight, edges, no_group["calibration"])
         for bins in BINS:
             binned = near.with_bins(bins)
             held, n_eff, _ = binned.kernel_average(
@@ -165,23 +133,13 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
             predicted = binned.kernel_average(at["test"], BANDWIDTHS, view)[0]
             squared = (held - values) ** 2
             for i, gamma in enumerate(BANDWIDTHS):
-                stated = TopLabel(
-                    top_label["test"].predicted,
-                    predicted[i].clip(0, 1),
-                    top_label["test"].n_classes,
-                )
+                stated = replace(top_label["test"], confidence=predicted[i].clip(0, 1))
+                setting = {"seed": seed, "map": name, "bins": bins, "bandwidth": gamma}
                 yield {
-                    **{
-                        "seed": seed,
-                        "map": name,
-                        "bins": bins,
-                        "bandwidth": gamma,
-                        "n_eff": float(np.median(n_eff[i])),
-                    },
-                    **{
-                        "chosen_by": float(squared[i].mean()),
-                        "standard_error": float(squared[i].std() / np.sqrt(len(values))),
-                    },
+                    **setting,
+                    "n_eff": float(np.median(n_eff[i])),
+                    "chosen_by": float(squared[i].mean()),
+                    "standard_error": float(squared[i].std() / np.sqrt(len(values))),
                     "group_mce": group_mce(splits.test.y, stated, splits.test.groups, bins=5),
                     "brier": float(np.mean((predicted[i] - right["test"]) ** 2)),
                 }
@@ -225,24 +183,10 @@ def rules_table(frame: pd.DataFrame) -> str:
             ]
             rows.append([each, rule, *_summary(best), *cells])
     means = (f"{number(float(x.mean()))} ± {number(float(x.std()))}" for x in (histogram, constant))
-    return "\n\n".join(
-        [
-            markdown_table(
-                [
-                    "map and scale",
-                    "rule",
-                    "max group MCE",
-                    "sd",
-                    "its Brier",
-                    *less,
-                    f"seeds from {LOOKED_AT} on",
-                    *DIFFERENCE[1:],
-                ],
-                rows,
-            ),
-            "Histogram binning: {}; one confidence for all rows: {}.".format(*means),
-        ]
-    )
+    columns = ["map and scale", "rule", "max group MCE", "sd", "its Brier", *less]
+    printed = markdown_table([*columns, f"seeds from {LOOKED_AT} on", *DIFFERENCE[1:]], rows)
+    note = "Histogram binning: {}; one confidence for all rows: {}.".format(*means)
+    return f"{printed}\n\n{note}"
 
 
 def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:

@@ -98,11 +98,8 @@ def decisions(frame: pd.DataFrame) -> str:
     for method in (m for m in METHODS if m in wide.index):
         row = [method]
         for metric, (_, printed) in COLUMNS.items():
-            row.append(
-                number(
-                    float(wide[metric].get(method, np.nan)), 1 if metric == "nll_top_clipped" else 3
-                ).replace("-", "−")
-            )
+            mean, digits = wide[metric].get(method, np.nan), 1 if metric == "nll_top_clipped" else 3
+            row.append(number(float(mean), digits).replace("-", "−"))
             if printed:
                 row.append(cell(where(table, method=METHODS[method], metric=printed)))
         rows.append(row)
@@ -121,16 +118,8 @@ def paired(frame: pd.DataFrame, share: float) -> str:
         for metric in ("prr", "reward")
     }
     for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
-        rows.append(
-            [
-                method,
-                *(
-                    _difference(values, method, other, share)
-                    for values in wide.values()
-                    for other in AGAINST
-                ),
-            ]
-        )
+        pairs = [(values, other) for values in wide.values() for other in AGAINST]
+        rows.append([method, *(_difference(v, method, other, share) for v, other in pairs)])
     return markdown_table(columns, rows)
 
 

@@ -439,12 +439,10 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
         - local(y, top_label, X[:, 2:], bandwidth=LARGE, bins=bins)
         for name, of_rows, local in (("MCE", mce, mlce), ("ECE", ece, lce))
     }
-    yield Claim(
-        f"at γ = {LARGE:.0e} MLCE is the MCE, and mean LCE the ECE, to ten digits",
-        max(map(abs, off.values())) < 1e-10,
-        ", ".join(f"{value:.1g} from the {name}" for name, value in off.items()),
-        ("mlce_becomes_mce", "mlce_becomes_one"),
-    )
+    text = f"at γ = {LARGE:.0e} MLCE is the MCE, and mean LCE the ECE, to ten digits"
+    holds = max(map(abs, off.values())) < 1e-10
+    evidence = ", ".join(f"{value:.1g} from the {name}" for name, value in off.items())
+    yield Claim(text, holds, evidence, ("mlce_becomes_mce", "mlce_becomes_one"))
     alone = mlce(y, top_label, X[:, 2:], bandwidth=1 / LARGE, bins=bins)
     largest = float(np.abs(top_label.confidence - top_label.correct(y)).max())
     text = (

@@ -30,17 +30,9 @@ METHODS = titles("p4", "stopping")["methods"]
 SEEDS = 60
 N_VALIDATION = 500  # Rows that stop the training and recalibrate
 ON_THEM = "network stopped on the 500 rows that recalibrate"
-METRICS = {
-    "test": {
-        "nll_top": {"clip": 1e-12},
-        "brier_top": {},
-        "ece": {"bins": 5},
-        "group_mce": {"bins": 5, "reduce": "max"},
-    },
-    "calibration": {},
-    "ood": {},
-    "grid": {},
-}
+_BINS = {"ece": {"bins": 5}, "group_mce": {"bins": 5, "reduce": "max"}}
+_ON_TEST = {"nll_top": {"clip": 1e-12}, "brier_top": {}, **_BINS}
+METRICS = {"test": _ON_TEST, "calibration": {}, "ood": {}, "grid": {}}
 
 
 @dataclass(eq=False, repr=False)
@@ -63,26 +55,15 @@ def fit_on_both(config: RunConfig, splits: Splits) -> Any:
     Columns are imputed and standardised by the rows of both, without their labels.
     """
     train, calibration = splits.train, splits.calibration
-    both = replace(
-        train,
-        **{
-            name: np.concatenate([getattr(train, name), getattr(calibration, name)])
-            for name in ("X", "y", "groups")
-        },
-        source_rows=None,
-    )
-    node = dict(config.parent) | {
-        "_target_": f"{__name__}.{StoppedOnLastRows.__name__}",
-        "n_validation": len(calibration.y),
+    arrays = {
+        name: np.concatenate([getattr(train, name), getattr(calibration, name)])
+        for name in ("X", "y", "groups")
     }
-    return stages.fit(
-        node,
-        both,
-        preprocess=config.preprocess,
-        has_missing=splits.has_missing,
-        seed=config.seed,
-        n_jobs=1,
-    )
+    both = replace(train, **arrays, source_rows=None)
+    target = f"{__name__}.{StoppedOnLastRows.__name__}"
+    node = dict(config.parent) | {"_target_": target, "n_validation": len(calibration.y)}
+    how: dict[str, Any] = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
+    return stages.fit(node, both, seed=config.seed, n_jobs=1, **how)
 
 
 def configs_of(methods: Sequence[str], experiment: str = crime.STOPPED) -> dict[str, RunConfig]:
@@ -119,35 +100,17 @@ def entries_behind(
     # Every method on one network is measured in the same embeddings, which take seconds.
     spaces = Spaces(first.spaces, parent, splits, seed)
     for method, config in configs.items():
+        how: dict[str, Any] = {"ood": config.ood, "seed": seed}
         model = stages.calibrate(
-            config.after,
-            parent,
-            splits,
-            protocol=config.protocol,
-            ood=config.ood,
-            seed=seed,
-            n_jobs=1,
+            config.after, parent, splits, protocol=config.protocol, n_jobs=1, **how
         )
-        evaluation = evaluate(
-            FittedModel(parent),
-            model,
-            metrics,
-            dataset=config.dataset,
-            ood=config.ood,
-            splits=splits,
-            seed=seed,
-            spaces=spaces,
-        )
+        rows: dict[str, Any] = {"dataset": config.dataset, "splits": splits, "spaces": spaces}
+        evaluation = evaluate(FittedModel(parent), model, metrics, **rows, **how)
         for entry in evaluation.metrics:
             if entry["on"] == "test" and entry["of"] == (
                 "parent" if method == "none" else "calibrated"
             ):
-                yield {
-                    "method": method,
-                    "seed": seed,
-                    "metric": entry["metric"],
-                    "value": entry["value"],
-                }
+                yield {"method": method, "seed": seed, **{k: entry[k] for k in ("metric", "value")}}
 
 
 def tables(seeds: int = SEEDS) -> pd.DataFrame:

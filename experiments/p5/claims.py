@@ -121,20 +121,17 @@ def claims_on_networks(frame: pd.DataFrame) -> Iterator[Claim]:
         ("wsir_below_dropout",),
     )
     off = {name: abs(by_seed(frame, name, "coverage").mean() - LEVEL) for name in names}
-    yield Claim(
-        "the mean coverage of MC dropout is the nearest to 95 % of all four",
-        min(off, key=lambda name: off[name]) == "mc_dropout",
-        "points off: "
-        + ", ".join(f"{ROWS[name][0]} {100 * value:.1f}" for name, value in off.items()),
-        ("dropout_coverage",),
+    text = "the mean coverage of MC dropout is the nearest to 95 % of all four"
+    holds = min(off, key=lambda name: off[name]) == "mc_dropout"
+    evidence = "points off: " + ", ".join(
+        f"{ROWS[name][0]} {100 * value:.1f}" for name, value in off.items()
     )
+    yield Claim(text, holds, evidence, ("dropout_coverage",))
     wide = {name: by_seed(frame, name, "smis").mean() for name in names}
-    yield Claim(
-        "the mean interval score of MC dropout is the largest of all four",
-        max(wide, key=lambda name: wide[name]) == "mc_dropout",
-        ", ".join(f"{ROWS[name][0]} {number(value, 3)}" for name, value in wide.items()),
-        ("dropout_coverage",),
-    )
+    text = "the mean interval score of MC dropout is the largest of all four"
+    holds = max(wide, key=lambda name: wide[name]) == "mc_dropout"
+    evidence = ", ".join(f"{ROWS[name][0]} {number(value, 3)}" for name, value in wide.items())
+    yield Claim(text, holds, evidence, ("dropout_coverage",))
     for after in RADIUS.values():
         ratio = by_seed(frame, after, "smis") / by_seed(frame, TRUTH, "smis")
         text = (

@@ -137,12 +137,10 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def _covers(frame: pd.DataFrame, method: str, title: str) -> Claim:
     misses = {v: 100 * (by_seed(frame, method, m).mean() - v) for v, (m, _) in LEVELS.items()}
-    return Claim(
-        f"coverage of {title} is within 1.5 points at 90 % and 1 at 95 and 99 %",
-        all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items()),
-        ", ".join(f"{100 * level:g} %: {miss:+.2f}" for level, miss in misses.items()),
-        ("coverage_diamonds",),
-    )
+    text = f"coverage of {title} is within 1.5 points at 90 % and 1 at 95 and 99 %"
+    holds = all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items())
+    evidence = ", ".join(f"{100 * level:g} %: {miss:+.2f}" for level, miss in misses.items())
+    return Claim(text, holds, evidence, ("coverage_diamonds",))
 
 
 def _change_of_rmse(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:

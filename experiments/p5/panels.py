@@ -173,15 +173,8 @@ def _surface(axes: Any, plane: Plane, mean_of: Any) -> None:
     axes.plot_wireframe(
         first, second, heights, color=BLACK, linewidth=0.25, rcount=25, ccount=25, gid="surface"
     )
-    axes.scatter(
-        *plane.X[:_IN_SPACE].T,
-        plane.y[:_IN_SPACE],
-        s=1.5,
-        color=BLUE,
-        linewidths=0,
-        gid="rows",
-        depthshade=False,
-    )
+    dot = {"s": 1.5, "color": BLUE, "linewidths": 0, "depthshade": False}
+    axes.scatter(*plane.X[:_IN_SPACE].T, plane.y[:_IN_SPACE], gid="rows", **dot)
     axes.set(xlabel="x₁", ylabel="x₂", zlabel="y")
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_major_locator(MaxNLocator(4))
@@ -206,16 +199,7 @@ def _errors(axes: Axes, plane: Plane) -> None:
     for (name, predicted), color in zip(
         plane.predicted.items(), (PARENT_STYLE.color, BLUE), strict=True
     ):
-        axes.scatter(
-            at,
-            predicted - plane.true,
-            s=_DOT,
-            color=color,
-            linewidths=0,
-            rasterized=True,
-            label=name,
-            gid=f"rows {name}",
-        )
+        _scatter(axes, at, predicted - plane.true, color, label=name, gid=f"rows {name}")
     axes.axhline(0, color=BLACK, linewidth=0.8, gid="truth")
     axes.set(xlabel="x₂", ylabel="")
     axes.legend(loc="lower right", fontsize=NOTE_SIZE, markerscale=3, handletextpad=0.1)
@@ -236,11 +220,8 @@ def predicted_against_observed(
             _mark(axes, y[row], mean[row], i, f"{y[row]:,.0f}")
         axes.set(xlim=ends, ylim=ends, xlabel=f"observed {outcome}", ylabel=f"predicted {outcome}")
         beyond = int((mean > ends[1]).sum())
-        axes.set_title(
-            f"{len(y):,} test rows" + (f", {beyond} predicted above" if beyond else ""),
-            fontsize=NOTE_SIZE,
-            loc="left",
-        )
+        title = f"{len(y):,} test rows" + (f", {beyond} predicted above" if beyond else "")
+        axes.set_title(title, fontsize=NOTE_SIZE, loc="left")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(4))
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -262,23 +243,14 @@ def _titled(axes: Axes, letter: str, title: str) -> None:
     axes.set_title(f"{letter}   {title}", fontsize=8, loc="left")
 
 
-def _scatter(axes: Axes, x: np.ndarray, y: np.ndarray, color: str) -> None:
-    axes.scatter(x, y, s=_DOT, color=color, linewidths=0, rasterized=True)
+def _scatter(axes: Axes, x: np.ndarray, y: np.ndarray, color: str, **names: Any) -> None:
+    axes.scatter(x, y, s=_DOT, color=color, linewidths=0, rasterized=True, **names)
 
 
 def _mark(axes: Axes, x: float, y: float, which: int, label: str = "") -> None:
     color, marker = MARKS[which]
-    axes.plot(
-        [x],
-        [y],
-        marker=marker,
-        color=color,
-        markersize=5.5,
-        markeredgecolor=BLACK,
-        markeredgewidth=0.7,
-        linestyle="",
-        zorder=5,
-    )
+    edge: dict[str, Any] = {"markeredgecolor": BLACK, "markeredgewidth": 0.7, "linestyle": ""}
+    axes.plot([x], [y], marker=marker, color=color, markersize=5.5, zorder=5, **edge)
     if label:
         axes.annotate(label, (x, y), (7, -7), textcoords="offset points", fontsize=NOTE_SIZE)
 

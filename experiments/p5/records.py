@@ -109,9 +109,7 @@ def settings_of(
 ) -> pd.DataFrame:
     """Return settings of runs as :func:`in_published_terms`; rows differ in columns ``apart``."""
     rows = [
-        {**row, "seed": record["seed"]}
-        for record in records
-        for row in printed_settings(PAPER, record, [item])
+        {**row, "seed": r["seed"]} for r in records for row in printed_settings(PAPER, r, [item])
     ]
     frame = pd.DataFrame(rows, columns=["item", "dataset", "metric", "method", "seed", "value"])
     return frame.assign(level=np.nan, variant="").drop_duplicates(list(apart))

@@ -221,24 +221,20 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def _claims_on_gains(gains: dict[str, pd.Series]) -> Iterator[Claim]:
     both = pd.DataFrame(gains).dropna()
-    yield Claim(
+    text = (
         "recalibration takes more of the MSE off the small network"
-        " than off the big one, at each size",
-        bool((both.small < both.big).all()),
-        ", ".join(
-            f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %"
-            for n, small, big in both[list(NETWORKS)].itertuples()
-        ),
-        ("better_mse",),
+        " than off the big one, at each size"
     )
+    evidence = ", ".join(
+        f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %"
+        for n, small, big in both[list(NETWORKS)].itertuples()
+    )
+    yield Claim(text, bool((both.small < both.big).all()), evidence, ("better_mse",))
     small = gains["small"].sort_index()
     if set(SIZES) <= set(small.index):
-        yield Claim(
-            "recalibration takes the more of the small network's MSE off, the more rows",
-            _falls(small),
-            ", ".join(f"{n:,} rows {signed(value, 1)} %" for n, value in small.items()),
-            ("better_mse",),
-        )
+        text = "recalibration takes the more of the small network's MSE off, the more rows"
+        evidence = ", ".join(f"{n:,} rows {signed(value, 1)} %" for n, value in small.items())
+        yield Claim(text, _falls(small), evidence, ("better_mse",))
 
 
 def _claim_on_knn(exact: pd.DataFrame) -> Iterator[Claim]:
@@ -248,15 +244,12 @@ def _claim_on_knn(exact: pd.DataFrame) -> Iterator[Claim]:
     best = knn.groupby(["size", "seed"]).value.min()
     both = pd.concat({"knn": best, "local": worse}, axis=1).dropna()
     if len(both):
-        yield Claim(
-            "k-NN regression has a higher MSE than either recalibrated network in every seed",
-            bool((both.knn > both.local).all()),
-            ", ".join(
-                f"{n:,} rows {number(best, 1)} with its best k, {number(local, 1)}"
-                for n, best, local in both.groupby("size").median().itertuples()
-            ),
-            ("knn",),
+        text = "k-NN regression has a higher MSE than either recalibrated network in every seed"
+        evidence = ", ".join(
+            f"{n:,} rows {number(best, 1)} with its best k, {number(local, 1)}"
+            for n, best, local in both.groupby("size").median().itertuples()
         )
+        yield Claim(text, bool((both.knn > both.local).all()), evidence, ("knn",))
 
 
 def _claims_on_alternatives(exact: pd.DataFrame) -> Iterator[Claim]:
@@ -269,16 +262,14 @@ def _claims_on_alternatives(exact: pd.DataFrame) -> Iterator[Claim]:
                 continue
             margin = (wide[other] - wide.local).dropna().groupby("size")
             lower = margin.agg(lambda each: int((each > 0).sum()))
-            yield Claim(
+            text = (
                 f"local recalibration has a lower {title} than {ROWS[other]} in the median seed of"
-                f" each size, {network} network",
-                bool((margin.median() > 0).all()),
-                ", ".join(
-                    f"{n:,} rows lower in {lower[n]} of {count}"
-                    for n, count in margin.size().items()
-                ),
-                ("alternatives",),
+                f" each size, {network} network"
             )
+            evidence = ", ".join(
+                f"{n:,} rows lower in {lower[n]} of {count}" for n, count in margin.size().items()
+            )
+            yield Claim(text, bool((margin.median() > 0).all()), evidence, ("alternatives",))
 
 
 def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
@@ -291,15 +282,12 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
     off = (plain.value - LEVEL).abs()
     gap = off.groupby(plain["size"]).mean()
     seeds = plain.groupby("size").seed.nunique()
-    yield Claim(
-        "coverage comes nearer to 95 % with more rows, on average over methods",
-        _falls(gap),
-        ", ".join(
-            f"{n:,} rows {number(100 * value, 1)} points ({counted_noun([int(seeds[n])], 'seed')})"
-            for n, value in gap.items()
-        ),
-        RELIABLE,
+    text = "coverage comes nearer to 95 % with more rows, on average over methods"
+    evidence = ", ".join(
+        f"{n:,} rows {number(100 * value, 1)} points ({counted_noun([int(seeds[n])], 'seed')})"
+        for n, value in gap.items()
     )
+    yield Claim(text, _falls(gap), evidence, RELIABLE)
     by_model = off.groupby([plain.network, plain.method, plain["size"]]).mean().unstack("size")
     nearer = by_model.dropna().apply(_falls, axis=1)
     others = [f"{network}, {ROWS[method]}" for network, method in nearer.index[~nearer]]

@@ -65,15 +65,8 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
             "bars: methods that Nemenyi's test does not tell apart; shaded: those not told apart"
             " from the best; hollow: parents"
         )
-        figure.text(
-            0.5,
-            0.5 * _NOTE / figure.get_figheight(),
-            note,
-            fontsize=NOTE_SIZE,
-            color=GREY,
-            ha="center",
-            va="center",
-        )
+        grey: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": GREY, "ha": "center"}
+        figure.text(0.5, 0.5 * _NOTE / figure.get_figheight(), note, va="center", **grey)
     return figure
 
 
@@ -84,54 +77,25 @@ def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], prune=None))
     axes.spines["left"].set_visible(False)
     first = ranks.mean[names[0]]
-    axes.axvspan(
-        first,
-        min(first + ranks.critical_difference, k + 0.3),
-        color=ID_SHADE,
-        zorder=0,
-        gid="shade",
-    )
+    last = min(first + ranks.critical_difference, k + 0.3)
+    axes.axvspan(first, last, color=ID_SHADE, zorder=0, gid="shade")
     unit = (k + 0.6) / width * _BAR  # a bar's place in ranks
     for i, name in enumerate(names):
         color = BLUE if name in best else BLACK
         is_parent = name.endswith(PARENT)
         axes.plot((0.7, ranks.mean[name]), (i, i), color=GREY, linewidth=0.4, zorder=1)
         face = "white" if is_parent else color
-        axes.plot(
-            ranks.mean[name],
-            i,
-            marker="o",
-            markersize=3.6,
-            color=color,
-            markerfacecolor=face,
-            zorder=3,
-            gid=f"rank {name}",
-        )
+        dot: dict[str, Any] = {"marker": "o", "markersize": 3.6, "markerfacecolor": face}
+        axes.plot(ranks.mean[name], i, color=color, zorder=3, gid=f"rank {name}", **dot)
         text = shorten_text(_figure_of(axes), _shown(name, ranks), LABEL_SIZE, names_width)
-        axes.text(
-            0.7 - unit * (len(ranks.groups) + 1),
-            i,
-            text,
-            fontsize=LABEL_SIZE,
-            ha="right",
-            va="center",
-            color=color,
-        )
+        x = 0.7 - unit * (len(ranks.groups) + 1)
+        axes.text(x, i, text, fontsize=LABEL_SIZE, ha="right", va="center", color=color)
     for j, group in enumerate(ranks.groups):
         ends = _ends(names, group)
         x = 0.7 - unit * (len(ranks.groups) - j)
-        style: dict[str, Any] = {
-            "color": BLUE if j == 0 else BLACK,
-            "linewidth": 1.6,
-            "solid_capstyle": "butt",
-        }
-        axes.plot(
-            (x, x),
-            (ends[0] - 0.4, ends[1] + 0.4),
-            clip_on=False,
-            gid=f"not told apart {j}",
-            **style,
-        )
+        thick: dict[str, Any] = {"linewidth": 1.6, "solid_capstyle": "butt", "clip_on": False}
+        thick |= {"color": BLUE if j == 0 else BLACK, "gid": f"not told apart {j}"}
+        axes.plot((x, x), (ends[0] - 0.4, ends[1] + 0.4), **thick)
 
 
 def _shown(name: str, ranks: Ranks) -> str:

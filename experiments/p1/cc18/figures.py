@@ -143,30 +143,18 @@ def _of_table(
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]
     ece = "ece" if "ece" in set(numbers.metric) else "ece_by_edges"
     known = result.values.loc[dataset]
+    prior = float(known.prior.iloc[0]) if "prior" in known else None
     wanted = {
         "error": (own[own.metric == "error"], "learn", {"x_label": "rows", "log": True}),
         "ECE": (own[own.metric == ece], "learn", {"x_label": "rows", "log": True}),
-        "max confidence": (
-            far,
-            "at",
-            {
-                "x_label": "radius",
-                "prior": float(known.prior.iloc[0]) if "prior" in known else None,
-            },
-        ),
+        "max confidence": (far, "at", {"x_label": "radius", "prior": prior}),
     }
-    shown = {
-        "parent": "parent",
-        kernel_method(result): KERNEL,
-        **{method: label(method) for method in methods},
-    }
+    shown = {"parent": "parent", kernel_method(result): KERNEL} | {m: label(m) for m in methods}
     drawn = {}
     for quantity, (values, parameter, options) in wanted.items():
         wide = {
-            name: (
-                values[values.method == m].pivot_table(
-                    index="seed", columns=parameter, values="value"
-                )
+            name: where(values, method=m).pivot_table(
+                index="seed", columns=parameter, values="value"
             )
             for m, name in shown.items()
         }

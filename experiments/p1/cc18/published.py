@@ -88,13 +88,8 @@ def compare_with_published(from_runs: Tables, published: pd.DataFrame) -> str:
             for name in measures
         ]
         cells = [f"{number(median(stored))} / {number(median(subset))}" for stored, subset in pairs]
-        rows.append(
-            [
-                label(method, from_runs.parent),
-                *cells,
-                _oce_differences(printed, from_runs, shared, method),
-            ]
-        )
+        oce = _oce_differences(printed, from_runs, shared, method)
+        rows.append([label(method, from_runs.parent), *cells, oce])
     what = (
         "ECE: of 10 edges, theirs of network and KDN of 15"
         if "ece_by_edges" in measures
@@ -104,14 +99,9 @@ def compare_with_published(from_runs: Tables, published: pd.DataFrame) -> str:
         f"Medians over {len(shared)} of the {len(printed.datasets)} published tables. Of each cell:"
         f" published / ours. {what}."
     )
-    return "\n\n".join(
-        [
-            markdown_table(
-                ["method", *measures.values(), "OCE, parent's less method's, r=5"], rows
-            ),
-            note + " OCE here: distance of the mean confidence to the prior.",
-        ]
-    )
+    columns = ["method", *measures.values(), "OCE, parent's less method's, r=5"]
+    note += " OCE here: distance of the mean confidence to the prior."
+    return f"{markdown_table(columns, rows)}\n\n{note}"
 
 
 def table_by_table(from_runs: Tables, published: pd.DataFrame) -> str:
@@ -127,19 +117,10 @@ def table_by_table(from_runs: Tables, published: pd.DataFrame) -> str:
             for a, b in both
             for method in methods
         ]
-        rows.append(
-            [openml, dataset, f"{printed.learn[openml]:,} / {from_runs.learn[dataset]:,}", *cells]
-        )
-    return markdown_table(
-        [
-            "OpenML",
-            "table",
-            "rows",
-            *(f"error, {name}" for name in names),
-            *(f"r=5, {name}" for name in names),
-        ],
-        rows,
-    )
+        sizes = f"{printed.learn[openml]:,} / {from_runs.learn[dataset]:,}"
+        rows.append([openml, dataset, sizes, *cells])
+    columns = [f"{of}, {name}" for of in ("error", "r=5") for name in names]
+    return markdown_table(["OpenML", "table", "rows", *columns], rows)
 
 
 def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
@@ -157,12 +138,9 @@ def by_size(from_runs: pd.DataFrame, published: pd.DataFrame, parent: str, thres
                 for pair in zip(*medians, strict=True)
             ]
             rows.append([title, label(method, parent), *cells])
-    return "\n\n".join(
-        [
-            markdown_table(["improvement", "method", *(f"n = {size:,}" for size in SIZES)], rows),
-            "Of each cell: published / ours, in brackets the tables that have so many rows.",
-        ]
-    )
+    columns = ["improvement", "method", *(f"n = {size:,}" for size in SIZES)]
+    note = "Of each cell: published / ours, in brackets the tables that have so many rows."
+    return f"{markdown_table(columns, rows)}\n\n{note}"
 
 
 def measured(folder: Path) -> pd.DataFrame:

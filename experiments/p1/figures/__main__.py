@@ -214,18 +214,11 @@ def _planar_row(
         return {}
     rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
     at_far = where(rows, on="ood", metric="mmc", n_train=1000)
-    rows_label, radius = "training rows", {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
+    radius = {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
+    by_rows = {"x_label": "training rows", "log": True}
     result = {
-        "error": (
-            where(rows, on="test", metric="error"),
-            "n_train",
-            {"x_label": rows_label, "log": True},
-        ),
-        "Hellinger": (
-            where(rows, on="grid", metric="hellinger"),
-            "n_train",
-            {"x_label": rows_label, "log": True},
-        ),
+        "error": (where(rows, on="test", metric="error"), "n_train", by_rows),
+        "Hellinger": (where(rows, on="grid", metric="hellinger"), "n_train", by_rows),
         "max confidence": (at_far, "at", radius),
     }
     return _groups(result)
@@ -240,11 +233,7 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
     result = {
         "error": (where(rows, on="test", metric="error"), "n_dims", label),
         "Hellinger": (where(rows, on="test", metric="hellinger"), "n_dims", label),
-        "max confidence": (
-            where(rows, on="ood", metric="mmc", at=FAR),
-            "n_dims",
-            far,
-        ),
+        "max confidence": (where(rows, on="ood", metric="mmc", at=FAR), "n_dims", far),
     }
     return _groups(result)
 

@@ -20,20 +20,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     everything = pd.DataFrame(rows)
-    where = [
-        "dataset",
-        "n_train",
-        "n_dims",
-        "parent",
-        "variant",
-        "model",
-        "seed",
-        "metric",
-        "on",
-        "ood",
-        "param",
-        "at",
-    ]
+    where = ["dataset", "n_train", "n_dims", "parent", "variant", "model", "seed", "metric"]
+    where += ["on", "ood", "param", "at"]
     return everything.drop_duplicates(where, ignore_index=True)
 
 

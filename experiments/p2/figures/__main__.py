@@ -184,22 +184,8 @@ def _save(figure: Any, stem: Path) -> None:
         print(path, file=sys.stderr)
 
 
-FIGURES = (
-    "figure1",
-    "figure2",
-    "figure3",
-    "figure5",
-    "figure6",
-    "figure7",
-    "figure8",
-    "figure9",
-    "figure13",
-    "figure14a",
-    "figure15",
-    "figure17",
-    *WITH_SCORES,
-    *REBUILT,
-)
+_FROM_SCORES = (1, 2, 3, 5, 6, 7, 8, 9, 13, "14a", 15, 17)
+FIGURES = (*(f"figure{number}" for number in _FROM_SCORES), *WITH_SCORES, *REBUILT)
 
 if __name__ == "__main__":
     main()

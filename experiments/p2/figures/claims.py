@@ -263,69 +263,52 @@ def _listed(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {number(value)}" for name, value in values.items())
 
 
+_calibrated_beats_uncalibrated = _on_each(
+    "KDE(b_mon2) is better than uncalibrated on every class (Section XIV)",
+    lambda nll: nll["none"] - nll["kde"],
+)
+_cutoff_helps = _on_each(
+    "Cum+ is better than Cum on every class (Section VII)",
+    lambda nll: nll["cum"] - nll["cum_plus"],
+)
+_cum_plus_is_still_worse = _on_each(
+    "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the larger of"
+    " theirs",
+    lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]),
+)
+_cum_star_is_competitive = _on_most(
+    f"CwOC is competitive (Section XIV): its NLL is at most {COMPETITIVE:g} times that of"
+    " KDE(b_mon2), on most classes",
+    lambda nll: COMPETITIVE * nll["kde"] - nll["cum_star"],
+)
+_cum_star_is_never_best = _on_each(
+    "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the best one's",
+    lambda nll: nll["cum_star"] - min(nll[m] for m in FIGURE_17 if m != "cum_star"),
+)
+_kde_is_at_or_below_histogram = _on_most(
+    "the NLL of KDE(b_mon2) is at or below that of the histogram on most classes (Section XIV)",
+    lambda nll: nll["histogram"] - nll["kde"],
+)
+_larger_bandwidths_are_worse = _on_each(
+    "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of the two",
+    lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]),
+    or_equal=True,
+)
 # Tests in the order of the paper, each with the sentences of ``claims.csv`` that it is a part of.
 TESTS: Sequence[tuple[StudyTest, str]] = (
     (_precision_of_minor_capsid, "minor_capsid"),
     (_histogram_and_densities_agree, ""),
     (_two_classes_are_calibrated_already, "calibrated_already"),
     (_their_uncalibrated_nll_is_near_the_best, "some_need_none"),
-    (
-        _on_each(
-            "KDE(b_mon2) is better than uncalibrated on every class (Section XIV)",
-            lambda nll: nll["none"] - nll["kde"],
-        ),
-        "always_calibrate cannot_hurt",
-    ),
+    (_calibrated_beats_uncalibrated, "always_calibrate cannot_hurt"),
     (_cum_overestimates_low_scores, "cum_overestimates"),
-    (
-        _on_each(
-            "Cum+ is better than Cum on every class (Section VII)",
-            lambda nll: nll["cum"] - nll["cum_plus"],
-        ),
-        "cutoff_helps",
-    ),
-    (
-        _on_each(
-            "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the"
-            " larger of theirs",
-            lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]),
-        ),
-        "cum_plus_far_worse",
-    ),
-    (
-        _on_most(
-            f"CwOC is competitive (Section XIV): its NLL is at most {COMPETITIVE:g} times that of"
-            " KDE(b_mon2), on most classes",
-            lambda nll: COMPETITIVE * nll["kde"] - nll["cum_star"],
-        ),
-        "cum_star_competitive",
-    ),
-    (
-        _on_each(
-            "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the"
-            " best one's",
-            lambda nll: nll["cum_star"] - min(nll[m] for m in FIGURE_17 if m != "cum_star"),
-        ),
-        "cum_star_competitive",
-    ),
-    (
-        _on_most(
-            "the NLL of KDE(b_mon2) is at or below that of the histogram on most classes (Section"
-            " XIV)",
-            lambda nll: nll["histogram"] - nll["kde"],
-        ),
-        "kde_at_or_below_histogram",
-    ),
+    (_cutoff_helps, "cutoff_helps"),
+    (_cum_plus_is_still_worse, "cum_plus_far_worse"),
+    (_cum_star_is_competitive, "cum_star_competitive"),
+    (_cum_star_is_never_best, "cum_star_competitive"),
+    (_kde_is_at_or_below_histogram, "kde_at_or_below_histogram"),
     (_bandwidths_are_in_order, "bandwidths_in_order"),
-    (
-        _on_each(
-            "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of"
-            " the two",
-            lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]),
-            or_equal=True,
-        ),
-        "larger_bandwidth_larger_nll b_mon2_generalises",
-    ),
+    (_larger_bandwidths_are_worse, "larger_bandwidth_larger_nll b_mon2_generalises"),
     (_two_turns_more_change_little, "one_minimum_changes_little"),
     (_best_bandwidth_wiggles, "b_opt_wiggles"),
     (_best_bandwidth_almost_always_wiggles, "b_opt_wiggles"),

@@ -7,6 +7,8 @@ missing of the counts of all proteins.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -71,48 +73,24 @@ def figure1(study: Study) -> Figure:
     shades = [np.zeros(len(names)), np.zeros(len(names)), share]
     with style.style_context():
         figure = style.new_figure(style.FULL_WIDTH, _TOP + 3 * _ROW + _FOOT)
-        axes = style.add_axes(
-            figure, _LEFT, _FOOT, min(_CELL * len(names), style.FULL_WIDTH - _LEFT - 0.05), 3 * _ROW
-        )
+        width = min(_CELL * len(names), style.FULL_WIDTH - _LEFT - 0.05)
+        axes = style.add_axes(figure, _LEFT, _FOOT, width, 3 * _ROW)
+        small: dict[str, Any] = {"fontsize": style.NOTE_SIZE}
         for i, (row, shade) in enumerate(zip(words, shades, strict=True)):
             for j, text in enumerate(row):
-                axes.axvspan(
-                    j,
-                    j + 1,
-                    (2 - i) / 3,
-                    (3 - i) / 3,
-                    facecolor=style.BLUE,
-                    alpha=0.65 * float(shade[j]),
-                    linewidth=0,
-                )
-                axes.text(
-                    j + 0.5, 2.5 - i, text, ha="center", va="center", fontsize=style.NOTE_SIZE
-                )
+                filled: dict[str, Any] = {"facecolor": style.BLUE, "alpha": 0.65 * float(shade[j])}
+                axes.axvspan(j, j + 1, (2 - i) / 3, (3 - i) / 3, linewidth=0, **filled)
+                axes.text(j + 0.5, 2.5 - i, text, ha="center", va="center", **small)
         axes.set(xlim=(0, len(names)), ylim=(0, 3))
-        axes.set_xticks(
-            np.arange(len(names)) + 0.5,
-            [name.replace(" ", "\n") for name in names],
-            fontsize=style.NOTE_SIZE,
-        )
-        axes.set_yticks([2.5, 1.5, 0.5], ROWS, fontsize=style.NOTE_SIZE)
+        words_ = [name.replace(" ", "\n") for name in names]
+        axes.set_xticks(np.arange(len(names)) + 0.5, words_, **small)
+        axes.set_yticks([2.5, 1.5, 0.5], ROWS, **small)
         axes.tick_params(length=0, labeltop=True, labelbottom=False)
         axes.hlines([1, 2], 0, len(names), color="#cccccc", linewidth=0.4)
         title = f"predicted class, {int(counts.sum()):,} rows"
-        axes.annotate(
-            title,
-            (0.5, 1),
-            (0, 24),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="center",
-            fontsize=7.5,
-        )
+        units: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        axes.annotate(title, (0.5, 1), (0, 24), ha="center", fontsize=7.5, **units)
         for i, line in enumerate(reversed(NOT_KNOWN)):
-            figure.text(
-                0.05 / style.FULL_WIDTH,
-                (0.05 + 0.13 * i) / figure.get_figheight(),
-                line,
-                fontsize=style.NOTE_SIZE,
-                color=style.GREY,
-            )
+            x, y = 0.05 / style.FULL_WIDTH, (0.05 + 0.13 * i) / figure.get_figheight()
+            figure.text(x, y, line, color=style.GREY, **small)
     return figure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,13 +29,9 @@ from kdgraph.figures.style import (
 # Kind of a classifier, its output, its possible confidence (Section III), and calibrators for it.
 GROUPS = titles("p2", "figures.schematics")["groups"]
 _ROW, _HEAD = 0.44, 0.3  # inches
-_COLUMNS = (
-    0.06,
-    0.82,
-    2.1,
-    3.62,
-    5.0,
-)  # inches: where the input, the classifier, what it puts out, the confidence and calibrators begin
+# Inches: where the input, the classifier, what it puts out, the confidence and calibrators begin.
+_COLUMNS = (0.06, 0.82, 2.1, 3.62, 5.0)
+_ARROW = {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8}
 _BOX = (0.82, 1.0)  # inches: left end and width of the classifier
 _TITLES = ("input", "", "what it puts out", "confidence in the class", "calibrators here")
 
@@ -57,16 +55,8 @@ def _group(
     axes: Axes, y: float, information: str, output: str, confidence: str, calibrators: str
 ) -> None:
     left, width = _BOX
-    axes.add_patch(
-        FancyBboxPatch(
-            (left, y - 0.13),
-            width,
-            0.26,
-            boxstyle="round,pad=0,rounding_size=0.05",
-            facecolor=ID_SHADE,
-            edgecolor=GREY,
-        )
-    )
+    box: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.05", "edgecolor": GREY}
+    axes.add_patch(FancyBboxPatch((left, y - 0.13), width, 0.26, facecolor=ID_SHADE, **box))
     axes.text(left + width / 2, y, information, ha="center", va="center", fontsize=LABEL_SIZE)
     axes.text(_COLUMNS[0], y, "vector X", va="center", fontsize=LABEL_SIZE)
     for x, text, color in zip(
@@ -74,18 +64,7 @@ def _group(
     ):
         axes.text(x, y, text, va="center", fontsize=LABEL_SIZE, color=color)
     for start, end in ((0.54, left), (left + width, _COLUMNS[2] - 0.04), (3.3, _COLUMNS[3] - 0.04)):
-        axes.annotate(
-            "",
-            (end, y),
-            (start, y),
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": GREY,
-                "linewidth": 0.8,
-                "shrinkA": 2,
-                "shrinkB": 2,
-            },
-        )
+        axes.annotate("", (end, y), (start, y), arrowprops=_ARROW | {"shrinkA": 2, "shrinkB": 2})
 
 
 def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
@@ -100,20 +79,10 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
         left, other = (
             add_axes(figure, 0.5 + i * (width + 0.7), 0.38, width, height) for i in range(2)
         )
-        left.stairs(
-            result.count,
-            edges,
-            baseline=right,
-            fill=True,
-            facecolor=ORANGE,
-            hatch="////",
-            edgecolor=BLACK,
-            linewidth=0.4,
-            label="wrong",
-        )
-        left.stairs(
-            right, edges, fill=True, facecolor=BLUE, edgecolor=BLACK, linewidth=0.4, label="right"
-        )
+        bar: dict[str, Any] = {"fill": True, "edgecolor": BLACK, "linewidth": 0.4}
+        wrong = {"facecolor": ORANGE, "hatch": "////", "label": "wrong"}
+        left.stairs(result.count, edges, baseline=right, **wrong, **bar)
+        left.stairs(right, edges, facecolor=BLUE, label="right", **bar)
         other.stairs(result.accuracy, edges, baseline=None, color=BLACK, linewidth=1.4, gid="share")
         _annotate(left, other, edges[shown : shown + 2], right[shown], result.count[shown])
         for axes, label in ((left, f"rows predicted as {name}"), (other, "share right")):
@@ -126,22 +95,9 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
 def _annotate(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
     """Write the counts of one bin and their ratio, and the titles of right and wrong rows."""
     share = n_right / n
-    where = {
-        "fontsize": LABEL_SIZE,
-        "arrowprops": {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8},
-    }
-    left.annotate(
-        f"{n_right:.0f} right of {n:.0f}",
-        (edges.mean(), n),
-        (edges.mean(), 2.8 * n),
-        ha="center",
-        **where,
-    )
-    right.annotate(
-        f"{n_right:.0f} / {n:.0f} = {share:.2f}",
-        (edges.mean(), share),
-        (edges[0] - 0.6, share + 0.2),
-        ha="right",
-        **where,
-    )
+    where, x = {"fontsize": LABEL_SIZE, "arrowprops": _ARROW}, edges.mean()
+    text = f"{n_right:.0f} right of {n:.0f}"
+    left.annotate(text, (x, n), (x, 2.8 * n), ha="center", **where)
+    text = f"{n_right:.0f} / {n:.0f} = {share:.2f}"
+    right.annotate(text, (x, share), (edges[0] - 0.6, share + 0.2), ha="right", **where)
     left.legend(loc="upper right", fontsize=LABEL_SIZE)

@@ -193,11 +193,6 @@ def measured(folder: Path) -> pd.DataFrame:
         result.append(
             {"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value}
         )
-    place = {
-        "item": "Section III",
-        "dataset": "phanns",
-        "true_class": None,
-        "predicted_class": None,
-        "variant": "",
-    }
+    place = {"item": "Section III", "dataset": "phanns"}
+    place |= dict.fromkeys(("true_class", "predicted_class")) | {"variant": ""}
     return pd.DataFrame([{**place, **row} for row in result])

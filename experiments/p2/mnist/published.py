@@ -32,6 +32,7 @@ CLASS, LOW = 0, 0.99
 # Networks that train on one fixed mini-batch each; half a minute of one core each.
 ONE_BATCH_NETWORKS = 10
 MOST = 0.5  # More than this share is most
+_NOWHERE = {"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": ""}
 
 
 def measured(folder: Path) -> pd.DataFrame:
@@ -39,12 +40,7 @@ def measured(folder: Path) -> pd.DataFrame:
     records = runs_of(EXPERIMENT, folder, FREE)
     full = [record for record in records if _recipe(record) == RECIPES["fully_trained"]]
     result = [*_accuracies(records, folder), *_counts(full, folder), *_cutoffs(full)]
-    return pd.DataFrame(
-        [
-            {"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": "", **row}
-            for row in result
-        ]
-    )
+    return pd.DataFrame([{**_NOWHERE, **row} for row in result])
 
 
 def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
@@ -58,21 +54,10 @@ def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
         100 * float(np.mean(one_batch_network(X, y, seed).predict(test) == labels))
         for seed in range(networks)
     )
+    place = {"item": "Appendix, Network training", "metric": "accuracy on test set 2 in percent"}
+    network = {"method": "under-trained", **_NOWHERE, "variant": ONE_BATCH}
     return pd.DataFrame(
-        [
-            {
-                "item": "Appendix, Network training",
-                "metric": "accuracy on test set 2 in percent",
-                "method": "under-trained",
-                "dataset": "mnist",
-                "true_class": None,
-                "predicted_class": None,
-                "variant": ONE_BATCH,
-                "seed": seed,
-                "value": value,
-            }
-            for seed, value in enumerate(result)
-        ]
+        [{**place, **network, "seed": i, "value": value} for i, value in enumerate(result)]
     )
 
 
