@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -140,14 +140,8 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
         X, X_validation, y, y_validation = train_test_split(
             parts[0].X, parts[0].y, test_size=0.1, random_state=0, stratify=parts[0].y
         )
-        model = LGBMClassifier(
-            n_estimators=1000,
-            num_leaves=n_leaves,
-            learning_rate=rate,
-            random_state=0,
-            n_jobs=1,
-            verbose=-1,
-        )
+        how: dict[str, Any] = {"num_leaves": n_leaves, "learning_rate": rate}
+        model = LGBMClassifier(n_estimators=1000, random_state=0, n_jobs=1, verbose=-1, **how)
         model.fit(
             X,
             y,
@@ -166,14 +160,8 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
         parent = clipped_nll(test.vote, test.rows) / len(test.rows)
         for weighting, weights in weightings(model, train, n_classes).items():
             result = losses(train, calibration, test, weights, n_classes)
-            yield {
-                "model": name,
-                "weights": weighting,
-                "table": table,
-                "seed": seed,
-                "parent": parent,
-                **result,
-            }
+            place = {"model": name, "weights": weighting, "table": table, "seed": seed}
+            yield {**place, "parent": parent, **result}
 
 
 def tables_of(measured: pd.DataFrame) -> str:

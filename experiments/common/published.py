@@ -11,18 +11,9 @@ from experiments.common.markdown import number
 # Columns of every such file: table or figure, source of the number, and its meaning. A paper adds
 # columns for what else it varies.
 COLUMNS = ("item", "source", "dataset", "metric", "method", "value")
-ABOUT = {  # Columns with the origin of a number, which do not identify it
-    "kind",
-    "page",
-    "row",
-    "column",
-    "source",
-    "value",
-    "decimals",
-    "spread",
-    "spread_is",
-    "note",
-}
+# Columns with the origin of a number, which do not identify it.
+ABOUT = {"kind", "page", "row", "column", "source", "value"}
+ABOUT |= {"decimals", "spread", "spread_is", "note"}
 # Beginning of the note of a number that was printed and is no longer legible.
 LOST = "lost in the text"
 

@@ -85,14 +85,8 @@ def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
     }
     for n in IMAGES:
         for seed in range(seeds):
-            dataset = compose(
-                [
-                    "dataset=fashion_mnist",
-                    f"dataset.n_train={n}",
-                    f"dataset.n_test={TEST}",
-                    f"seed={seed}",
-                ]
-            ).dataset
+            sizes = [f"dataset.n_train={n}", f"dataset.n_test={TEST}"]
+            dataset = compose(["dataset=fashion_mnist", *sizes, f"seed={seed}"]).dataset
             splits = stages.split(dataset, seed)
             rows = (splits.train.X, splits.train.y)
             held = (splits.calibration.X, splits.calibration.y)

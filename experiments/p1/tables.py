@@ -66,24 +66,19 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
         n_train = record["config"]["dataset"]["n_train"]
         # A parent that is fitted on all rows is the method of that name.
         holds_out = record["config"].get("calibration", "held_out") == "held_out"
+        method = name if record["gate"] == "none" else record["method"]
         for entry in record["metrics"]:
-            if entry["of"] == "parent" and not (holds_out or record["calibrator"] == "none"):
+            of_parent = entry["of"] == "parent"
+            if of_parent and not (holds_out or record["calibrator"] == "none"):
                 continue
             yield {
                 "dataset": record["dataset"]["name"],
                 "n_train": n_train,
-                "method": (
-                    "parent"
-                    if entry["of"] == "parent"
-                    else name
-                    if record["gate"] == "none"
-                    else record["method"]
-                ),
-                "calibrator": "parent" if entry["of"] == "parent" else name,
+                "method": "parent" if of_parent else method,
+                "calibrator": "parent" if of_parent else name,
                 "setting": setting,
                 "seed": record["seed"],
-                "metric": entry["metric"],
-                "on": entry["on"],
+                **{key: entry[key] for key in ("metric", "on")},
                 "radius": entry["params"].get("radius"),
                 "value": entry["value"],
                 "prior": max(record["dataset"]["prior"]),

@@ -82,14 +82,8 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     levels = sorted(frame.level.unique())
     lines = head(["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)])
     for title, group in frame.groupby("title", sort=False):
-        lines.append(
-            line(
-                [
-                    str(title),
-                    *(spread(group[group.level == level].value, 100, 1) for level in levels),
-                ]
-            )
-        )
+        cells = [spread(group[group.level == level].value, 100, 1) for level in levels]
+        lines.append(line([str(title), *cells]))
     title = (
         "## TOOD, Figure 5: images out of distribution, moved against a"
         f" network of the same training rows: {rows}"

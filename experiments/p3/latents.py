@@ -86,14 +86,8 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
             inside = detector.ood_score_of_sets(seen(splits.test.X), rng)
             for name, X in sets.items():
                 value = auroc(detector.ood_score_of_sets(seen(X), rng), inside)
-                yield {
-                    **known,
-                    "setting": setting,
-                    "labels": labels,
-                    "set": name,
-                    "metric": "auroc",
-                    "value": value,
-                }
+                place = {**known, "setting": setting, "labels": labels, "set": name}
+                yield {**place, "metric": "auroc", "value": value}
 
 
 def _after(config: Any, parent: Any, splits: Splits, seed: int) -> FittedModel:

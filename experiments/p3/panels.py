@@ -26,14 +26,8 @@ from kdgraph.figures.style import (
     text_size,
 )
 
-_LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = (
-    0.48,
-    0.3,
-    0.38,
-    1.75,
-    0.36,
-    0.24,
-)  # inches; between rows of panels, beside their labels
+# Inches; between rows of panels, beside their labels.
+_LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24
 
 
 @dataclass(frozen=True)

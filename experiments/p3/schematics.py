@@ -105,15 +105,8 @@ def figure_2() -> Figure:
 
 
 def _regions(axes: Axes) -> None:
-    axes.set(
-        xlim=(0, 1),
-        ylim=(0, 1),
-        xticks=[0, 0.5, 1],
-        yticks=[0, 0.5, 1],
-        xlabel=_FEATURES[0],
-        ylabel=_FEATURES[1],
-        facecolor=style.ID_SHADE,
-    )
+    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    axes.set(xlabel=_FEATURES[0], ylabel=_FEATURES[1], facecolor=style.ID_SHADE)
     for cut in (axes.axvline, axes.axhline):
         cut(0.5, color=style.GREY, linewidth=1.0)
 

@@ -180,14 +180,8 @@ def tables(result: Found) -> str:
     lines += [line(["APHD", *(number(h) for h in result.outside.values())]), ""]
     lines += head(["mean H at a =", *(f"{a:g}" for a in result.a)])
     for d in DIMENSIONS:
-        lines.append(
-            line(
-                [
-                    f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}",
-                    *(number(h, 2) for h in expected_h(result.a, d)),
-                ]
-            )
-        )
+        title = f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}"
+        lines.append(line([title, *(number(h, 2) for h in expected_h(result.a, d))]))
         for name, means in result.shifts[d].items():
             lines.append(
                 line([f"d = {d}, {name}", *(number(float(h), 2) for h in means.mean(axis=0))])

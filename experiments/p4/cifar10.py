@@ -85,14 +85,9 @@ def decisions(frame: pd.DataFrame) -> str:
     """Return Table 4, measured beside published."""
     published = read_published(Path(__file__).parent)
     table = published[published.item == "Table 4"]
-    columns = [
-        "method",
-        *(
-            part
-            for name, printed in COLUMNS.values()
-            for part in ([name, "published"] if printed else [name])
-        ),
-    ]
+    columns = ["method"]
+    for name, printed in COLUMNS.values():
+        columns += [name, "published"] if printed else [name]
     rows = []
     wide = _means(frame)
     for method in (m for m in METHODS if m in wide.index):

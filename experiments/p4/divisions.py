@@ -51,14 +51,8 @@ def entries_of(
     splits = stages.split(first.dataset, division)
     wanted = {name: first.measures["test"][name] for name in MEASURED}
     for seed in range(networks):
-        parent = stages.fit(
-            first.parent,
-            splits.train,
-            preprocess=first.preprocess,
-            has_missing=splits.has_missing,
-            seed=seed,
-            n_jobs=1,
-        )
+        how: dict[str, Any] = {"preprocess": first.preprocess, "has_missing": splits.has_missing}
+        parent = stages.fit(first.parent, splits.train, seed=seed, n_jobs=1, **how)
         metrics = {"test": wanted, "calibration": {}, "ood": {}, "grid": {}}
         for entry in entries_behind(parent, splits, configs, seed, metrics):
             yield entry | {"division": division}

@@ -36,14 +36,9 @@ def entries_of(config: RunConfig, seed: int) -> Iterator[dict[str, Any]]:
     """Yield numbers of calibration and of test rows for each weight in the config of MMCE."""
     splits = stages.split(config.dataset, seed)
     for weight in WEIGHTS:
-        network = stages.fit(
-            {**config.parent, "mmce_weight": [weight]},
-            splits.train,
-            preprocess=config.preprocess,
-            has_missing=splits.has_missing,
-            seed=seed,
-            n_jobs=1,
-        )
+        node = {**config.parent, "mmce_weight": [weight]}
+        how: dict[str, Any] = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
+        network = stages.fit(node, splits.train, seed=seed, n_jobs=1, **how)
         for on, rows in (("calibration", splits.calibration), ("test", splits.test)):
             top_label = TopLabel.from_proba(network.predict_proba(rows.X))
             values = {

@@ -72,23 +72,12 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
         _mark(rows, fit.x[last], fit.y[last], 0)
         means.plot(fit.x[order], fit.true[order], color=BLACK, linewidth=1.2, gid="truth")
         means.plot(fit.x[order], fit.mean[order], **_parent(), gid="line")
-        means.annotate(
-            "true",
-            (fit.x[order][-1], fit.true[order][-1]),
-            (-2, 1),
-            textcoords="offset points",
-            ha="right",
-            fontsize=NOTE_SIZE,
-        )
+        small: dict[str, Any] = {"textcoords": "offset points", "fontsize": NOTE_SIZE}
+        end = (fit.x[order][-1], fit.true[order][-1])
+        means.annotate("true", end, (-2, 1), ha="right", **small)
         low = int(0.62 * len(order))
-        means.annotate(
-            "line",
-            (fit.x[order][low], fit.mean[order][low]),
-            (3, -9),
-            textcoords="offset points",
-            fontsize=NOTE_SIZE,
-            color=PARENT_STYLE.color,
-        )
+        end = (fit.x[order][low], fit.mean[order][low])
+        means.annotate("line", end, (3, -9), color=PARENT_STYLE.color, **small)
         _density(density, fit, last)
         for i, (row, rows_near) in enumerate(zip(chosen[::-1], near[::-1], strict=True)):
             _scatter(cells, fit.x[rows_near], fit.y[rows_near], MARKS[i][0])

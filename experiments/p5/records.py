@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from experiments.common.frames import where
-from experiments.common.markdown import number, spread
+from experiments.common.markdown import number, spread, table
 from experiments.common.published import printed
 from experiments.common.runs import Record, numbers_on_test
 from experiments.common.settings import printed_settings
@@ -139,6 +139,33 @@ def published_cell(
     """Return the published number of a table, or a dash if the paper has no such row."""
     keys = {"item": item, "method": method, "metric": metric}
     return printed(PAPER, digits, **keys, **({} if level is None else {"level": level}))
+
+
+class Column(NamedTuple):
+    """A measured column of a table, and the published one beside it."""
+
+    metric: str
+    title: str
+    digits: int
+    published: str = ""  # metric in ``published.csv``; "": the paper does not have it
+    factor: float = 1.0
+
+
+def compared(
+    frame: pd.DataFrame, item: str, rows: Mapping[str, Sequence[Any]], columns: Sequence[Column]
+) -> str:
+    """Return a table of methods, measured beside published; ``rows``: their titles and rows."""
+    head, cells = ["model"], []
+    for column in columns:
+        head += [column.title, "published"] if column.published else [column.title]
+    for method, (title, row) in rows.items():
+        if method in set(frame.method):
+            cells.append([title])
+            for metric, _, digits, published, factor in columns:
+                cells[-1].append(measured_cell(frame, method, metric, digits, factor))
+                if published:
+                    cells[-1].append(published_cell(item, row, published, digits))
+    return table(head, cells)
 
 
 def relative_difference(

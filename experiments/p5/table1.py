@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, listed, number
@@ -20,15 +19,15 @@ from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p5.records import (
     TRUTH,
+    Column,
     Shown,
     by_seed,
     chosen_k,
+    compared,
     in_published_terms,
     joined,
-    measured_cell,
     numbers_of,
     numbers_of_truth,
-    published_cell,
     settings_of,
 )
 
@@ -50,6 +49,15 @@ EXACT = {  # Means and standard deviations over 20 other samples, computed with 
 }
 _SEEDS_OF_EXACT = 20
 BEST = ("local_best",)
+COLUMNS = (
+    Column("mse_mean", "MSE", 1, "MSE"),
+    Column("coverage", "coverage (%)", 2, "coverage (%)", 100),
+    Column("smis", "sMIS", 3, "sMIS"),
+    Column("kl", "KL", 3),
+    Column("kl_hist30_sym", "histograms", 3, "KL divergence"),
+    Column("crps_above", "CRPS", 2),
+    Column("worst_cell_gap", "gap", 3),
+)
 NOTE = (
     "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from"
     " the prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric,"
@@ -87,29 +95,7 @@ def with_excess_crps(frame: pd.DataFrame) -> pd.DataFrame:
 
 def table(frame: pd.DataFrame) -> str:
     """Return Table 1, measured beside published."""
-    columns = ["model", "MSE", "published", "coverage (%)", "published", "sMIS", "published"]
-    columns += ["KL", "histograms", "published", "CRPS", "gap"]
-    return markdown.table(
-        columns,
-        (
-            [
-                title,
-                measured_cell(frame, method, "mse_mean", 1),
-                published_cell("Table 1", row, "MSE", 1),
-                measured_cell(frame, method, "coverage", 2, 100),
-                published_cell("Table 1", row, "coverage (%)", 2),
-                measured_cell(frame, method, "smis", 3),
-                published_cell("Table 1", row, "sMIS", 3),
-                measured_cell(frame, method, "kl", 3),
-                measured_cell(frame, method, "kl_hist30_sym", 3),
-                published_cell("Table 1", row, "KL divergence", 3),
-                measured_cell(frame, method, "crps_above", 2),
-                measured_cell(frame, method, "worst_cell_gap", 3),
-            ]
-            for method, (title, row) in ROWS.items()
-            if method in set(frame.method)
-        ),
-    )
+    return compared(frame, "Table 1", ROWS, COLUMNS)
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
 from experiments.common.markdown import blocks, counted_noun, listed
@@ -20,15 +19,15 @@ from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p5.records import (
     TRUTH,
+    Column,
     Shown,
     by_seed,
     chosen_k,
+    compared,
     in_published_terms,
     joined,
-    measured_cell,
     numbers_of,
     numbers_of_truth,
-    published_cell,
     settings_of,
 )
 
@@ -44,6 +43,13 @@ SHARE = r"_(05|50)(?=$|_)"  # Share of dropout in the name of a method
 CHOSEN = re.compile("_local(_linear)?$")
 PUBLISHED_DROPOUT = 0.5
 VARIANTS = TITLES["variants"]  # Suffix of a method that the paper does not have → its title
+COLUMNS = (
+    Column("mse_y", "MSE", 2, "MSE"),
+    Column("mse_mean", "excess", 2),
+    Column("coverage", "coverage (%)", 1, "coverage (%)", 100),
+    Column("smis", "sMIS", 3, "sMIS"),
+    *(Column("crps", "CRPS", 3), Column("kl", "KL", 3), Column("worst_cell_gap", "gap", 3)),
+)
 CLOSEST = ("recalibrated_closest",)
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
 NOTE = (
@@ -101,25 +107,7 @@ def named(record: Record) -> Record:
 
 def table(frame: pd.DataFrame) -> str:
     """Return Table 2 of one share of dropout, measured beside published."""
-    columns = ["model", "MSE", "published", "excess", "coverage (%)", "published", "sMIS"]
-    return markdown.table(
-        [*columns, "published", "CRPS", "KL", "gap"],
-        (
-            [
-                title,
-                measured_cell(frame, method, "mse_y", 2),
-                published_cell("Table 2", row, "MSE", 2),
-                measured_cell(frame, method, "mse_mean", 2),
-                measured_cell(frame, method, "coverage", 1, 100),
-                published_cell("Table 2", row, "coverage (%)", 1),
-                measured_cell(frame, method, "smis", 3),
-                published_cell("Table 2", row, "sMIS", 3),
-                *(measured_cell(frame, method, m, 3) for m in ("crps", "kl", "worst_cell_gap")),
-            ]
-            for method, (title, row) in ROWS.items()
-            if method in set(frame.method)
-        ),
-    )
+    return compared(frame, "Table 2", ROWS, COLUMNS)
 
 
 def pit_beyond(records: Iterable[Record]) -> str:

@@ -39,8 +39,8 @@ TEMPLATES = Path(__file__).parent
 GOAL = 0.75  # Fraction of the judged numbers that is to match or be better
 LINE = 100  # Columns of a sentence where the output is no terminal
 CAPTIONS = ("match or better, of what is judged", "match or better, of what can be run")
-_OURS = ["variant", "ours", "sd", "n", "comparable", "tolerance"]
-_LAST = [*_OURS, "verdict", "weak", "scale", "made"]  # Last columns of ``CELLS``
+_MEASURED = ["variant", "ours", "sd", "n", "comparable", "tolerance"]
+_LAST = [*_MEASURED, "verdict", "weak", "scale", "made"]  # Last columns of ``CELLS``
 
 
 def write(

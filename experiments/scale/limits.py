@@ -63,15 +63,8 @@ def main() -> None:
 def rows_of(table: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return training rows with their classes, and test rows with theirs."""
     if table == "simulated":
-        X, y = make_classification(
-            N_SIMULATED + N_NEW,
-            20,
-            n_informative=10,
-            n_redundant=5,
-            flip_y=0.1,
-            class_sep=0.8,
-            random_state=seed,
-        )
+        how = {"n_informative": 10, "n_redundant": 5, "flip_y": 0.1, "class_sep": 0.8}
+        X, y = make_classification(N_SIMULATED + N_NEW, 20, random_state=seed, **how)
         return X[:-N_NEW], y[:-N_NEW], X[-N_NEW:], y[-N_NEW:]
     config = plan([f"dataset=cc18/{table}", f"seed={seed}", "method=kdf"]).jobs[0].config
     splits = stages.split(config.dataset, config.seed)

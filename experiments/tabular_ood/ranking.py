@@ -151,14 +151,11 @@ def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
             evidence = (
                 f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
             )
-            claims.append(
-                Claim(
-                    f"AUROC of {name} is not significantly below that of"
-                    f" {peer}, the best of {', '.join(peers)}",
-                    not (difference < 0 and test.p <= 0.05),
-                    evidence,
-                )
+            text = (
+                f"AUROC of {name} is not significantly below that of {peer}, the best of"
+                f" {', '.join(peers)}"
             )
+            claims.append(Claim(text, not (difference < 0 and test.p <= 0.05), evidence))
     if "isotonic" in ece:
         allowed = ece["isotonic"].mean() + COST
         ungated = [n for n in oce if n not in GATES]

@@ -89,15 +89,8 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
     result = {parent: with_choice(tables(numbers, parent)) for parent in parents_of(numbers)}
     for parent, each in result.items():
         if each.datasets:
-            print(
-                "\n\n".join(
-                    [
-                        f"### {label('parent', parent).capitalize()}",
-                        *_sections(each, numbers, stem, arguments),
-                    ]
-                )
-                + "\n"
-            )
+            title = f"### {label('parent', parent).capitalize()}"
+            print("\n\n".join([title, *_sections(each, numbers, stem, arguments)]) + "\n")
         else:
             print(
                 f"{label('parent', parent)}: no table has all methods: {each.left_out}",

@@ -50,15 +50,8 @@ def dominance(result: Tables) -> str:
             for other in result.methods
             if (n := sum(other in each for each in by))
         ]
-        lines.append(
-            line(
-                [
-                    label(method, result.parent),
-                    f"{sum(map(bool, by))} of {len(by)}",
-                    ", ".join(counted) or "–",
-                ]
-            )
-        )
+        n_by = f"{sum(map(bool, by))} of {len(by)}"
+        lines.append(line([label(method, result.parent), n_by, ", ".join(counted) or "–"]))
     return "\n".join([*lines, "", _what_was_chosen(result)])
 
 

@@ -269,13 +269,8 @@ def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterato
             ):
                 if count:
                     name = f"relative improvement in {metric}, median of tables"
-                    yield {
-                        "metric": name,
-                        "method": title[method],
-                        "n_train": n,
-                        "radius": none,
-                        "value": value,
-                    }
+                    place = {"metric": name, "method": title[method]}
+                    yield {**place, "n_train": n, "radius": none, "value": value}
     largest = tables(numbers, parent)
     for metric in (name for name in MEASURES if name in largest.values):
         measure, _, radius = metric.partition("@")

@@ -68,15 +68,9 @@ def against_parent(result: Tables) -> str:
             _cells([compare_pairs(values[m], values["parent"], decimals=DECIMALS) for m in methods])
         )
     lines = head(["method", *TITLES.values()])
-    return "\n".join(
-        [
-            *lines,
-            *(
-                line([_name(result, method), *cells])
-                for method, *cells in zip(methods, *columns, strict=True)
-            ),
-        ]
-    )
+    for method, *cells in zip(methods, *columns, strict=True):
+        lines.append(line([_name(result, method), *cells]))
+    return "\n".join(lines)
 
 
 def against_each_other(result: Tables, metric: str) -> str:

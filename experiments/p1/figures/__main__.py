@@ -112,17 +112,9 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
         }
         ids[label] = sorted(family[family.id]["at"].unique())
     prior = float(far.prior.max())
-    _save(
-        plot_confidence_against_shift(
-            curves,
-            values,
-            prior,
-            id_values=ids,
-            bands=bands,
-            band_of=f"25 to 75 % of {_seeds(shapes)}",
-        ),
-        to / "figure3",
-    )
+    drawn: dict[str, Any] = {"bands": bands, "band_of": f"25 to 75 % of {_seeds(shapes)}"}
+    figure = plot_confidence_against_shift(curves, values, prior, id_values=ids, **drawn)
+    _save(figure, to / "figure3")
     print(
         "## Figure 3: mean max confidence, medians over seeds (25 to 75 %)\n\n"
         + figure3_table(far, names)

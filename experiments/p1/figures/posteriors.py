@@ -118,16 +118,8 @@ def main() -> None:
             " experiment=paper/p1/posteriors seed=0,1,2"
         )
     most = max(record["config"]["dataset"]["n_train"] for record in records)
-    details = list(
-        claims(
-            pd.DataFrame(
-                distances(
-                    (r for r in records if r["config"]["dataset"]["n_train"] == most),
-                    options.outputs,
-                )
-            )
-        )
-    )
+    largest = (r for r in records if r["config"]["dataset"]["n_train"] == most)
+    details = list(claims(pd.DataFrame(distances(largest, options.outputs))))
     print_claims(details, options.keep, "p1_posteriors")
 
 

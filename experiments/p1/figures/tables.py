@@ -52,15 +52,11 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 measured_rows = subset[subset.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
                 printed = where(published, dataset=dataset, method=name)
-                cells = [
-                    " / ".join(
-                        [
-                            _published(printed, measure, n),
-                            *_medians(measured_rows, variants, measure, n),
-                        ]
-                    )
-                    for measure, n in columns
-                ]
+                both = (
+                    [_published(printed, m, n), *_medians(measured_rows, variants, m, n)]
+                    for m, n in columns
+                )
+                cells = [" / ".join(each) for each in both]
                 far = " / ".join(
                     [_published(printed, FROM, 1000, digits=1), *_radii(measured_rows, variants)]
                 )

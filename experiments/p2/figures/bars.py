@@ -11,7 +11,7 @@ from experiments.common.markdown import table as markdown_table
 from experiments.p2.figures.method_bars import plot_method_bars
 from experiments.p2.figures.study import FIGURE_17, LABELS, SCORE_LABELS, Study
 
-NAMES: dict[str, str] = LABELS | SCORE_LABELS
+NAMES = LABELS | SCORE_LABELS
 
 
 def figure17(

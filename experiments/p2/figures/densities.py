@@ -150,16 +150,10 @@ def figure15(study: Study, result: Added) -> Figure:
     """Draw rows by score before and after: the wrong ones stay as they are; and the confidence."""
     at = grid()
     both = np.concatenate([result.right, result.new])
+    sets = {"right before": result.right, "wrong, before and after": result.wrong}
     lines = {
-        f"{what}: {len(scores):,}": (
-            10 * at,
-            len(scores) * density(scores, at, result.bandwidth) / 10,
-        )
-        for what, scores in (
-            ("right before", result.right),
-            ("wrong, before and after", result.wrong),
-            ("right after", both),
-        )
+        f"{what}: {len(x):,}": (10 * at, len(x) * density(x, at, result.bandwidth) / 10)
+        for what, x in (sets | {"right after": both}).items()
     }
     confidence = {p: (10 * at, values) for p, values in list(result.confidence.items())[:2]}
     drawn = f"new scores are drawn from those of the {len(result.right):,} right rows"

@@ -30,7 +30,7 @@ FREE = ("dataset.path", "dataset.name", "dataset.made_by")
 TITLES = titles("p2", "figures.study")
 ORDER = TITLES["order"]  # Classes as the paper lists them
 # Calibrators by the names of the configuration and of the paper, in the order of tables
-LABELS = TITLES["labels"]
+LABELS: dict[str, str] = TITLES["labels"]
 # The same for the runs with all scores: the methods of Figure 17
 SCORE_LABELS = TITLES["score_labels"]
 # Methods of that figure that counts of scores allow; temperatures need the scores of the other
@@ -123,16 +123,13 @@ class Study:
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
         """Return the same calibrators fitted to other rows and labels, and applied to them."""
         y = self.y if y is None else y
-        models = {
-            method: FittedModel(
-                model.parent,
-                {
-                    part: clone(each).fit(X, y, X_calibration=X, y_calibration=y)
-                    for part, each in model.post_hoc.items()
-                },
-            )
-            for method, model in self.models.items()
-        }
+        models = {}
+        for method, model in self.models.items():
+            parts = {
+                part: clone(each).fit(X, y, X_calibration=X, y_calibration=y)
+                for part, each in model.post_hoc.items()
+            }
+            models[method] = FittedModel(model.parent, parts)
         return replace(self, X=X, y=y, models=models)
 
 

@@ -112,13 +112,8 @@ def measure_ensemble(
         if isinstance(model, KernelDensityConfidence):
             for k, curve in enumerate(model.curves_):
                 value = curve["bandwidth"].item() if curve else np.nan
-                yield {
-                    "method": name,
-                    "test_set": "1",
-                    "class": str(k),
-                    "metric": "bandwidth",
-                    "value": value,
-                }
+                place = {"method": name, "test_set": "1", "class": str(k)}
+                yield {**place, "metric": "bandwidth", "value": value}
     for where, rows in proba.items():
         yield from (
             {"method": UNCALIBRATED, "test_set": where, **entry}
