@@ -63,18 +63,10 @@ def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
                 }
                 for stored, (model, seconds) in timed(fits, test[0]).items():
                     proba = model.predict_proba(test[0])
-                    shared = {
-                        "method": method,
-                        "simulation": simulation.name,
-                        "seed": seed,
-                        "kept": "tenth" if stored else "all",
-                    }
-                    yield {
-                        **shared,
-                        "error": error(test[1], proba),
-                        "ECE": ece(test[1], proba),
-                        **seconds,
-                    }
+                    shared = {"method": method, "simulation": simulation.name, "seed": seed}
+                    shared |= {"kept": "tenth" if stored else "all"}
+                    measured = {"error": error(test[1], proba), "ECE": ece(test[1], proba)}
+                    yield {**shared, **measured, **seconds}
 
 
 def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:

@@ -21,12 +21,8 @@ SEEDS = 3
 
 def section6() -> pd.DataFrame:
     """Return the exponent of the time by seed, with the keys of ``published.csv``."""
-    shared = {
-        "item": "Section 6",
-        "dataset": None,
-        "metric": "exponent of n in the time of training",
-        "method": "KDF and KDN",
-    }
+    shared = {"item": "Section 6", "dataset": None}
+    shared |= {"metric": "exponent of n in the time of training", "method": "KDF and KDN"}
     shared |= {"ood": None, "n_train": None, "radius": None, "variant": ""}
     return pd.DataFrame(
         [{**shared, "seed": seed, "value": exponent(*ROWS, seed)} for seed in range(SEEDS)]

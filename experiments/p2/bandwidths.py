@@ -197,12 +197,8 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         }
         mirrored = changes(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
         gap = np.abs(mirrored - plain)
-        yield {
-            "method": f"{bandwidth} {REFLECTED}",
-            "nll": losses_and_gap(mirrored),
-            "moved": gap.mean(),
-            "most": gap.max(),
-        }
+        known = {"method": f"{bandwidth} {REFLECTED}", "nll": losses_and_gap(mirrored)}
+        yield {**known, "moved": gap.mean(), "most": gap.max()}
 
 
 def _records(options: argparse.Namespace) -> Iterable[Record]:

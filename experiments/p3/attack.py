@@ -61,16 +61,11 @@ OTHER_SEED = 1000  # Offset of the seed of a network that is not attacked
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
     """Return the composed config of each method on one data set."""
-    words = [
-        "experiment=paper/p3/cifar",
-        f"dataset=choice({dataset})",
-        "seed=choice(0)",
-        *SIZES,
-        *more,
-    ]
+    words = ["experiment=paper/p3/cifar", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES]
+    words += more
     epochs = {True: [f"parent.encoder.max_epochs=choice({EPOCHS})"], False: []}
     return {
-        n: (plan([*words, *epochs[n in TOOD], f"method=choice(paper/p3/cifar/{n})"]).jobs[0].config)
+        n: plan([*words, *epochs[n in TOOD], f"method=choice(paper/p3/cifar/{n})"]).jobs[0].config
         for n in TITLES
     }
 

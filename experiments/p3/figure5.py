@@ -59,12 +59,8 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
             and "epsilon" in (entry.get("params") or {})
         ):
             level = round(_MAX_INTENSITY * entry["params"]["epsilon"])
-            yield {
-                **known,
-                "set": entry["ood"].rpartition("/")[2],
-                "level": level,
-                "value": entry["value"],
-            }
+            place = {**known, "set": entry["ood"].rpartition("/")[2], "level": level}
+            yield {**place, "value": entry["value"]}
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:

@@ -35,13 +35,8 @@ SHARE = 1000 / 2500  # Test rows per fitted row
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
     """Return the configs of TOOD with given and shuffled labels and of the MSP of LeNet-5."""
-    words = [
-        "experiment=paper/p3/mnist",
-        f"dataset=choice({dataset})",
-        "seed=choice(0)",
-        *SIZES,
-        *more,
-    ]
+    words = ["experiment=paper/p3/mnist", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES]
+    words += more
     methods = {"given": "tood_given", "shuffled": "tood_shuffled", "network": "msp"}
     return {
         name: plan([*words, f"method=choice(paper/p3/mnist/{method})"]).jobs[0].config

@@ -35,12 +35,8 @@ def _rows(record: Record, keys: Sequence[str]) -> Iterable[dict[str, Any]]:
     for entry in record["metrics"]:
         if entry["of"] != DETECTED or entry["value"] is None:
             continue
-        result = {
-            **known,
-            "set": entry["ood"] or IN,
-            "metric": entry["metric"],
-            "value": entry["value"],
-        }
+        result = {**known, "set": entry["ood"] or IN, "metric": entry["metric"]}
+        result["value"] = entry["value"]
         yield result
         if entry["metric"] == "mean_ood_score" and "n_of" in entry:
             yield {**result, "metric": APHD, "value": offset - entry["value"]}

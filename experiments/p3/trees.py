@@ -75,14 +75,8 @@ class Table:
 
 def configs() -> dict[str, Any]:
     """Return the composed config of a run on each table, by its title."""
-    half = [
-        "dataset=digits",
-        "dataset.left_out=[5,6,7,8,9]",
-        "dataset.scale=min_max",
-        "ood=left_out",
-        "method=paper/p3/tood_given",
-        "figures=none",
-    ]
+    half = ["dataset=digits", "dataset.left_out=[5,6,7,8,9]", "dataset.scale=min_max"]
+    half += ["ood=left_out", "method=paper/p3/tood_given", "figures=none"]
     planned = {HALF_OF_DIGITS: plan(half).jobs[0].config}
     small = [
         "experiment=paper/p3/size_labels",
@@ -113,14 +107,8 @@ def measure(
     distribution, or "".
     """
     train = table.splits.train
-    known = {
-        "dataset": table.title,
-        "seed": seed,
-        "share": table.share,
-        "rows": len(train.y),
-        "size": SET_SIZE,
-        "set": "",
-    }
+    known = {"dataset": table.title, "seed": seed, "share": table.share, "rows": len(train.y)}
+    known |= {"size": SET_SIZE, "set": ""}
     for labels in LABELS:
         about = {**known, "labels": labels, "setting": DEFAULT}
         for setting, parameters in settings.items():
@@ -179,12 +167,8 @@ def _aurocs(
     rng = np.random.default_rng(known["seed"])
     inside = detector.ood_score_of_sets(table.splits.test.X, rng)
     for name, X in table.sets.items():
-        yield {
-            **known,
-            "set": name,
-            "metric": "auroc",
-            "value": auroc(detector.ood_score_of_sets(X, rng), inside),
-        }
+        place = {**known, "set": name, "metric": "auroc"}
+        yield {**place, "value": auroc(detector.ood_score_of_sets(X, rng), inside)}
 
 
 def seconds_of(table: Table, seed: int) -> dict[str, float]:

@@ -53,12 +53,8 @@ DRAWN = {
 def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
     """Yield mean LCE less the ECE by network, seed and map, of the outcomes and of drawn ones."""
     for (network, experiment), seed in product(NETWORKS.items(), range(seeds)):
-        words = [
-            f"experiment={experiment}",
-            "method=choice(paper/p4/crime/none)",
-            f"seed=choice({seed})",
-            f"out={outputs}",
-        ]
+        words = [f"experiment={experiment}", "method=choice(paper/p4/crime/none)"]
+        words += [f"seed=choice({seed})", f"out={outputs}"]
         config = plan(words).jobs[0].config
         splits = stages.split(config.dataset, seed)
         parent, test = StoredStages(config, splits, ProgressReporter()).fit().value, splits.test

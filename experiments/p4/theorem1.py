@@ -197,22 +197,13 @@ def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
 def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.ndarray) -> str:
     """Return by bandwidth α, the quadrature's error, medians at both ends, and slopes."""
     first, last = min(errors), max(errors)
-    columns = [
-        "γ",
-        "α",
-        "error of SLCE by quadrature",
-        f"median, n = {first:,}",
-        f"median, n = {last:,}",
-    ]
+    columns = ["γ", "α", "error of SLCE by quadrature", f"median, n = {first:,}"]
+    columns += [f"median, n = {last:,}"]
     rows = []
     for b, bandwidth in enumerate(BANDWIDTHS):
         medians = [number(float(np.median(errors[n][:, b])), 4) for n in (first, last)]
-        cells = [
-            f"{bandwidth:g}",
-            number(float(truth.mass[b].min()), 4),
-            f"{quadrature[b]:.0e}",
-            *medians,
-        ]
+        cells = [f"{bandwidth:g}", number(float(truth.mass[b].min()), 4), f"{quadrature[b]:.0e}"]
+        cells += medians
         rows.append([*cells, str(slope(errors, b)), str(slope(errors, b, RATE_FROM))])
     return markdown_table([*columns, "slope", f"slope from n = {RATE_FROM:,}"], rows)
 

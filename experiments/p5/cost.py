@@ -43,12 +43,8 @@ N_PREDICTED = 2000  # Most test rows to predict
 TURNS = 3  # Repetitions of each comparison; the median counts
 LITTLE = 0.05  # Share of the seconds of training, and change of an MSE; the paper has no number
 TWICE = 2.0  # Ratio of seconds from which on prediction is affected
-CAPACITY, TRAINING, PREDICTION, BY_K = (
-    ("small_capacity",),
-    ("training_time",),
-    ("prediction_time",),
-    ("time_by_k",),
-)
+CAPACITY, TRAINING = ("small_capacity",), ("training_time",)
+PREDICTION, BY_K = ("prediction_time",), ("time_by_k",)
 NAME = "p5_cost"
 COLUMNS = ["size", "seed", "network", "what", "place", "k", "eps", "value"]
 

@@ -296,7 +296,7 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
         "coverage comes nearer to 95 % with more rows, for each network and method, mean over seeds"
     )
     evidence = f"{int(nearer.sum())} of {len(nearer)}{exceptions}"
-    yield Claim((text), bool(nearer.all()), evidence, RELIABLE)
+    yield Claim(text, bool(nearer.all()), evidence, RELIABLE)
     local = coverage[coverage.method.isin(LOCAL) & coverage.k.isin([100, 500, K])]
     for size, rows in local[local["size"] >= 10 * K].groupby("size"):
         by_k = rows.pivot(index=["network", "method", "seed"], columns="k", values="value").dropna()

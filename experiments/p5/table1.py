@@ -155,12 +155,8 @@ def measured(folder: Path) -> pd.DataFrame:
         "local_pit": ("local_pit", "k chosen"),
         LINEAR: ("local_pit", "local-linear, k chosen"),
     }
-    shown = {
-        "mse_mean": Shown("MSE"),
-        "kl": Shown("KL divergence"),
-        "coverage": Shown("coverage (%)", 0.95, 100),
-        "smis": Shown("sMIS", 0.95),
-    }
+    shown = {"mse_mean": Shown("MSE"), "kl": Shown("KL divergence")}
+    shown |= {"coverage": Shown("coverage (%)", 0.95, 100), "smis": Shown("sMIS", 0.95)}
     histograms = {name: (row, listed(variant, HISTOGRAMS)) for name, (row, variant) in rows.items()}
     divergence = {"kl_hist30_sym": Shown("KL divergence")}
     return joined(

@@ -40,13 +40,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
     per_set = build_study([FinishedRun(Path(), record) for record in records])
     together = pool_ood_sets(per_set)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
-    parts = [
-        _ranked(shown),
-        _by_set(per_set),
-        "\n".join(_test(shown["auroc"])),
-        verdicts(_claims(shown)),
-        _absent(per_set),
-    ]
+    parts = [_ranked(shown), _by_set(per_set), "\n".join(_test(shown["auroc"]))]
+    parts += [verdicts(_claims(shown)), _absent(per_set)]
     return "\n\n".join(parts)
 
 

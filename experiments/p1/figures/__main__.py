@@ -102,7 +102,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
         wide = {
-            n: (family[family.model == m].pivot_table(index="seed", columns="at", values="value"))
+            n: family[family.model == m].pivot_table(index="seed", columns="at", values="value")
             for m, n in names.items()
         }
         values[label] = wide["KDN"].columns.to_numpy(dtype=float)

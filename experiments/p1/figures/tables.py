@@ -164,13 +164,8 @@ def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame
     ):
         parent_name, method = GROUPS[str(parent)]
         name = parent_name if model == "parent" else f"{method} {model}"
-        shared = {
-            "item": "Figure 1",
-            "dataset": dataset,
-            "method": name,
-            "variant": VARIANTS[str(variant)],
-            "ood": None,
-        }
+        shared = {"item": "Figure 1", "dataset": dataset, "method": name}
+        shared |= {"variant": VARIANTS[str(variant)], "ood": None}
         yield {**shared, "radius": np.nan}, group
 
 
@@ -179,12 +174,8 @@ def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
     means = (
         far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
     )
-    shared = {
-        "item": "Section 5.1.1",
-        "dataset": "simulations",
-        "metric": AWAY,
-        "method": "KDF and KDN",
-    }
+    shared = {"item": "Section 5.1.1", "dataset": "simulations", "metric": AWAY}
+    shared |= {"method": "KDF and KDN"}
     return means.assign(
         **shared, ood=None, n_train=np.nan, radius=np.nan, variant=means.variant.map(VARIANTS)
     )

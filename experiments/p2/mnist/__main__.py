@@ -144,12 +144,9 @@ def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
     """Print each line to stderr as it comes, with its share of the whole and the mean time."""
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
-        print(
-            f"{text}  ({done} of at most {n} {what},"
-            f" {(time.monotonic() - start) / done:.0f} s each)",
-            file=sys.stderr,
-            flush=True,
-        )
+        each = f"{(time.monotonic() - start) / done:.0f} s each"
+        line = f"{text}  ({done} of at most {n} {what}, {each})"
+        print(line, file=sys.stderr, flush=True)
 
 
 def _arguments() -> argparse.Namespace:

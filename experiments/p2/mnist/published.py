@@ -117,12 +117,8 @@ def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, A
             "method": method,
         }
         for member, share in enumerate(right):
-            yield {
-                **shared,
-                "variant": variant,
-                "seed": len(right) * seed + member,
-                "value": 100 * float(share),
-            }
+            known = {**shared, "variant": variant, "seed": len(right) * seed + member}
+            yield {**known, "value": 100 * float(share)}
 
 
 def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
