@@ -21,8 +21,8 @@ from experiments.common.frames import where
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
-from experiments.p4.correlation import plot_metric_against_metrics
 from experiments.common.titles import titles
+from experiments.p4.correlation import plot_metric_against_metrics
 from kdgraph.errors import DataError
 from kdgraph.figures import (
     GroupTable,
