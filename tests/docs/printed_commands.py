@@ -68,6 +68,7 @@ NOT_FOR_A_TEST = {
     r"^source \.venv/bin/activate$": "changes the shell of the reader",
     r"^pip install git\+$": "needs the address of a repository",
     r"^(pipx|python3\.11 -m venv) ": "downloads packages",
+    r"^git config ": "changes the configuration of the checkout",
     r"^(dask scheduler|dask worker|ray start|sbatch|squeue)": "needs a cluster",
     r"^wandb sync": "needs an account",
     r"^export KDGRAPH_KEY_FILE=": "changes the shell of the reader",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import plot_posterior_grid
+from experiments.p1.figures.posterior_grid import plot_posterior_grid
 from tests.variations import others_slow
 
 EXTENT, BOX = (-2.0, 2.0, -2.0, 2.0), (-1.0, 1.0, -1.0, 1.0)

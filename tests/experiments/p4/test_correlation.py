@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kdgraph.figures.correlation import pearson_overall_and_within
 from scipy.stats import pearsonr
 
-from kdgraph.figures import plot_metric_against_metrics
+from experiments.p4.correlation import pearson_overall_and_within, plot_metric_against_metrics
 from tests.variations import others_slow
 
 METHODS = [
