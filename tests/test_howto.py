@@ -134,7 +134,7 @@ def test_exposure_page_quotes_the_warning_about_training_outliers():
     page = next(page for page in PAGES if page.stem == "exposure").read_text(encoding="utf-8")
     (job,) = plan(["dataset=wine", "parent=mlp_oe", "calibrator=none", "ood=noise"]).jobs
     (warning,) = seen_in_training(job.config.science())
-    assert f'"{warning}"' in page
+    assert f'"{warning}"' in " ".join(page.split())
 
 
 @pytest.mark.filterwarnings("ignore:.*trees of their own")

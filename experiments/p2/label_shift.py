@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
@@ -27,6 +26,7 @@ from experiments.common.markdown import head, line, number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.titles import titles
 from kdgraph.config import conf_dir
+from kdgraph.config.catalogue import read_component
 from kdgraph.config.components import build
 from kdgraph.data.tables import ScoreFile
 from kdgraph.metrics import TopLabel, brier_top, nll_top
@@ -122,9 +122,9 @@ def confidence(
 
 
 @cache
-def _node(method: str) -> dict[str, Any]:
+def _node(method: str) -> Mapping[str, Any]:
     """Return the config of a calibrator, read without Hydra, which takes longer than fitting."""
-    return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
+    return read_component(conf_dir() / "calibrator" / f"{method}.yaml", [conf_dir()]).node
 
 
 def losses_and_gap(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
