@@ -116,6 +116,7 @@ class Composer:
         self.overrides = Overrides(self.folders, self.loader)
         self._overrides: Sequence[str] = []
         self._readable: set[str] = set()
+        self._beside_methods: dict[str, bool] = {}
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """Return the config with Hydra's node, not for writing."""
@@ -269,7 +270,10 @@ class Composer:
         It is composed alone, if an override may choose other components or change their values.
         """
         preset = options.get("method")
-        if not preset or all(map(self._leaves_methods_alone, overrides)):
+        for override in overrides if preset else ():
+            if override not in self._beside_methods:
+                self._beside_methods[override] = self._leaves_methods_alone(override)
+        if not preset or all(self._beside_methods[override] for override in overrides):
             return nodes
         words = [f"method={preset}", f"network={options.get('network')}"]
         return self._composition(words).with_values() or {}
