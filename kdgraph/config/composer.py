@@ -327,7 +327,7 @@ def _nodes_written_by(file: Path, folders: Sequence[Path]) -> set[str]:
     packages = [header[1]] if (header := re.search(r"@package\s+(\S+)", read_text(file))) else []
     for entry in defaults_of(file):
         name = entry if isinstance(entry, str) else str(next(iter(entry)))
-        group, _, package = name.removeprefix("override ").partition("@")
+        group, _, package = name.split()[-1].partition("@")  # behind "override" or "optional"
         if package:
             packages.append(package)
         elif not isinstance(entry, str):

@@ -228,6 +228,8 @@ def test_a_preset_is_compared_with_a_data_set_that_changes_its_components(tmp_pa
         ("# @package _global_\nparent: {n_estimators: 7}\n", False),
         ("defaults: [circle@_here_, {override /parent@_global_.parent: tree}]\n", False),
         ("defaults: [circle@_here_, {override /metrics@_global_.metrics: posterior}]\n", True),
+        ("defaults: [circle@_here_, {optional /parent@_global_.parent: tree}]\n", False),
+        ("defaults: [circle@_here_, {optional /parent: tree}]\n", False),
         ("defaults: [/dataset/circle@dataset, /parent/tree@_global_.parent]\n", False),
     ],
 )

@@ -171,7 +171,7 @@ def announced_row_count(id: int) -> int | None:
         qualities = ElementTree.parse(path).getroot().iter(f"{_XML_NAMESPACE}quality")
         values = {node[0].text: node[1].text for node in qualities if len(node) > 1}
         return int(float(values.get("NumberOfInstances") or ""))
-    except (OSError, ElementTree.ParseError, ValueError):
+    except (FileNotFoundError, ElementTree.ParseError, ValueError):
         # The file is used for this number only, so damage to it is harmless.
         return None
 
