@@ -60,6 +60,10 @@ CalibrationMode = Literal["held_out", "oob", "cross_fit"]
 predicted by the trees of a bagged forest that were not fitted on it. "cross_fit": those for all
 rows, each predicted by a parent that was fitted on the other folds.
 """
+Protocol = Literal["strict", "paper"]
+"""strict: no component is fitted with test rows or OOD rows. paper: those are whose paper does so,
+and tables mark it.
+"""
 Unseen = Literal["refuse", "missing"]
 """Treatment of a category that a model was not fitted with: an error, or a missing value."""
 RequiredPartition = Literal["trees", "forest", "network"]

@@ -96,7 +96,9 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
     methods = args.methods or _candidates(kind, has_groups=args.group is not None)
     jobs, runs = _run_folds(methods, shared, args, option_of)
     configs = {name: of_method[0].config for name, of_method in jobs.items()}
-    gates = frozenset(name for name, config in configs.items() if falls_back_to_prior(config))
+    gates = frozenset(
+        name for name, config in configs.items() if falls_back_to_prior(config.components)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         table = build(next(iter(configs.values())).dataset).load()
@@ -354,7 +356,6 @@ def _programs(
     args: argparse.Namespace,
 ) -> list[tuple[str, str]]:
     from kdgraph.config.compatibility import uses_training_rows
-    from kdgraph.config.models import unfitted_model
     from kdgraph.report.program import repair_program
 
     if not repairs:
@@ -369,7 +370,7 @@ def _programs(
         ),
     ]
     config = configs.get(advised)
-    model = None if config is None else unfitted_model(config)
+    model = None if config is None else config.components.model
     if args.target is None or config is None or model is None or model.takes_groups:
         return programs  # a program would have to pass the groups of each row on
     program = repair_program(
@@ -382,7 +383,7 @@ def _programs(
             for column in table.source_columns
             if column.declared and not column.holds_numbers_as_names
         ],
-        trains=uses_training_rows(config),
+        trains=uses_training_rows(config.components),
     )
     return [*programs, ("The same with the library alone:", program)]
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.config.compatibility import check_model
 from kdgraph.config.components import check_component, check_options, resolve_option
 from kdgraph.config.data_sources import check_sources
 from kdgraph.config.messages import unknown_key
-from kdgraph.config.models import unfitted_model
 from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.parameters import annotations_of
@@ -47,12 +45,9 @@ def check(config: RunConfig) -> None:
         # The node of another data set, of OOD rows or of outliers, has the keys of a split too,
         # though its rows are not split.
         more = split_keys if group == "dataset" else None
-        check_component(group, config.component(group), more, {"source": split_keys})
+        check_component(group, config.resolved(group), more, {"source": split_keys})
     check_sources(config.science())
-    model = unfitted_model(config)
-    if model is not None:
-        check_model(config, model)
-    _check_metrics(config, _outputs_of(model))
+    _check_metrics(config, _outputs_of(config.components.model))
     _check_figures(config)
 
 
@@ -80,7 +75,7 @@ def _check_metrics(config: RunConfig, outputs: set[str]) -> None:
     """
     from kdgraph.metrics import METRICS, check_metric, select_metric, space_option
 
-    source, outputs = config.component("dataset").target, outputs | {"prior"}
+    source, outputs = config.resolved("dataset").target, outputs | {"prior"}
     labelled = outputs | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
     inputs = {
         "test": labelled,

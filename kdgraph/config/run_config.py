@@ -10,10 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from kdgraph.config.compatibility import check_components
 from kdgraph.config.components import ResolvedNode, given_options, resolve_option
 from kdgraph.config.data_sources import file_digests
+from kdgraph.config.models import RunComponents, build_components
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import CalibrationMode, Count, Seed, annotations_of, check_value
+from kdgraph.parameters import (
+    CalibrationMode,
+    Count,
+    Protocol,
+    Seed,
+    annotations_of,
+    check_value,
+)
 
 RECORD_SCHEMA = 11
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
@@ -31,10 +40,6 @@ OPTIONAL_IN_DATASET = "folds"
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Logger = Literal["mlflow", "wandb"]
 """Experiment tracker that finished runs are logged to."""
-Protocol = Literal["strict", "paper"]
-"""strict: no component is fitted with test rows or OOD rows. paper: those are whose paper does so,
-and tables mark it.
-"""
 AUTO = "auto"
 """Value of ``calibration`` in a config for the way that suits parent and calibrator."""
 FITTED_PARENT = "kdgraph.fitted.FittedParent"
@@ -111,7 +116,7 @@ class RunConfig:
         Number of folds of ``calibration=cross_fit``; with 1, 30 % of the rows calibrate, and the
         parent is fitted on all rows in the end.
     protocol : {"strict", "paper"}
-        Rows that methods are fitted with; see :data:`Protocol`.
+        Rows that methods are fitted with; see :data:`~kdgraph.parameters.Protocol`.
     seed : int
         Seed of every random number of the run.
     n_jobs : int
@@ -182,18 +187,35 @@ class RunConfig:
         """Group → node of what is fitted after the parent."""
         return {group: getattr(self, group) for group in AFTER if group in self.science()}
 
-    def component(self, group: str) -> ResolvedNode:
+    def resolved(self, group: str) -> ResolvedNode:
         """Return the node of a group with its class, which is imported on first access."""
-        if group not in self._components:
-            self._components[group] = resolve_option(group, getattr(self, group))
-        return self._components[group]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without classes, which another process imports itself."""
-        return {name: value for name, value in vars(self).items() if name != "_components"}
+        if group not in self._resolved:
+            self._resolved[group] = resolve_option(group, getattr(self, group))
+        return self._resolved[group]
 
     @cached_property
-    def _components(self) -> dict[str, ResolvedNode]:
+    def components(self) -> RunComponents:
+        """The components, built and checked on first access; KdgError if they do not go together.
+
+        No stage fits them.
+        """
+        components = build_components(
+            {group: self.resolved(group) for group in COMPONENTS},
+            self.after,
+            has_grid=bool(self.metrics.get("grid")),
+            calibration=self.calibration,
+            protocol=self.protocol,
+        )
+        check_components(components)
+        return components
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without classes and components, which another process makes itself."""
+        made = {"_resolved", "components"}
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+    @cached_property
+    def _resolved(self) -> dict[str, ResolvedNode]:
         return {}
 
     @property

@@ -73,7 +73,7 @@ def _stored_stages(config: RunConfig, record: Mapping[str, Any] | None) -> list[
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run itself reports them
-        trains = uses_training_rows(config)
+        trains = uses_training_rows(config.components)
         splits = split(config.dataset, config.seed, config.division, trains=trains)
     keys = stage_keys(config, splits)
     return [stage for stage in _STAGES if store.path(stage, keys[stage]).exists()]

@@ -40,7 +40,7 @@ def repair(config: RunConfig) -> Repair:
             config.dataset,
             config.seed,
             config.division,
-            trains=uses_training_rows(config),
+            trains=uses_training_rows(config.components),
             tests=False,
         )
         check_stages(config, splits)

@@ -63,7 +63,7 @@ def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> S
 
     reporter.stage("split")
     with folder.noting_failure(refusal=KdgError), threadpool_limits(1, user_api="blas"):
-        trains = uses_training_rows(config)
+        trains = uses_training_rows(config.components)
         result = run_stage(
             lambda: split(config.dataset, config.seed, config.division, trains=trains)
         )

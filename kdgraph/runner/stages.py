@@ -21,20 +21,19 @@ from sklearn.model_selection import StratifiedGroupKFold
 from kdgraph.base import FittedModel
 from kdgraph.base.rows import CrossFitted, draw_folds_of_rows
 from kdgraph.base.validation import warn_precision_loss
-from kdgraph.config import AFTER, Protocol, RunConfig
+from kdgraph.config import AFTER, RunConfig
 from kdgraph.config.compatibility import (
     calibrates_on_all_rows,
-    check_model,
     check_rows,
     check_upstream,
 )
 from kdgraph.config.components import Node, build, errors_by_key
-from kdgraph.config.models import unfitted_model, upstream_of
+from kdgraph.config.models import upstream_of
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.division import Fold, Folds
 from kdgraph.data.splits import join_rows, make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
-from kdgraph.parameters import CalibrationMode, check_value
+from kdgraph.parameters import CalibrationMode, Protocol, check_value
 from kdgraph.quoting import override
 from kdgraph.runner.evaluate import ood_sets
 from kdgraph.runner.store import stage_rng
@@ -115,7 +114,7 @@ def fit(
         report=report,
         checkpoint=checkpoint,
     )
-    check_rows(parent, estimator, train)
+    check_rows(str(parent.get("name")), estimator, train)
     pipeline = _behind_preprocessing(preprocess, estimator, train, has_missing)
     further = {"X_unlabelled": list(unlabelled)} if len(unlabelled) else {}
     with errors_by_key("parent", parent):
@@ -225,7 +224,9 @@ def calibrate(
             "calibration": "held_out" if group == "conformal" else calibration,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
-            check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
+            check_upstream(
+                group, str(nodes[group].get("name")), estimator, upstream, f"the {below}"
+            )
             names = splits.train.classes.tolist(), splits.train.group_names
             with use_class_names(*names), errors_by_key(group, nodes[group]):
                 rows = splits_of_group.get(group, splits)
@@ -334,20 +335,19 @@ def check_groups(component: str, rows: Dataset) -> None:
 
 def check_stages(config: RunConfig, splits: Splits) -> None:
     """Raise an error that a later stage would raise, if it can be known before the first fit."""
-    model = unfitted_model(config)
-    if model is not None:  # else a function makes the parent, and may take long
-        check_model(config, model)
-        check_rows(config.parent, model.parent, splits.train)
-        _behind_preprocessing(config.preprocess, model.parent, splits.train, splits.has_missing)
-        for path, component in {"parent": model.parent, **model.post_hoc}.items():
+    run = config.components
+    if run.parent is not None:  # else a function makes the parent, and may take long
+        check_rows(run.names["parent"], run.parent, splits.train)
+        _behind_preprocessing(config.preprocess, run.parent, splits.train, splits.has_missing)
+        for path, component in {"parent": run.parent, **run.after}.items():
             if hasattr(component, "check_device"):
                 with errors_by_key(path, getattr(config, path)):
                     component.check_device()
         others, of_sets = divide_calibration(config.after, splits, config.calibration, config.seed)
-        for group, component in model.post_hoc.items():
+        for group, component in run.after.items():
             rows = of_sets if group == "conformal" else others
             _calibration_rows(component, rows, config.protocol)
-        if config.calibration == "oob" and model.post_hoc and splits.train.split_groups is not None:
+        if config.calibration == "oob" and run.after and splits.train.split_groups is not None:
             raise DataError(
                 f"{splits.train.name} has groups of rows to keep together, and calibration=oob"
                 " predicts a row by trees that were fitted on other rows of its group; choose"

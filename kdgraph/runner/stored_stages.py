@@ -90,7 +90,7 @@ class StoredStages:
     def _unlabelled(self) -> list[np.ndarray]:
         """Return test rows and the rows of each OOD set, if the parent trains on them."""
         config, splits = self.config, self.splits
-        if not trains_on_unlabelled(config):
+        if not trains_on_unlabelled(config.components):
             return []
         sets = ood_sets(config.ood, splits, config.seed)
         return [splits.test.X, *(ood_set.X for ood_set in sets)]
@@ -213,7 +213,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     if absent := _absent_sources(config.ood):
         sets["absent"] = absent
     fitted_on = train
-    if trains_on_unlabelled(config):
+    if trains_on_unlabelled(config.components):
         fitted_on, parent["unlabelled"] = splits.fingerprint, sets
     after = parent | config.after | {"protocol": config.protocol}
     if config.calibration != "held_out":
@@ -242,7 +242,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         "calibrate": stage_key(
             "calibrate",
             rows_seen,
-            after | folds | (sets if is_fitted_with_ood(config) else {}),
+            after | folds | (sets if is_fitted_with_ood(config.components) else {}),
             config.seed,
         ),
         "parent_outputs": stage_key("parent_outputs", splits.fingerprint, outputs, config.seed),

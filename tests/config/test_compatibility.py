@@ -21,7 +21,7 @@ from kdgraph.config.compatibility import (
     task_of,
 )
 from kdgraph.config.components import build
-from kdgraph.config.models import unfitted_model, upstream_of
+from kdgraph.config.models import upstream_of
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.simulations import Heteroscedastic, Spiral
 from kdgraph.data.tables import SklearnTable
@@ -139,13 +139,12 @@ def test_incompatible_parts_are_refused_before_any_stage(case, kdg, tmp_path):
 
 
 def test_parts_stand_on_the_parent_but_the_gate_on_the_calibrator():
-    model = unfitted_model(plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config)
-    assert model is not None
-    assert list(model.post_hoc) == ["calibrator", "gate", "detector"]
-    below = [model.post_hoc[group].estimator for group in model.post_hoc]
-    assert below == [model.parent, model.post_hoc["calibrator"], model.parent]
-    assert upstream_of("gate", model.parent, {}) == ("parent", model.parent)
-    assert not hasattr(model.parent, "classes_")
+    run = plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config.components
+    assert list(run.after) == ["calibrator", "gate", "detector"]
+    below = [component.estimator for component in run.after.values()]
+    assert below == [run.parent, run.after["calibrator"], run.parent]
+    assert upstream_of("gate", run.parent, {}) == ("parent", run.parent)
+    assert not hasattr(run.parent, "classes_")
 
 
 def forest(n_estimators: int = 5) -> RandomForestClassifier:
@@ -153,11 +152,10 @@ def forest(n_estimators: int = 5) -> RandomForestClassifier:
 
 
 def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
-    config = plan([]).jobs[0].config
-    assert (
-        unfitted_model(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"}))
-        is None
-    )
+    made = {"name": "made", "_target_": f"{__name__}.forest"}
+    run = replace(plan([]).jobs[0].config, parent=made).components
+    assert run.parent is None and run.model is None
+    assert list(run.after) == ["calibrator"]
 
 
 class Known:
@@ -225,7 +223,7 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
 def test_incompatible_rows_are_refused_once_they_are_loaded(parent, train, sentence):
     node = plan([f"parent={parent}"]).jobs[0].config.parent
     with pytest.raises(ConfigError) as caught:
-        check_rows(node, build(node), train)
+        check_rows(parent, build(node), train)
     assert str(caught.value) == sentence
 
 
@@ -236,7 +234,7 @@ def test_a_part_may_require_a_method_without_a_description():
     with pytest.raises(ConfigError) as caught:
         check_upstream(
             "detector",
-            {"name": "energy"},
+            "energy",
             Energy(None),
             RandomForestClassifier(),
             "parent=random_forest",
@@ -278,4 +276,4 @@ def test_tags_of_a_parent_declare_whether_it_takes_images(parent, expected):
     ],
 )
 def test_gates_and_graphs_with_a_floor_fall_back_to_the_prior(words, expected):
-    assert falls_back_to_prior(compose(["dataset=iris", *words])) is expected
+    assert falls_back_to_prior(compose(["dataset=iris", *words]).components) is expected

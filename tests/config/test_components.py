@@ -101,14 +101,15 @@ def test_parameters_that_a_class_passes_on_are_those_of_its_base():
     assert "rounds" not in parameters_of(Closed)
 
 
-def test_the_class_of_a_component_is_imported_once_for_a_config():
+def test_components_of_a_config_are_resolved_and_built_once():
     config = plan(["method=gated_isotonic"]).jobs[0].config
-    parent = config.component("parent")
-    assert config.component("parent") is parent
+    parent = config.resolved("parent")
+    assert config.resolved("parent") is parent
+    assert config.components is config.components
     assert parent.build() is not parent.build()  # what a stage fits is its own
     assert pickle.loads(pickle.dumps(config)) == config
     other = pickle.loads(pickle.dumps(config))
-    assert other.component("parent").target is parent.target
+    assert other.resolved("parent").target is parent.target
 
 
 def test_configs_that_differ_by_the_seed_alone_have_the_same_options():

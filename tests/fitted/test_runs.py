@@ -227,6 +227,15 @@ def test_predictions_in_a_new_process_need_no_file(model, tmp_path):
             " in model.joblib; choose method=gated_isotonic, method=isotonic or another calibrator",
         ),
         (
+            [
+                *PICKLE,
+                "method=linear_pool",
+                "+calibrator.members.kdf._target_=kdgraph.density.KernelDensityForest",
+            ],
+            "calibrator.members.kdf needs the partition of trees, which cannot be read of the model"
+            " in model.joblib; choose method=gated_isotonic, method=isotonic or another calibrator",
+        ),
+        (
             [*PICKLE, "method=energy"],
             "detector=energy needs the partition of a network, and the model in model.joblib is no"
             " network whose layers can be read; choose another detector",

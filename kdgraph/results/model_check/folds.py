@@ -177,7 +177,7 @@ def measure_models(
     methods = dict(check.methods)
     for name, config in configs.items():
         saved = load_run(runs[name][0].path)
-        trains = uses_training_rows(config)
+        trains = uses_training_rows(config.components)
         X = split(config.dataset, config.seed, config.division, trains=trains).test.X
         models = {name: saved.model}
         if methods[UNREPAIRED].predict_ms is None:
