@@ -21,7 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module may import its own package, and the packages and modules of earlier layers.
 LAYERS = [
     {"compilation", "docstrings", "errors", "extras", "wording"},
-    {"containment", "quoting"},
+    {"containment", "quoting", "signing"},
     {"parameters"},
     {"smoothing"},
     {"distributions"},

@@ -66,10 +66,11 @@ def parser() -> CommandParser:
 
 def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.results.export import write_columns
-    from kdgraph.results.measures import read_measures, select_measures
+    from kdgraph.results.measures import MeasureReader, select_measures
     from kdgraph.results.table import number_table
 
-    measures = dict.fromkeys(measure for run in runs for measure, _ in read_measures(run.record))
+    reader = MeasureReader()
+    measures = dict.fromkeys(measure for run in runs for measure, *_ in reader.read(run.record))
     table = number_table(
         runs, args.keys, set(select_measures(list(measures), args.metric, args.on))
     )

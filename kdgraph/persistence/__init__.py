@@ -19,7 +19,6 @@ array([0])
 
 from kdgraph.persistence.archive import (
     DamagedFileError,
-    KeyFileError,
     LoadError,
     SaveError,
     UntrustedFileError,
@@ -32,6 +31,7 @@ from kdgraph.persistence.model_file import (
     save,
     to_bytes,
 )
+from kdgraph.signing import KeyFileError
 
 __all__ = [
     "DamagedFileError",

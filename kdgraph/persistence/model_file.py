@@ -17,17 +17,15 @@ from typing import Any
 
 from kdgraph.persistence.allowed import check_admitted, unlisted_names
 from kdgraph.persistence.archive import (
-    KEY_FILE_VARIABLE,
     DamagedFileError,
     LoadError,
-    SigningKey,
     UntrustedFileError,
-    current_key,
     is_signed_by_user,
     pack,
     unpack,
 )
 from kdgraph.persistence.codec import Decoder, Encoder
+from kdgraph.signing import KEY_FILE_VARIABLE, SigningKey, current_key
 
 MODEL_SUFFIX = ".kdg"
 _FORMAT_VERSION = 5
@@ -129,7 +127,7 @@ def key_problem_message(key: SigningKey) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from kdgraph.persistence.archive import SigningKey
+    >>> from kdgraph.signing import SigningKey
     >>> key = SigningKey(b"", Path("/home/ada/model.key"), "the disk is full")
     >>> print(key_problem_message(key).partition("; ")[0])
     your key for models cannot be kept in /home/ada/model.key (the disk is full)

@@ -16,6 +16,7 @@ from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
 from kdgraph.results.names import tie_scale
 from kdgraph.results.origins import content_digests
+from kdgraph.results.record_index import MetricRows
 from kdgraph.results.records import flatten_config, value_text
 from kdgraph.wording import reads_as_number
 
@@ -206,6 +207,43 @@ class Measure:
 
 def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
     """Yield the measure and the item of ``metrics`` for every number of a record."""
+    return zip(
+        _measures_of(record, MetricRows.of(record["metrics"])), record["metrics"], strict=True
+    )
+
+
+class MeasureReader:
+    """Reader of the numbers of many records; what the same objects state is found once.
+
+    Records of :func:`~kdgraph.results.records.find_runs` share their parts.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, ...], tuple[Any, list[Measure]]] = {}
+
+    def read(
+        self, record: Mapping[str, Any]
+    ) -> Iterator[tuple[Measure, Mapping[str, Any], float | None, float | None]]:
+        """Yield the measure of every number of a record, its row, value and standard error.
+
+        The row has the other keys of an item of ``metrics``.
+        """
+        numbers, config = MetricRows.of(record["metrics"]), record["config"]
+        parts = (
+            numbers.rows,
+            *(config[key] for key in ("metrics", "ood")),
+            config.get("conformal"),
+            *(record[key] for key in ("about_metrics", "reads", "protocol")),
+        )
+        # The parts are kept, so that no other object gets the identity of one of them.
+        key = tuple(map(id, parts))
+        if key not in self._found:
+            self._found[key] = parts, _measures_of(record, numbers)
+        return zip(self._found[key][1], numbers.rows, numbers.values, numbers.stderrs, strict=True)
+
+
+def _measures_of(record: Mapping[str, Any], numbers: MetricRows) -> list[Measure]:
+    """Return the measure of each number of a record."""
     metrics = record["config"]["metrics"]
     options = {
         on: {name: _option_texts(chosen or {}) for name, chosen in (of_rows or {}).items()}
@@ -233,7 +271,8 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
     }
     signature = options, record["about_metrics"], fitted_on, drawn_of_source, content, spaces
     cached = _measures_of_config(repr(signature), drawn)
-    for entry in record["metrics"]:
+    measures = []
+    for entry in numbers.rows:
         params = entry["params"]
         place = entry["on"], entry["ood"], *params.items(), entry.get("in_distribution")
         key = (entry["metric"], *place, entry.get("n_of"))
@@ -258,7 +297,8 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
                 n_of=entry.get("n_of", ROWS),
                 in_sample=on == fitted_on == "calibration",
             )
-        yield cached[key], entry
+        measures.append(cached[key])
+    return measures
 
 
 def unique_labels(measures: Sequence[Measure]) -> dict[Measure, str]:

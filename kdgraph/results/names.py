@@ -232,7 +232,14 @@ def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
 
     The keys are of all contexts of a family, so that a method has the same name on every data set.
     """
-    texts = [_as_json(setting.config) for setting in settings]
+    # Settings of many runs consist of the same nodes, of which each combination is written once.
+    written: dict[tuple[tuple[str, int], ...], str] = {}
+    texts = []
+    for setting in settings:
+        nodes = tuple((group, id(node)) for group, node in setting.config.items())
+        if nodes not in written:
+            written[nodes] = _as_json(setting.config)
+        texts.append(written[nodes])
     contexts: dict[tuple[Hashable, Hashable], dict[str, _Setting]] = {}
     for setting, text in zip(settings, texts, strict=True):
         contexts.setdefault((setting.family, setting.context), {}).setdefault(text, setting)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from kdgraph.config import AFTER, METHOD_ENDS, OPTIONAL, RECORD_SCHEMA
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
+from kdgraph.results.record_index import RecordIndex
 from kdgraph.runner.files import ChecksumError
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.record_shape import MODEL_COMPONENTS
@@ -245,16 +247,16 @@ def find_runs(
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
     conditions = [parse_filter(word) for word in filters]
     note = note or ProgressReporter().note
-    reader = _RecordReader()
+    reader = _RecordReader(out)
     with pause_garbage_collection():
-        reader.read_below(out)
+        reader.read()
         passing = [
             run
             for run in reader.runs
             if all(condition.passes(run.record) for condition in conditions)
         ]
         runs = passing if outdated else _without_outdated(passing, out, note)
-    if left_out := reader.left_out(out):
+    if left_out := reader.left_out():
         note(f"left out of {out}: {left_out}")
     if not reader.runs:
         raise no_finished_run(out)
@@ -346,7 +348,8 @@ def _version_text(schema: Any) -> str:
 class _RecordReader:
     """Reader of a folder: records that can be used, and the others by the reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: str | Path) -> None:
+        self.out, self.index = out, RecordIndex(out)
         self.runs: list[FinishedRun] = []
         self.schemas: list[str] = []
         self.n_earlier_code = 0
@@ -354,14 +357,14 @@ class _RecordReader:
         self.damaged: list[Path] = []
         self.unreadable: list[str] = []
 
-    def read_below(self, out: str | Path) -> None:
-        """Read the records below a folder.
+    def read(self) -> None:
+        """Read the records below the folder.
 
         Hidden folders, such as the store, and the insides of run directories are skipped. Links are
         followed, once each, unless they lead to what is read anyway, such as a folder above.
         """
-        followed = [os.path.realpath(out)]
-        folders = [str(Path(out))]
+        followed = [os.path.realpath(self.out)]
+        folders = [str(Path(self.out))]
         while folders:
             folder = folders.pop()
             try:
@@ -371,7 +374,7 @@ class _RecordReader:
                 self.unreadable.append(folder)
                 continue
             if any(entry.name == RECORD for entry in entries):
-                self._read(Path(folder, RECORD))
+                self._read(os.path.join(folder, RECORD))
                 continue
             for entry in entries:
                 # not entry.is_dir(), which raises where links lead in a circle
@@ -385,34 +388,42 @@ class _RecordReader:
                         continue
                     followed.append(target)
                 folders.append(entry.path)
+        self.index.save()
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: str) -> None:
+        content, status = b"", None
         try:
+            status = os.stat(path)
             # neither a folder nor a pipe, which would be waited for, for ever
-            content = path.read_bytes() if path.is_file() else b""
+            if stat.S_ISREG(status.st_mode):
+                if (record := self.index.find(path, status)) is not None:
+                    self.runs.append(FinishedRun(Path(path).parent, record))
+                    return
+                content = Path(path).read_bytes()
         except FileNotFoundError:  # it was removed meanwhile
-            content = b""
+            pass
         except PermissionError:
-            self.unreadable.append(str(path))
+            self.unreadable.append(path)
             return
         try:
             record = load_record(content)
         except ChecksumError:
             if (earlier := load_old_record(content)) is None:
-                self.damaged.append(path)
+                self.damaged.append(Path(path))
             else:
                 self.schemas.append(_version_text(earlier["schema"]))
         except RecordShapeError as error:
             self.malformed.append(f"{path}: {error}")
         else:
-            if is_current(record):
-                self.runs.append(FinishedRun(path.parent, record))
+            if is_current(record) and status is not None:
+                record = self.index.add(path, status, record)
+                self.runs.append(FinishedRun(Path(path).parent, record))
             elif record.get("schema") == RECORD_SCHEMA:
                 self.n_earlier_code += 1
             else:
                 self.schemas.append(_version_text(record.get("schema")))
 
-    def left_out(self, out: str | Path) -> str:
+    def left_out(self) -> str:
         """Return a description of what cannot be used; "" if everything can."""
         parts = []
         if self.schemas:
@@ -439,6 +450,6 @@ class _RecordReader:
         if self.unreadable:
             parts.append(
                 f"what you may not read ({some(self.unreadable, 2)}); its owner can let you with"
-                f" 'chmod -R a+rX {out}'"
+                f" 'chmod -R a+rX {self.out}'"
             )
         return "; ".join(parts)

@@ -15,6 +15,7 @@ from kdgraph.results.measures import (
     IN_SAMPLE_NOTE,
     ROWS,
     Measure,
+    MeasureReader,
     read_measures,
 )
 from kdgraph.results.names import NamedRun, Repetition, format_value, repetition_text
@@ -160,10 +161,11 @@ def table_lines(runs: Sequence[NamedRun]) -> list[TableLine]:
     Methods of one parent share the parent's line, which comes before theirs.
     """
     lines: dict[tuple[str, str, Repetition], TableLine] = {}
+    reader = MeasureReader()
     for run in runs:
         values: dict[str, dict[Measure, float | None]] = {"parent": {}, "calibrated": {}}
-        for measure, entry in read_measures(run.record):
-            values[entry["of"]][measure] = entry["value"]
+        for measure, row, value, _ in reader.read(run.record):
+            values[row["of"]][measure] = value
         models = {"parent": f"{run.parent} (parent)"}
         if not run.is_parent:
             models["calibrated"] = run.method

@@ -214,7 +214,7 @@ class Store:
         Without an entry, and with a note, if a part of the value cannot be saved.
         """
         from kdgraph.persistence import SaveError, UntrustedFileError, key_problem_message, to_bytes
-        from kdgraph.persistence.archive import current_key
+        from kdgraph.signing import current_key
 
         if (key := current_key()).problem:
             line = (

@@ -14,6 +14,7 @@ from kdgraph.runner.locks import SILENT_SECONDS, call_every, is_locked
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import attempt
 from kdgraph.runner.run_dir import LOCK_FILE, RunDir, RunVersions, one_line
+from kdgraph.signing import current_key
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -46,12 +47,10 @@ def launch(
     """Run checked jobs, each whatever becomes of the others, and return their outcomes.
 
     They run in this process, or where the launcher that the config names starts them. ``n_done`` is
-    how many more jobs of the sweep were done before. Raises UnusableKey where ``KDGRAPH_KEY_FILE``
+    how many more jobs of the sweep were done before. Raises KeyFileError where ``KDGRAPH_KEY_FILE``
     names a file that holds no key for models.
     """
     if todo:
-        from kdgraph.persistence.archive import current_key
-
         # A key that cannot be used ends the sweep before its first run; and if there is none yet,
         # it is made here, by one process.
         current_key()

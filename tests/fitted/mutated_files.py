@@ -230,7 +230,8 @@ def repaired_files() -> Iterator[tuple[str, Genuine]]:
     from sklearn.ensemble import RandomForestClassifier
 
     from kdgraph.persistence import to_bytes
-    from kdgraph.persistence.archive import SigningKey, sign
+    from kdgraph.persistence.archive import sign
+    from kdgraph.signing import SigningKey
 
     content = to_bytes(RandomForestClassifier(2, random_state=0).fit(X, LABELS))
     key = SigningKey(b"x" * 32, Path("theirs"))

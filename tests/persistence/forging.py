@@ -10,7 +10,8 @@ from unittest.mock import patch
 import numpy as np
 
 from kdgraph.persistence import to_bytes
-from kdgraph.persistence.archive import SigningKey, pack, sign, unpack
+from kdgraph.persistence.archive import pack, sign, unpack
+from kdgraph.signing import SigningKey
 
 
 def tampered(value: Any, change: Callable[[dict[str, Any], list[np.ndarray]], Any]) -> bytes:

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kdgraph import signing as keys
 from kdgraph.persistence import KeyFileError, UntrustedFileError, from_bytes, load, save, to_bytes
-from kdgraph.persistence import archive as keys
-from kdgraph.persistence.archive import KEY_FILE_VARIABLE, current_key
+from kdgraph.signing import KEY_FILE_VARIABLE, current_key
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdgraph.persistence import archive as keys
+from kdgraph import signing as keys
 from kdgraph.runner.locks import process_identity
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key

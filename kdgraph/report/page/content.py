@@ -12,12 +12,11 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.page.attachments import browser_figures
-from kdgraph.report.run_table import MetricEntry
 from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.comparison.tables import caution_notes, datasets_section, spread_notes
@@ -28,8 +27,8 @@ from kdgraph.results.measures import (
     IN_SAMPLE_NOTE,
     ROWS,
     Measure,
+    MeasureReader,
     preferred_first,
-    read_measures,
     representative_sets,
     unique_labels,
 )
@@ -65,19 +64,20 @@ class PageColumns:
 
     def __init__(self) -> None:
         self._positions: dict[Measure, int] = {}
+        self._reader = MeasureReader()
 
-    def read(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
-        """Return the column and the item of each number of a run, without floating-point noise.
+    def read(self, record: Record) -> dict[str, dict[int, tuple[float | None, float | None, int]]]:
+        """Return value, standard error and number of rows by model and by column.
 
-        Measures without a column get one.
+        Values are without floating-point noise. Measures without a column get one.
         """
-        return [
-            (
-                self._positions.setdefault(measure, len(self._positions)),
-                _without_noise(measure, entry),
-            )
-            for measure, entry in read_measures(record)
-        ]
+        numbers: dict[str, dict[int, tuple[float | None, float | None, int]]]
+        numbers = {"parent": {}, "calibrated": {}}
+        for measure, row, value, stderr in self._reader.read(record):
+            column = self._positions.setdefault(measure, len(self._positions))
+            rounded = None if value is None else drop_noise(value, measure.info.unit)
+            numbers[row["of"]][column] = rounded, stderr, row["n"]
+        return numbers
 
     @property
     def measures(self) -> list[Measure]:
@@ -98,15 +98,27 @@ class ValuePool:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self._positions: dict[str, int] = {}
+        self._positions: dict[Hashable, int] = {}
+        self._positions_of_objects: dict[int, tuple[Any, int]] = {}
 
     def position(self, value: Any) -> int:
         """Return the position of a value, which is added if it is new."""
-        text = json.dumps(value, sort_keys=True, default=str)
-        if text not in self._positions:
-            self._positions[text] = len(self.values)
-            self.values.append(value)
-        return self._positions[text]
+        return self.position_of(json.dumps(value, sort_keys=True, default=str), lambda: value)
+
+    def position_of(self, key: Hashable, make: Callable[[], Any]) -> int:
+        """Return the position of the value that belongs to a key; ``make`` returns a new one."""
+        if key not in self._positions:
+            self._positions[key] = len(self.values)
+            self.values.append(make())
+        return self._positions[key]
+
+    def position_of_object(self, value: Any) -> int:
+        """Return the position of a value of which many runs have the same object."""
+        known = self._positions_of_objects.get(id(value))
+        if known is None:
+            # The object is kept, so that no other one gets its identity.
+            known = self._positions_of_objects[id(value)] = value, self.position(value)
+        return known[1]
 
 
 class Content:
@@ -161,37 +173,36 @@ class Content:
             "protocol": record["protocol"],
             "task": run_task(record),
             "nodes": {
-                name: self._pooled("nodes", node)
+                name: self.pools["nodes"].position_of_object(node)
                 for name, node in record["config"].items()
                 if name != "seed"
             },
         }
 
     def _number_positions(self, record: Record) -> dict[str, int]:
-        entries: dict[str, dict[int, MetricEntry]] = {"parent": {}, "calibrated": {}}
-        for column, entry in self.columns.read(record):
-            entries[entry["of"]][column] = entry
+        pool = self.pools["numbers"]
         return {
-            model: self._pooled("numbers", self._numbers(of_model))
-            for model, of_model in entries.items()
+            model: pool.position_of(tuple(of_model.items()), lambda of=of_model: self._numbers(of))
+            for model, of_model in self.columns.read(record).items()
         }
 
-    def _numbers(self, entries: Mapping[int, MetricEntry]) -> dict[str, Any]:
+    def _numbers(
+        self, of_model: Mapping[int, tuple[float | None, float | None, int]]
+    ) -> dict[str, Any]:
         """Return values and standard errors in the order of a layout.
 
         Most numbers of a run are means over the same number of rows, ``n``; ``other_n`` contains
         the exceptions.
         """
-        most_common = Counter(entry["n"] for entry in entries.values()).most_common(1)
-        n = most_common[0][0] if most_common else None
+        numbers = list(of_model.values())
+        most_common = Counter(n for _, _, n in numbers).most_common(1)
+        n_rows = most_common[0][0] if most_common else None
         return {
-            "layout": self._pooled("layouts", list(entries)),
-            "value": [_rounded(entry["value"], VALUE_DIGITS) for entry in entries.values()],
-            "stderr": [_rounded(entry["stderr"], ERROR_DIGITS) for entry in entries.values()],
-            "n": n,
-            "other_n": {
-                i: entry["n"] for i, entry in enumerate(entries.values()) if entry["n"] != n
-            },
+            "layout": self._pooled("layouts", list(of_model)),
+            "value": [_rounded(value, VALUE_DIGITS) for value, _, _ in numbers],
+            "stderr": [_rounded(stderr, ERROR_DIGITS) for _, stderr, _ in numbers],
+            "n": n_rows,
+            "other_n": {i: n for i, (_, _, n) in enumerate(numbers) if n != n_rows},
         }
 
     def _facts(self, record: Record) -> dict[str, Any]:
@@ -308,11 +319,6 @@ def _column_description(measure: Measure, label: str, shown: bool) -> dict[str, 
         "about": metric_summary(measure.metric_name),
         "shown": shown,
     }
-
-
-def _without_noise(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
-    value = entry["value"]
-    return {**entry, "value": None if value is None else drop_noise(value, measure.info.unit)}
 
 
 def _row_description(measure: Measure) -> str:

@@ -5,6 +5,7 @@ A parent is a method too, which all runs on it share.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.measures import Measure, read_measures, unique_labels
+from kdgraph.results.measures import Measure, MeasureReader, unique_labels
 from kdgraph.results.names import NamedRun, Repetition, name_runs, repetition_text
 from kdgraph.results.records import FinishedRun
 from kdgraph.wording import some
@@ -112,33 +113,34 @@ def build_study(
     """
     named = name_runs(runs)
     parents = _parent_names(named)
+    reader = MeasureReader()
     measured = list(
-        dict.fromkeys(measure for run in named for measure, _ in read_measures(run.record))
+        dict.fromkeys(measure for run in named for measure, *_ in reader.read(run.record))
     )
     values: dict[Measure, StudyCells] = {measure: {} for measure in choose(measured)}
     own_parent: dict[Measure, StudyCells] = {measure: {} for measure in values}
-    disagreements: dict[tuple[str, str, Repetition], list[Measure]] = {}
+    disagreements: dict[tuple[str, Repetition, str], list[Measure]] = {}
     methods_of_parents: dict[str, set[str]] = {}
     for run in named:
         parent = parents[run.dataset, run.parent]
         methods_of_parents.setdefault(run.method, set()).add(parent)
-        for measure, entry in read_measures(run.record):
+        cell_of_parent, own_cell = (
+            (run.dataset, run.repetition, model) for model in (parent, run.method)
+        )
+        for measure, row, number, _ in reader.read(run.record):
             if measure not in values:
                 continue
-            is_parent = entry["of"] == "parent"
-            value = np.nan if entry["value"] is None else float(entry["value"])
-            model = parent if is_parent else run.method
-            if is_parent or not run.is_parent:
-                agrees = _put(values[measure], (run.dataset, run.repetition, model), value)
-                if not agrees:
-                    key = run.dataset, model, run.repetition
-                    disagreements.setdefault(key, []).append(measure)
+            is_parent = row["of"] == "parent"
+            value = math.nan if number is None else float(number)
+            cell = cell_of_parent if is_parent else own_cell
+            if (is_parent or not run.is_parent) and not _put(values[measure], cell, value):
+                disagreements.setdefault(cell, []).append(measure)
             if is_parent and not run.is_parent:
-                _put(own_parent[measure], (run.dataset, run.repetition, run.method), value)
+                _put(own_parent[measure], own_cell, value)
     conflicts = [
         f"{model} on {dataset}, seed {repetition_text(repetition)}, has two values of"
         f" {some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)}"
-        for (dataset, model, repetition), measures in disagreements.items()
+        for (dataset, repetition, model), measures in disagreements.items()
     ]
     parent_of = {
         method: next(iter(names)) if len(names) == 1 else "its parent"
@@ -174,10 +176,12 @@ def pool_ood_sets(study: Study) -> Study:
 def _put(cells: StudyCells, key: tuple[str, Repetition, str], value: float) -> bool:
     """Store a number unless there is one; return False if the two disagree."""
     old = cells.setdefault(key, value)
-    if np.isnan(old) and not np.isnan(value):
+    if old == value:
+        return True
+    if math.isnan(old):
         cells[key] = value
-    is_same = abs(old - value) <= SAME_FIT * max(1.0, abs(old))
-    return bool(np.isnan(old) or np.isnan(value) or is_same)
+        return True
+    return math.isnan(value) or abs(old - value) <= SAME_FIT * max(1.0, abs(old))
 
 
 def _parent_names(runs: Sequence[NamedRun]) -> dict[tuple[str, str], str]:
