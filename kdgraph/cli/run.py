@@ -240,11 +240,14 @@ def _print_with_hydra(arguments: Sequence[str], config_dir: str | None = None) -
     import hydra
 
     from kdgraph.config import conf_dir
-    from kdgraph.config.hydra_files import register_presets
+    from kdgraph.config.hydra_files import registered_presets
 
-    register_presets(config_dir)
     code = 0
-    with _argv(["kdg run", *arguments]), redirect_stdout(io.StringIO()) as text:
+    with (
+        registered_presets(config_dir),
+        _argv(["kdg run", *arguments]),
+        redirect_stdout(io.StringIO()) as text,
+    ):
         try:
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(
                 lambda config: None

@@ -31,6 +31,8 @@ _SIMILAR_KIND = {"UniformNoise": "noise", "GaussianNoise": "noise", "ColumnPermu
 """Class of OOD rows → the kind of outliers that they are like."""
 _OWN_SOURCES = ("kdgraph.data.", "kdgraph.fitted.")
 """Packages of kdgraph with sources of rows and models."""
+_SIMULATIONS = "kdgraph.data.simulations."
+"""Package whose sources read no file: a run of them that is done imports no arrays."""
 
 
 def check_sources(science: Science) -> None:
@@ -237,6 +239,8 @@ def reads_of(source: Node) -> Mapping[str, Any]:
 
     Each maps to a function from its value, a path, to the files that are read.
     """
+    if str(source.get("_target_")).startswith(_SIMULATIONS):
+        return {}
     return getattr(target_of(source), "file_parameters", {"path": _only_itself})
 
 

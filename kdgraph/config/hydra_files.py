@@ -6,7 +6,8 @@ import copy
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -88,11 +89,19 @@ class _Presets(SearchPathPlugin):
             search_path.append("presets", f"{_KeptFiles.scheme()}://{self.user_folder.resolve()}")
 
 
-def register_presets(config_dir: str | None) -> None:
-    """Register the presets of tables with Hydra, for its own program; also those of the user."""
-    _Presets.user_folder = None if config_dir is None else Path(config_dir)
+@contextmanager
+def registered_presets(config_dir: str | None) -> Iterator[None]:
+    """Register the presets of tables with Hydra, for its own program.
+
+    Those in the folder of the user are read inside the block alone.
+    """
     Plugins.instance().register(_KeptFiles)
     Plugins.instance().register(_Presets)
+    _Presets.user_folder = None if config_dir is None else Path(config_dir)
+    try:
+        yield
+    finally:
+        _Presets.user_folder = None
 
 
 @lru_cache(maxsize=4096)

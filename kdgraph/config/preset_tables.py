@@ -18,7 +18,7 @@ and ``named: true`` where a preset has its own name as a value. A preset has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,33 @@ TABLE = "_presets.yaml"
 _ENTRIES = frozenset({"about", "check", "base", "choose", "set"})
 _RULE = frozenset({"package", "defaults", "about", "named"})
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Table(Mapping[str, str]):
+    """Presets of a table; the text of each is made on first access."""
+
+    def __init__(self, path: Path, rule: Mapping[str, Any], presets: Mapping[str, Any]) -> None:
+        self._path, self._rule, self._presets = path, rule, presets
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = _text(self._path, name, self._rule, self._presets[name])
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._presets)
+
+    def __len__(self) -> int:
+        return len(self._presets)
 
 
 def presets_of_folder(folder: Path) -> Mapping[str, str]:
     """Return the presets of the table of a folder, name → text as of a YAML file.
 
-    It is empty if there is no table. Raises ConfigError if the table has another form, or a preset
-    is a file as well.
+    It is empty if there is no table. Raises ConfigError if the table has another form; access to
+    a preset does if that has another form, or is a file as well.
     """
     table = folder / TABLE
     try:
@@ -62,7 +82,7 @@ def _presets(table: Path, changed: int, size: int) -> Mapping[str, str]:
     rule = content.pop("_each_", {})
     if not isinstance(rule, dict) or rule.keys() - _RULE:
         raise ConfigError(f"{table}: _each_ may have {', '.join(sorted(_RULE))}, got {rule!r:.60}")
-    return {str(name): _text(table, str(name), rule, preset) for name, preset in content.items()}
+    return _Table(table, rule, {str(name): preset for name, preset in content.items()})
 
 
 def _text(table: Path, name: str, rule: Mapping[str, Any], preset: Any) -> str:
@@ -96,5 +116,5 @@ def _text(table: Path, name: str, rule: Mapping[str, Any], preset: Any) -> str:
         **({"name": name} if rule.get("named") else {}),
         **values,
     }
-    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=10_000)
+    body = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return "\n".join([*lines, body if content else ""])

@@ -27,7 +27,9 @@ def option_files(folder: Path) -> list[Path]:
 
 def is_option(path: Path) -> bool:
     """Return whether an option is a file, or in the table of its folder."""
-    return path.is_file() or _preset(path) is not None
+    return path.is_file() or (
+        path.suffix == ".yaml" and path.stem in presets_of_folder(path.parent)
+    )
 
 
 def _preset(path: Path) -> str | None:

@@ -10,15 +10,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kdgraph.errors import UsageError, did_you_mean
-from kdgraph.metrics.registry import Better
 from kdgraph.results.names import tie_scale
 from kdgraph.results.origins import content_digests
 from kdgraph.results.record_index import MetricRows
 from kdgraph.results.records import flatten_config, value_text
 from kdgraph.wording import reads_as_number
+
+if TYPE_CHECKING:
+    from kdgraph.metrics.registry import Better
 
 OptionTexts = tuple[tuple[str, str], ...]
 """Keys of options and their values as text."""

@@ -10,7 +10,6 @@ from typing import Any
 from kdgraph.config import Job
 from kdgraph.config.components import Node, build, parameters_of, target_of
 from kdgraph.config.data_sources import sources_of_outliers
-from kdgraph.data.openml.client import offline, unavailability_reason
 from kdgraph.errors import DataNotAvailable
 
 
@@ -51,6 +50,8 @@ def sources(jobs: Iterable[Job]) -> list[tuple[str, Any]]:
 
 def find_missing(jobs: Iterable[Job]) -> dict[str, MissingData]:
     """Return run id → what a run would have to fetch first, or cannot have; without a network."""
+    from kdgraph.data.openml.client import offline
+
     with offline():
         return fetch_all(jobs, lambda line: None)
 
@@ -74,6 +75,8 @@ def _fetch(node: Node, report: Callable[[str], None]) -> MissingData | None:
     try:
         source.prefetch(report)
     except DataNotAvailable as error:
+        from kdgraph.data.openml.client import unavailability_reason
+
         return MissingData(str(node["name"]), unavailability_reason(error), error)
     return None
 

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from kdgraph.config import RunConfig, compose
+from kdgraph.config.components import parameters_of
 from kdgraph.config.data_sources import files_read
 from kdgraph.data.dataset import Dataset
 from kdgraph.runner.index import Index, _line
@@ -131,3 +132,14 @@ def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
         "ood": None,
     }
     assert [read.files() for read in files_read(science).values()] == [[tmp_path / "a"]]
+
+
+def test_simulations_read_no_file():
+    import kdgraph.data.simulations as simulations
+
+    for name in simulations.__all__:
+        source = getattr(simulations, name)
+        assert not hasattr(source, "file_parameters")
+        assert "path" not in parameters_of(source)
+    node = {"_target_": "kdgraph.data.simulations.Spiral", "path": "my.csv"}
+    assert files_read({"dataset": node, "ood": {}}) == {}

@@ -97,7 +97,7 @@ def test_a_changed_table_is_read_again(folder):
 def test_a_table_of_another_form_is_refused(folder, text, rule):
     (folder / "dataset" / "b.yaml").write_text("id: 2\n")
     with pytest.raises(ConfigError, match=rule) as refusal:
-        presets_of_folder(write(folder, text))
+        dict(presets_of_folder(write(folder, text)))
     assert "\n" not in str(refusal.value)
 
 
