@@ -131,7 +131,8 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
 
 def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> int:
     from kdgraph.data.openml.cache import cache_folder
-    from kdgraph.runner.availability import MissingData, by_reason, unavailability_reason
+    from kdgraph.data.openml.client import unavailability_reason
+    from kdgraph.runner.availability import MissingData, by_reason
 
     if not words:
         what = (

@@ -69,11 +69,8 @@ def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.results.measures import MeasureReader, select_measures
     from kdgraph.results.table import number_table
 
-    reader = MeasureReader()
-    measures = dict.fromkeys(measure for run in runs for measure, *_ in reader.read(run.record))
-    table = number_table(
-        runs, args.keys, set(select_measures(list(measures), args.metric, args.on))
-    )
+    measures = MeasureReader().all_measures(run.record for run in runs)
+    table = number_table(runs, args.keys, set(select_measures(measures, args.metric, args.on)))
     write_columns(table, args.output, escapes_formulas=args.safe_csv)
     print(
         f"{args.output}   {counted(len(table['value']), 'row')}, {len(table)} columns, of"

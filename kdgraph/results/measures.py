@@ -209,9 +209,7 @@ class Measure:
 
 def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
     """Yield the measure and the item of ``metrics`` for every number of a record."""
-    return zip(
-        _measures_of(record, MetricRows.of(record["metrics"])), record["metrics"], strict=True
-    )
+    return zip(_measures_of(record), record["metrics"], strict=True)
 
 
 class MeasureReader:
@@ -223,16 +221,11 @@ class MeasureReader:
     def __init__(self) -> None:
         self._found: dict[tuple[int, ...], tuple[Any, list[Measure]]] = {}
 
-    def read(
-        self, record: Mapping[str, Any]
-    ) -> Iterator[tuple[Measure, Mapping[str, Any], float | None, float | None]]:
-        """Yield the measure of every number of a record, its row, value and standard error.
-
-        The row has the other keys of an item of ``metrics``.
-        """
-        numbers, config = MetricRows.of(record["metrics"]), record["config"]
+    def measures(self, record: Mapping[str, Any]) -> list[Measure]:
+        """Return the measure of every number of a record."""
+        config = record["config"]
         parts = (
-            numbers.rows,
+            MetricRows.of(record["metrics"]).rows,
             *(config[key] for key in ("metrics", "ood")),
             config.get("conformal"),
             *(record[key] for key in ("about_metrics", "reads", "protocol")),
@@ -240,11 +233,28 @@ class MeasureReader:
         # The parts are kept, so that no other object gets the identity of one of them.
         key = tuple(map(id, parts))
         if key not in self._found:
-            self._found[key] = parts, _measures_of(record, numbers)
-        return zip(self._found[key][1], numbers.rows, numbers.values, numbers.stderrs, strict=True)
+            self._found[key] = parts, _measures_of(record)
+        return self._found[key][1]
+
+    def all_measures(self, records: Iterable[Mapping[str, Any]]) -> list[Measure]:
+        """Return the measures of records, each once, in the order in which they occur."""
+        lists = {id(measures): measures for measures in map(self.measures, records)}
+        return list(dict.fromkeys(measure for measures in lists.values() for measure in measures))
+
+    def read(
+        self, record: Mapping[str, Any]
+    ) -> Iterator[tuple[Measure, Mapping[str, Any], float | None, float | None]]:
+        """Yield the measure of every number of a record, its row, value and standard error.
+
+        The row has the other keys of an item of ``metrics``.
+        """
+        numbers = MetricRows.of(record["metrics"])
+        return zip(
+            self.measures(record), numbers.rows, numbers.values, numbers.stderrs, strict=True
+        )
 
 
-def _measures_of(record: Mapping[str, Any], numbers: MetricRows) -> list[Measure]:
+def _measures_of(record: Mapping[str, Any]) -> list[Measure]:
     """Return the measure of each number of a record."""
     metrics = record["config"]["metrics"]
     options = {
@@ -274,7 +284,7 @@ def _measures_of(record: Mapping[str, Any], numbers: MetricRows) -> list[Measure
     signature = options, record["about_metrics"], fitted_on, drawn_of_source, content, spaces
     cached = _measures_of_config(repr(signature), drawn)
     measures = []
-    for entry in numbers.rows:
+    for entry in MetricRows.of(record["metrics"]).rows:
         params = entry["params"]
         place = entry["on"], entry["ood"], *params.items(), entry.get("in_distribution")
         key = (entry["metric"], *place, entry.get("n_of"))

@@ -114,9 +114,7 @@ def build_study(
     named = name_runs(runs)
     parents = _parent_names(named)
     reader = MeasureReader()
-    measured = list(
-        dict.fromkeys(measure for run in named for measure, *_ in reader.read(run.record))
-    )
+    measured = reader.all_measures(run.record for run in named)
     values: dict[Measure, StudyCells] = {measure: {} for measure in choose(measured)}
     own_parent: dict[Measure, StudyCells] = {measure: {} for measure in values}
     disagreements: dict[tuple[str, Repetition, str], list[Measure]] = {}
