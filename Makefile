@@ -32,22 +32,8 @@ slow: $(VENV)/.dev  ## run the slow tests: variations, killed processes, cluster
 installs:  ## try the library alone, the wheel, and the lowest and newest requirements
 	@$(PYTHON) scripts/check_installs.py library wheel floors newest
 
-bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (45 minutes)
-	@$(BIN)/python scripts/bench_kdf.py
-	@$(BIN)/python scripts/bench_out_of_bag.py
-	@$(BIN)/python scripts/bench_kdn.py
-	@$(BIN)/python scripts/bench_gpu.py
-	@$(BIN)/python scripts/bench_ensemble.py
-	@$(BIN)/python scripts/bench_top_label.py
-	@$(BIN)/python scripts/bench_metrics.py
-	@$(BIN)/python scripts/bench_local.py
-	@$(BIN)/python scripts/bench_detection.py
-	@$(BIN)/python scripts/bench_recalibration.py
-	@$(BIN)/python scripts/bench_predict.py
-	@$(BIN)/python scripts/bench_scale.py
-	@$(BIN)/python scripts/bench_table.py
-	@$(BIN)/python scripts/bench_sweep.py
-	@$(BIN)/python scripts/bench_everyday.py --suite
+bench: $(VENV)/.dev  ## time methods, algorithms and commands beside their bars (hours; minutes with BENCH=--quick)
+	@$(BIN)/python scripts/bench $(BENCH)
 
 docs: $(VENV)/.dev  ## build the site of docs/ in site/; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -17,6 +17,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import statistics
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,8 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench_kdf import seconds
-from bench_kdn import NETWORKS, activations, exponents, packed
+from algorithms import activations, exponents, packed
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.geometry.activations import ActivationPartition, DeviceCodeIndex
@@ -33,6 +34,7 @@ from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.parents.networks import (
     ConvolutionalNetwork,
     MultilayerPerceptron,
+    MultilayerPerceptronEnsemble,
     NetworkClassifier,
     ResidualNetwork,
 )
@@ -43,7 +45,7 @@ BLOCK_ROWS = 256
 """Rows of a search, as detectors make it."""
 CORES = len(os.sched_getaffinity(0))
 SIMILARITY_ROWS = 2000
-WIDTHS = NETWORKS["4 × 1000"]
+WIDTHS = [1000] * 4 + [2]
 HEADER = "| task | CPU | CUDA | ratio | differences |\n|---|---|---|---|---|"
 
 
@@ -53,6 +55,16 @@ def print_line(task: str, times: list[float], differences: str = "") -> None:
     print(
         f"| {task} | {cpu:.3g} s | {cuda:.3g} s | {cpu / cuda:.3g}× | {differences} |", flush=True
     )
+
+
+def seconds(run: Callable[[], object], repeats: int = 1) -> float:
+    """Return the median wall time of calls."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def counts(n: int, device: str) -> None:
@@ -147,6 +159,23 @@ def networks() -> None:
     epoch("ResNet-20", ResidualNetwork(), images, rng.integers(10, size=2000))
 
 
+def ensembles(n_networks: int = 100) -> None:
+    """Perceptrons for the pixels of MNIST that train side by side on the device, or in a loop."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((50_000, 784), dtype=np.float32), rng.integers(10, size=50_000)
+    options: dict[str, Any] = {"hidden": (300, 100), "batch_size": 1000, "max_epochs": 1}
+    options |= {"patience": None, "device": "cuda", "threads": 1, "random_state": 0}
+
+    def loop() -> None:
+        for _ in range(n_networks):
+            MultilayerPerceptron(**options).fit(X, y)
+
+    together = MultilayerPerceptronEnsemble(members=n_networks, **options)
+    with warnings.catch_warnings(action="ignore"):  # noise teaches nothing
+        times = [seconds(loop), seconds(lambda: together.fit(X, y))]
+    print_line(f"{n_networks} perceptrons, a loop on the device and side by side", times)
+
+
 def main() -> None:
     """Print the machine and the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -165,6 +194,7 @@ def main() -> None:
     for n, d, n_queries in ((50_000, 64, 10_000), (50_000, 512, 10_000), (500_000, 512, 1000)):
         distances(n, d, "cuda", n_queries)
     networks()
+    ensembles()
 
 
 if __name__ == "__main__":
