@@ -5,12 +5,13 @@ beside the settings that a paper prints.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from experiments.common.markdown import counted_noun
@@ -88,32 +89,87 @@ def printed_settings(
 ) -> Iterator[dict[str, Any]]:
     """Yield ``item, dataset, method, metric, value`` of the settings in ``settings.yaml``.
 
-    They are expressions on a record, or on the config of the first run of their words. ``items``
-    are those of which settings are wanted; None: all.
+    A value is a key of the record, or of the config of the first run of its words: dotted, with
+    positions in lists; or one of :data:`DERIVED`. ``items`` are those of which settings are wanted;
+    None: all.
     """
     for node in yaml.safe_load((folder / "settings.yaml").read_text(encoding="utf-8")):
-        groups = vars(first_config(*node["words"].split())) if record is None else record
-        known = {n: _Keys(v) if isinstance(v, Mapping) else v for n, v in groups.items()}
+        values = Values(vars(first_config(*node["words"].split())) if record is None else record)
         places = [place for place in node["places"] if items is None or place[0] in items]
-        if not places or not eval(node.get("when", "True"), {}, known):
+        if not places or not values.meet(node.get("when", {})):
             continue
         for item, dataset, method in places:
-            for metric, expression in node["values"].items():
-                value = eval(expression, {}, known)
-                if value is not None:
+            for metric, name in node["values"].items():
+                if (value := values[name]) is not None:
                     place = {"item": item, "dataset": dataset, "method": method}
                     yield {**place, "metric": metric, "value": float(value)}
 
 
-class _Keys:
-    """Keys of a mapping as attributes, None for one that is not there."""
+@dataclass(frozen=True)
+class Values:
+    """Values of a record or of a config by dotted key, None for a missing one, and derived ones."""
 
-    def __init__(self, node: Mapping[str, Any]) -> None:
-        self.node = node
+    groups: Mapping[str, Any]
 
-    def __getattr__(self, name: str) -> Any:
-        value = self.node.get(name)
-        return _Keys(value) if isinstance(value, Mapping) else value
+    def __getitem__(self, name: str) -> Any:
+        if name in DERIVED:
+            return DERIVED[name](self)
+        node: Any = self.groups
+        for key in name.split("."):
+            if isinstance(node, Mapping):
+                node = node.get(key)
+            elif node is not None:
+                node = node[int(key)]
+        return node
+
+    def meet(self, conditions: Mapping[str, Any]) -> bool:
+        """Return whether each value is the wanted one; true and false are those of Python."""
+        return all(
+            bool(self[name]) is wanted if isinstance(wanted, bool) else self[name] == wanted
+            for name, wanted in conditions.items()
+        )
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows of all roles."""
+        return sum(self[f"dataset.{size}"] for size in ("n_train", "n_calibration", "n_test"))
+
+    def percent_of_rows(self, size: str) -> float:
+        """Return the rows of one role in percent of all."""
+        return 100 * self[f"dataset.{size}"] / self.rows
+
+
+OFFICIAL_MNIST = 60_000  # Official training rows, of which test set 1 of Salamon et al. is taken
+# Settings that are no key of a record, by their names in ``settings.yaml``.
+DERIVED: Mapping[str, Callable[[Values], float | bool | None]] = {
+    "rows": lambda of: of.rows,
+    "training percent": lambda of: of.percent_of_rows("n_train"),
+    "calibration percent": lambda of: of.percent_of_rows("n_calibration"),
+    "test percent": lambda of: of.percent_of_rows("n_test"),
+    "percent that fit": lambda of: 100 * (1 - float(of["dataset.n_calibration"])),
+    "half of training rows": lambda of: of["dataset.n_train"] / 2,
+    "noise variance": lambda of: of["dataset.noise_std"] ** 2,
+    "shorter side": lambda of: min(of["dataset.sides"]),
+    "longer side": lambda of: max(of["dataset.sides"]),
+    "shortest axis": lambda of: min(of["ood.axes"]),
+    "longest axis": lambda of: max(of["ood.axes"]),
+    "bins between edges": lambda of: of["metrics.test.ece_by_edges.edges"] - 1,
+    "most levels": lambda of: of["parent.max_depth"] or np.inf,
+    "layers": lambda of: len(of["parent.hidden"]),
+    "layers of network": lambda of: len(of["config.parent.hidden"]),
+    "units of a layer": lambda of: np.mean(of["config.parent.hidden"]),
+    "layers are alike": lambda of: len(set(of["config.parent.hidden"])) == 1,
+    "group features": lambda of: len(of["config.dataset.group"]),
+    "classes": lambda of: len(of["dataset.classes"]),
+    "percent that density learns": lambda of: (
+        100 - 100 * of["config.recalibrator.validation_fraction"]
+    ),
+    "percent that validate density": lambda of: 100 * of["config.recalibrator.validation_fraction"],
+    "mnist training rows": lambda of: OFFICIAL_MNIST - of["dataset.n_calibration"],
+    "mnist steps": lambda of: (
+        of["parent.max_epochs"] * of["mnist training rows"] / of["parent.batch_size"]
+    ),
+}
 
 
 def _settings(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:

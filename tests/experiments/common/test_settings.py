@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.common.settings import by_size, differing_settings
+from experiments.common.settings import Values, by_size, differing_settings
 
 
 def run(n_train: int | None, found: int, **config: Any) -> dict:
@@ -54,3 +54,13 @@ def test_differing_settings_of_runs_of_one_line() -> None:
         "",
     ]
     assert differing_settings(records, range(4)) == [""] * 4
+
+
+def test_values_are_keys_positions_or_derived() -> None:
+    values = Values({"config": {"parent": {"hidden": [5, 3]}}, "parent": "mlp"})
+    assert values["config.parent.hidden.0"] == 5 and values["config.parent.hidden.-1"] == 3
+    assert values["config.parent.k"] is None and values["config.gate.k"] is None
+    assert values["layers of network"] == 2 and values["layers are alike"] is False
+    assert values.meet({"parent": "mlp", "config.parent.hidden": True, "layers are alike": False})
+    assert not values.meet({"parent": "mlp", "config.parent.k": True})
+    assert not values.meet({"parent": "cnn"})
