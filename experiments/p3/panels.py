@@ -13,18 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from kdgraph.figures.style import (
-    FULL_WIDTH,
-    LABEL_SIZE,
-    PlotStyle,
-    add_axes,
-    label_line_ends,
-    new_figure,
-    note_above,
-    set_log_scale,
-    style_context,
-    text_size,
-)
+from kdgraph.figures import style
 
 # Inches; between rows of panels, beside their labels.
 _LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24
@@ -36,7 +25,7 @@ class Curve:
 
     x: np.ndarray  # Float[v], increasing
     y: np.ndarray  # Float[s, v], a row for each repetition; one has no band
-    role: PlotStyle
+    role: style.PlotStyle
 
 
 @dataclass(frozen=True)
@@ -57,31 +46,31 @@ def side_by_side(
     _check(panels)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    with style_context():
-        blank = new_figure(1, 1)
+    with style.style_context():
+        blank = style.new_figure(1, 1)
         names = [name for panel in panels.values() for name in panel.curves]
-        margin = 0.16 + max(text_size(blank, name, LABEL_SIZE)[0] for name in names)
-        width = (FULL_WIDTH - _LEFT - columns * margin - (columns - 1) * _BETWEEN) / columns
+        margin = 0.16 + max(style.text_size(blank, name, style.LABEL_SIZE)[0] for name in names)
+        width = (style.FULL_WIDTH - _LEFT - columns * margin - (columns - 1) * _BETWEEN) / columns
         step = _BOTTOM + _HEIGHT + _ROW
-        figure = new_figure(FULL_WIDTH, rows * step - _ROW + _TOP)
+        figure = style.new_figure(style.FULL_WIDTH, rows * step - _ROW + _TOP)
         for i, (title, panel) in enumerate(panels.items()):
             row, column = divmod(i, columns)
             left = _LEFT + column * (width + margin + _BETWEEN)
-            axes = add_axes(figure, left, (rows - 1 - row) * step + _BOTTOM, width, _HEIGHT)
+            axes = style.add_axes(figure, left, (rows - 1 - row) * step + _BOTTOM, width, _HEIGHT)
             _draw(axes, panel)
-            axes.set_title(title, fontsize=LABEL_SIZE + 0.5, pad=3)
+            axes.set_title(title, fontsize=style.LABEL_SIZE + 0.5, pad=3)
             if column == 0:
                 axes.set_ylabel(ylabel)
             if i == 0:
-                note_above(axes, note, axes.get_xlim()[0], "left", 15)
+                style.note_above(axes, note, axes.get_xlim()[0], "left", 15)
     return figure
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
     for name, curve in panel.curves.items():
         few = len(curve.x) <= 20  # more markers than that are one thick line
-        style: dict[str, Any] = {**curve.role.line(), "markersize": 3.0 * few}
-        axes.plot(curve.x, curve.y.mean(axis=0), label=name, zorder=3, **style)
+        plot_style: dict[str, Any] = {**curve.role.line(), "markersize": 3.0 * few}
+        axes.plot(curve.x, curve.y.mean(axis=0), label=name, zorder=3, **plot_style)
         if len(curve.y) > 1:
             low, high = np.quantile(curve.y, [0.05, 0.95], axis=0)
             band: dict[str, Any] = {"color": curve.role.color, "alpha": 0.18, "linewidth": 0}
@@ -89,7 +78,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     ends = [curve.x[[0, -1]] for curve in panel.curves.values()]
     axes.set_xlim(min(end[0] for end in ends), max(end[1] for end in ends))
     if panel.log:
-        set_log_scale(axes, "x")
+        style.set_log_scale(axes, "x")
     if panel.ticks:
         axes.xaxis.set_major_locator(FixedLocator(panel.ticks))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -100,7 +89,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(*panel.ylim)
     named = {name: curve for name, curve in panel.curves.items() if name}
     ends = [float(curve.y.mean(axis=0)[-1]) for curve in named.values()]
-    label_line_ends(axes, list(named), ends, [curve.role.color for curve in named.values()])
+    style.label_line_ends(axes, list(named), ends, [curve.role.color for curve in named.values()])
 
 
 def _check(panels: Mapping[str, Panel]) -> None:

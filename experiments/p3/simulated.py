@@ -24,15 +24,7 @@ from experiments.common.titles import titles
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
-from kdgraph.figures.style import (
-    BLUE,
-    GREEN,
-    VERMILLION,
-    PlotStyle,
-    add_axes,
-    new_figure,
-    style_context,
-)
+from kdgraph.figures import style
 
 PAPER = Path(__file__).parent
 EXPERIMENT = "paper/p3/simulated"
@@ -42,9 +34,9 @@ FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"
 # the others.
 METHODS = titles("p3", "simulated")["methods"]
 SETS = {
-    IN: PlotStyle(BLUE),
-    "lines": PlotStyle(VERMILLION, marker="^"),
-    "squares": PlotStyle(GREEN, marker="D"),
+    IN: style.PlotStyle(style.BLUE),
+    "lines": style.PlotStyle(style.VERMILLION, marker="^"),
+    "squares": style.PlotStyle(style.GREEN, marker="D"),
 }
 
 
@@ -116,12 +108,12 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
 
 def figure_6(rows: int = 600) -> Figure:
     """Draw the first two features of each cloud, class by colour."""
-    with style_context():
-        figure = new_figure(5.1, 1.85)
+    with style.style_context():
+        figure = style.new_figure(5.1, 1.85)
         for i, shape in enumerate(("circles", "lines", "squares")):
-            axes = add_axes(figure, 0.08 + 1.68 * i, 0.05, 1.58, 1.58)
+            axes = style.add_axes(figure, 0.08 + 1.68 * i, 0.05, 1.58, 1.58)
             X, y = PointCloud(shape).sample(rows, np.random.default_rng(0))  # type: ignore[arg-type]
-            for label, color in enumerate((BLUE, VERMILLION)):
+            for label, color in enumerate((style.BLUE, style.VERMILLION)):
                 axes.scatter(*X[y == label].T, s=2.0, color=color, marker="o^"[label], linewidths=0)
             axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
             axes.set_axis_off()

@@ -9,19 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures import style
 from kdgraph.figures.drawing import PanelGrid, write_beside, write_note
-from kdgraph.figures.style import (
-    COLUMN_WIDTH,
-    FULL_WIDTH,
-    LABEL_SIZE,
-    draw_legend_above,
-    legend_handles,
-    legend_height,
-    new_figure,
-    shorten_text,
-    style_context,
-    styles_by_name,
-)
 
 # Inches around and between panels.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = 0.46, 0.06, 0.17, 0.38, 0.16, 1.5
@@ -84,18 +73,18 @@ def plot_metric_against_metrics(
     """
     _check_runs(panels, y)
     names = list(y)
-    width = COLUMN_WIDTH if len(panels) == 1 else FULL_WIDTH
+    width = style.COLUMN_WIDTH if len(panels) == 1 else style.FULL_WIDTH
     columns = min(_PER_ROW, len(panels))
     panel = (width - _LEFT - _RIGHT - (columns - 1) * _BETWEEN) / columns
     row_gap = _TOP + _BOTTOM
     grid = PanelGrid(len(panels), columns, _LEFT, _BOTTOM, panel, _HEIGHT, _BETWEEN, row_gap)
-    with style_context():
-        handles = legend_handles(names)
+    with style.style_context():
+        handles = style.legend_handles(names)
         for handle in handles:
             handle.set(linestyle="")
-        top = legend_height(handles, width) + _NOTE
-        figure = new_figure(width, grid.top - _BOTTOM + top)
-        draw_legend_above(figure, handles)
+        top = style.legend_height(handles, width) + _NOTE
+        figure = style.new_figure(width, grid.top - _BOTTOM + top)
+        style.draw_legend_above(figure, handles)
         note = f"small: one of {runs_of}; large: their mean"
         write_note(figure, _LEFT, figure.get_figheight() - top, note)
         for i, (metric, x) in enumerate(panels.items()):
@@ -105,13 +94,13 @@ def plot_metric_against_metrics(
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
             axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
             overall, within = pearson_overall_and_within(x, y)
-            note = shorten_text(
+            note = style.shorten_text(
                 figure,
                 f"r {_two_digits(overall)} over all, {_two_digits(within)} within methods",
-                LABEL_SIZE,
+                style.LABEL_SIZE,
                 panel,
             )
-            write_beside(axes, note, (0, 1), (0, 3), fontsize=LABEL_SIZE)
+            write_beside(axes, note, (0, 1), (0, 3), fontsize=style.LABEL_SIZE)
             axes.tick_params(labelleft=grid.is_leftmost(i))
             if grid.is_leftmost(i):
                 axes.set_ylabel(ylabel)
@@ -119,14 +108,18 @@ def plot_metric_against_metrics(
 
 
 def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
-    styles = styles_by_name(list(y))
-    for name, style in styles.items():
-        face, edge = (style.color, 0.0) if style.filled else ("none", 0.5)
-        dots = style.line(linestyle="", markersize=_DOT, markerfacecolor=face, markeredgewidth=edge)
+    styles = style.styles_by_name(list(y))
+    for name, plot_style in styles.items():
+        face, edge = (plot_style.color, 0.0) if plot_style.filled else ("none", 0.5)
+        dots = plot_style.line(
+            linestyle="", markersize=_DOT, markerfacecolor=face, markeredgewidth=edge
+        )
         axes.plot(x[name], y[name], alpha=0.4, gid=f"runs {name}", **dots)
-    for name, style in styles.items():
-        edge = "white" if style.filled else style.color
-        dot = style.line(linestyle="", markersize=_MEAN, markeredgewidth=0.6, markeredgecolor=edge)
+    for name, plot_style in styles.items():
+        edge = "white" if plot_style.filled else plot_style.color
+        dot = plot_style.line(
+            linestyle="", markersize=_MEAN, markeredgewidth=0.6, markeredgecolor=edge
+        )
         mean_x, mean_y = np.mean(x[name]), np.mean(y[name])
         axes.plot(mean_x, mean_y, label=name, zorder=4, gid=f"mean {name}", **dot)
 

@@ -13,18 +13,8 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from kdgraph.figures import style
 from kdgraph.figures.drawing import IDEAL_LINE, draw_legend_line, write_note
-from kdgraph.figures.style import (
-    FULL_WIDTH,
-    NOTE_SIZE,
-    PlotStyle,
-    add_axes,
-    new_figure,
-    set_log_scale,
-    style_context,
-    styles_by_name,
-    text_size,
-)
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.56, 0.1, 0.4, 0.42, 0.58  # inches
 _HEIGHT, _KEY_SIZE = 1.9, 7.0
@@ -64,16 +54,16 @@ def plot_boxes_by_setting(
     by_setting = [by_method for settings in panels.values() for by_method in settings.values()]
     names = list(dict.fromkeys(name for by_method in by_setting for name in by_method))
     counts = {len(values) for by_method in by_setting for values in by_method.values()}
-    width = (FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
-    with style_context():
-        figure = new_figure(FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
+    width = (style.FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
         for i, (title, settings) in enumerate(panels.items()):
-            axes = add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
+            axes = style.add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
             _draw_boxes(axes, settings, names)
             if ideal and title in ideal:
                 axes.axhline(ideal[title], **IDEAL_LINE, zorder=1, gid="ideal")
             if title in log:
-                set_log_scale(axes, "y")
+                style.set_log_scale(axes, "y")
             axes.set(xlabel=setting)
             axes.set_title(f"{title} (log scale)" if title in log else title, fontsize=8, pad=3)
         _draw_legend(figure, names, counts, has_ideal=bool(ideal))
@@ -83,17 +73,17 @@ def plot_boxes_by_setting(
 def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None:
     step = 0.8 / len(names)
     for index, by_method in enumerate(settings.values()):
-        for name, style in styles_by_name(names).items():
+        for name, plot_style in style.styles_by_name(names).items():
             if name not in by_method:
                 continue
             # The boxes of one setting are centred at its index; a missing method leaves a gap.
             position = index + (names.index(name) - (len(names) - 1) / 2) * step
-            line_style = {"color": style.color, "linewidth": 0.9}
+            line_style = {"color": plot_style.color, "linewidth": 0.9}
             flier_style = {
-                "marker": style.marker or "o",
+                "marker": plot_style.marker or "o",
                 "markersize": 2.0,
                 "markeredgewidth": 0.5,
-                "markeredgecolor": style.color,
+                "markeredgecolor": plot_style.color,
                 "markerfacecolor": "white",
             }
             artists = axes.boxplot(
@@ -106,10 +96,10 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
                 whiskerprops=line_style,
                 capprops=line_style,
                 flierprops=flier_style,
-                medianprops={"color": style.color, "linewidth": 1.6},
+                medianprops={"color": plot_style.color, "linewidth": 1.6},
             )
-            artists["boxes"][0].set(facecolor=_face(style), gid=f"box {name}")
-            axes.plot([position], [np.median(by_method[name])], **_median_marker(style))
+            artists["boxes"][0].set(facecolor=_face(plot_style), gid=f"box {name}")
+            axes.plot([position], [np.median(by_method[name])], **_median_marker(plot_style))
     axes.set(
         xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings)
     )
@@ -118,38 +108,43 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
 
 def _draw_legend(figure: Figure, names: list[str], counts: set[int], *, has_ideal: bool) -> None:
     width, height = figure.get_size_inches()
-    styles = [styles_by_name(names)[name] for name in names]
+    styles = [style.styles_by_name(names)[name] for name in names]
     handles = [
         (
-            Patch(edgecolor=style.color, facecolor=_face(style)),
-            Line2D([], [], **_median_marker(style)),
+            Patch(edgecolor=plot_style.color, facecolor=_face(plot_style)),
+            Line2D([], [], **_median_marker(plot_style)),
         )
-        for style in styles
+        for plot_style in styles
     ]
     n_repetitions = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     note = f"{n_repetitions} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
     available = (
-        width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
+        width
+        - _LEFT
+        - _RIGHT
+        - style.text_size(figure, note, style.NOTE_SIZE)[0]
+        - 0.2
+        - _PATCH * len(names)
     )
-    widths = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
+    widths = [style.text_size(figure, name, _KEY_SIZE)[0] for name in names]
     longest = np.inf if sum(widths) <= available else available / len(names)
     more: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(ndivide=1)}, "columnspacing": 1.2}
     draw_legend_line(figure, handles, names, _LEFT, longest, **more)
     write_note(figure, width - _RIGHT, height - 0.11, note, ha="right", va="center")
 
 
-def _median_marker(style: PlotStyle) -> dict[str, Any]:
+def _median_marker(plot_style: style.PlotStyle) -> dict[str, Any]:
     """Return the style of the marker at a median, which identifies boxes in greyscale."""
-    face = style.color if style.filled else "white"
+    face = plot_style.color if plot_style.filled else "white"
     return {
         "linestyle": "",
-        "marker": style.marker,
+        "marker": plot_style.marker,
         "markersize": 3.2,
-        "color": style.color,
+        "color": plot_style.color,
         "markerfacecolor": face,
         "zorder": 3,
     }
 
 
-def _face(style: PlotStyle) -> tuple[float, float, float, float]:
-    return to_rgba(style.color, _FILL if style.filled else 0.0)
+def _face(plot_style: style.PlotStyle) -> tuple[float, float, float, float]:
+    return to_rgba(plot_style.color, _FILL if plot_style.filled else 0.0)

@@ -11,21 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures import style
 from kdgraph.figures.model_names import paper_name
-from kdgraph.figures.style import (
-    BLACK,
-    BLUE,
-    FULL_WIDTH,
-    GREY,
-    ID_SHADE,
-    LABEL_SIZE,
-    NOTE_SIZE,
-    add_axes,
-    new_figure,
-    shorten_text,
-    style_context,
-    text_size,
-)
 from kdgraph.results.comparison.significance import Ranks
 
 PARENT = " (parent)"
@@ -42,30 +29,34 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
     JMLR 2006, Section 3.2.2).
     """
     most = max(len(ranks.mean) for ranks in panels.values())
-    with style_context():
-        figure = new_figure(FULL_WIDTH, _HEAD + _LINE * most + _FOOT + _NOTE)
-        each = (FULL_WIDTH - _GAP) / len(panels)
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, _HEAD + _LINE * most + _FOOT + _NOTE)
+        each = (style.FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
             bars = _BAR * (len(ranks.groups) + 1)
-            widest = max(text_size(figure, _shown(n, ranks), LABEL_SIZE)[0] for n in ranks.mean)
+            widest = max(
+                style.text_size(figure, _shown(n, ranks), style.LABEL_SIZE)[0] for n in ranks.mean
+            )
             names = min(widest + 0.1, each - _GAP - bars - _SCALE)
             margin = names + bars
             height = _LINE * len(ranks.mean)
             bottom = _NOTE + _FOOT + _LINE * most - height
-            axes = add_axes(
+            axes = style.add_axes(
                 figure, i * each + margin, bottom, each - margin - _GAP, height, label=title
             )
             _draw(axes, ranks, each - margin - _GAP, names)
-            axes.set_title(f"{title}, {ranks.n} data sets", fontsize=LABEL_SIZE + 1, loc="left")
+            axes.set_title(
+                f"{title}, {ranks.n} data sets", fontsize=style.LABEL_SIZE + 1, loc="left"
+            )
             axes.set_xlabel(
                 f"mean rank; critical difference {ranks.critical_difference:.1f}",
-                fontsize=NOTE_SIZE,
+                fontsize=style.NOTE_SIZE,
             )
         note = (
             "bars: methods that Nemenyi's test does not tell apart; shaded: those not told apart"
             " from the best; hollow: parents"
         )
-        grey: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": GREY, "ha": "center"}
+        grey: dict[str, Any] = {"fontsize": style.NOTE_SIZE, "color": style.GREY, "ha": "center"}
         figure.text(0.5, 0.5 * _NOTE / figure.get_figheight(), note, va="center", **grey)
     return figure
 
@@ -78,23 +69,25 @@ def _draw(axes: Axes, ranks: Ranks, width: float, names_width: float) -> None:
     axes.spines["left"].set_visible(False)
     first = ranks.mean[names[0]]
     last = min(first + ranks.critical_difference, k + 0.3)
-    axes.axvspan(first, last, color=ID_SHADE, zorder=0, gid="shade")
+    axes.axvspan(first, last, color=style.ID_SHADE, zorder=0, gid="shade")
     unit = (k + 0.6) / width * _BAR  # a bar's place in ranks
     for i, name in enumerate(names):
-        color = BLUE if name in best else BLACK
+        color = style.BLUE if name in best else style.BLACK
         is_parent = name.endswith(PARENT)
-        axes.plot((0.7, ranks.mean[name]), (i, i), color=GREY, linewidth=0.4, zorder=1)
+        axes.plot((0.7, ranks.mean[name]), (i, i), color=style.GREY, linewidth=0.4, zorder=1)
         face = "white" if is_parent else color
         dot: dict[str, Any] = {"marker": "o", "markersize": 3.6, "markerfacecolor": face}
         axes.plot(ranks.mean[name], i, color=color, zorder=3, gid=f"rank {name}", **dot)
-        text = shorten_text(_figure_of(axes), _shown(name, ranks), LABEL_SIZE, names_width)
+        text = style.shorten_text(
+            _figure_of(axes), _shown(name, ranks), style.LABEL_SIZE, names_width
+        )
         x = 0.7 - unit * (len(ranks.groups) + 1)
-        axes.text(x, i, text, fontsize=LABEL_SIZE, ha="right", va="center", color=color)
+        axes.text(x, i, text, fontsize=style.LABEL_SIZE, ha="right", va="center", color=color)
     for j, group in enumerate(ranks.groups):
         ends = _ends(names, group)
         x = 0.7 - unit * (len(ranks.groups) - j)
         thick: dict[str, Any] = {"linewidth": 1.6, "solid_capstyle": "butt", "clip_on": False}
-        thick |= {"color": BLUE if j == 0 else BLACK, "gid": f"not told apart {j}"}
+        thick |= {"color": style.BLUE if j == 0 else style.BLACK, "gid": f"not told apart {j}"}
         axes.plot((x, x), (ends[0] - 0.4, ends[1] + 0.4), **thick)
 
 

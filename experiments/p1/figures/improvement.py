@@ -24,24 +24,8 @@ from experiments.p1.figures.panels import (
     check_repeated_curves,
     curve_names,
 )
+from kdgraph.figures import style
 from kdgraph.figures.drawing import write_beside, write_note, write_text
-from kdgraph.figures.style import (
-    BLACK,
-    FULL_WIDTH,
-    GREY,
-    LABEL_SIZE,
-    NOTE_SIZE,
-    PlotStyle,
-    add_axes,
-    label_line_ends,
-    new_figure,
-    note_above,
-    set_log_scale,
-    shorten_text,
-    style_context,
-    styles_by_name,
-    text_size,
-)
 
 _LOWEST_RATIO = -0.999
 """Lowest position on the scale, at 1,000 times the parent's error."""
@@ -141,13 +125,15 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     raised. ``band_of`` describes the repetitions: "45 data sets".
     """
     _check_panels(panels)
-    with style_context():
+    with style.style_context():
         names = curve_names([panels])
-        blank = new_figure(1, 1)
-        side = min(max(text_size(blank, name, LABEL_SIZE)[0] for name in names), _LONGEST)
+        blank = style.new_figure(1, 1)
+        side = min(
+            max(style.text_size(blank, name, style.LABEL_SIZE)[0] for name in names), _LONGEST
+        )
         heights = [_row_height(quantities) for quantities in panels.values()]
         rows = sum(_GROUP + _TITLE + _NOTE + row_height + _BOTTOM for row_height in heights)
-        figure = new_figure(FULL_WIDTH, _NOTE + rows + _ROW_GAP * (len(heights) - 1))
+        figure = style.new_figure(style.FULL_WIDTH, _NOTE + rows + _ROW_GAP * (len(heights) - 1))
         top = figure.get_figheight() - _NOTE
         limits = {
             quantity: _value_limits(panels, quantity)
@@ -162,7 +148,7 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
             f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice"
             " the parent's are equally far from 0"
         )
-        corner = FULL_WIDTH - _EDGE, figure.get_figheight() - 0.08
+        corner = style.FULL_WIDTH - _EDGE, figure.get_figheight() - 0.08
         write_note(figure, *corner, note, ha="right", va="center")
     return figure
 
@@ -179,13 +165,13 @@ def _draw_row(
     is_strip = [len(curves.x) == 1 for curves in quantities.values()]
     lefts, width = _panel_positions(is_strip, side)
     for i, (quantity, measured) in enumerate(quantities.items()):
-        axes = add_axes(figure, lefts[i], bottom, width, height)
+        axes = style.add_axes(figure, lefts[i], bottom, width, height)
         (_draw_strips if is_strip[i] else _draw_lines)(axes, measured, *limits[quantity])
         axes.set_title(quantity, pad=3 + 72 * _NOTE)
-        note_above(axes, _dataset_counts(measured), axes.get_xlim()[0], "left", 3)
+        style.note_above(axes, _dataset_counts(measured), axes.get_xlim()[0], "left", 3)
         names = list(measured.curves)
-        labels = [shorten_text(figure, name, LABEL_SIZE, side) for name in names]
-        colors = [style.color for style in styles_by_name(names).values()]
+        labels = [style.shorten_text(figure, name, style.LABEL_SIZE, side) for name in names]
+        colors = [plot_style.color for plot_style in style.styles_by_name(names).values()]
         if is_strip[i] and not any(is_strip[:i]):
             for lane, (label, color) in enumerate(zip(labels[1:], colors[1:], strict=True)):
                 _annotate_lane(axes, label, 0, lane, color)
@@ -195,19 +181,19 @@ def _draw_row(
             ends = [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()]
             _label_lines(axes, labels, ends, colors)
     top = bottom + height + _NOTE + _TITLE + _GROUP
-    heading: dict[str, Any] = {"fontsize": 8, "color": BLACK, "fontweight": "bold"}
+    heading: dict[str, Any] = {"fontsize": 8, "color": style.BLACK, "fontweight": "bold"}
     write_text(figure, _EDGE, top, group, ha="left", va="top", **heading)
 
 
 def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
     if measured.log:
-        set_log_scale(axes, "x")
+        style.set_log_scale(axes, "x")
     label = f"{measured.x_label} (log scale)" if measured.log else measured.x_label
     names = list(measured.curves)
     axes.set(xlim=_padded_limits(axes, measured, _DODGE * len(names) / 2), xlabel=label)
     set_ratio_scale(axes, "y", low, high)
     bar_positions = _spaced_positions(axes, measured.x)
-    for i, (name, plot_style) in enumerate(styles_by_name(names).items()):
+    for i, (name, plot_style) in enumerate(style.styles_by_name(names).items()):
         lower, middle, upper = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
         line = plot_style.line(marker="", linewidth=1.2 + 0.15 * i, zorder=3 - 0.01 * i)
         axes.plot(measured.x, middle, label=name, **line)
@@ -227,14 +213,14 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
         x, bar_low, bar_high = (each[bar_positions] for each in (measured.x, lower, upper))
         bar: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.7, "gid": f"band {name}"}
         axes.vlines(x, bar_low, bar_high, **points | bar)
-        style = {
+        options = {
             "linestyle": "",
             "marker": plot_style.marker,
             "markersize": 2.6,
             "markeredgewidth": 0,
             "gid": f"medians {name}",
         }
-        axes.plot(x, middle[bar_positions], **points | style)
+        axes.plot(x, middle[bar_positions], **points | options)
 
 
 def _padded_limits(axes: Axes, measured: RepeatedCurves, points: float) -> tuple[float, float]:
@@ -263,22 +249,26 @@ def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
 
 def _draw_strips(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
     set_ratio_scale(axes, "x", low, high)
-    methods = list(styles_by_name(list(measured.curves)).items())[1:]
+    methods = list(style.styles_by_name(list(measured.curves)).items())[1:]
     axes.set(ylim=(len(methods) - 0.5, -0.5), yticks=[], xlabel="improvement")
     axes.spines.left.set_visible(False)
-    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=(0, (3.2, 1.6)), zorder=1, gid="parent")
-    for lane, (name, style) in enumerate(methods):
+    axes.axvline(
+        0, color=style.GREY, linewidth=0.8, linestyle=(0, (3.2, 1.6)), zorder=1, gid="parent"
+    )
+    for lane, (name, plot_style) in enumerate(methods):
         values = measured.curves[name][:, 0]
-        _draw_strip(axes, lane, name, style, values[~np.isnan(values)])
+        _draw_strip(axes, lane, name, plot_style, values[~np.isnan(values)])
 
 
-def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.ndarray) -> None:
+def _draw_strip(
+    axes: Axes, lane: int, name: str, plot_style: style.PlotStyle, values: np.ndarray
+) -> None:
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
     dots = {
         "linestyle": "",
-        "marker": style.marker,
+        "marker": plot_style.marker,
         "markersize": _DOT,
-        "color": style.color,
+        "color": plot_style.color,
         "alpha": 0.45,
         "markeredgewidth": 0,
     }
@@ -286,11 +276,11 @@ def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.n
         values, lane + 0.34 * _spread_dots(to_ratio(values)), label=name, gid=f"dots {name}", **dots
     )
     bar: dict[str, Any] = {"linewidth": 1.3, "solid_capstyle": "butt"}
-    band = bar | {"color": style.color, "zorder": 4, "gid": f"band {name}"}
+    band = bar | {"color": plot_style.color, "zorder": 4, "gid": f"band {name}"}
     axes.plot([lower, upper], [lane, lane], **band)
-    median = bar | {"color": BLACK, "zorder": 5, "gid": f"median {name}"}
+    median = bar | {"color": style.BLACK, "zorder": 5, "gid": f"median {name}"}
     axes.plot([middle] * 2, [lane - 0.36, lane + 0.36], **median)
-    _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, style.color)
+    _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, plot_style.color)
 
 
 def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
@@ -312,11 +302,15 @@ def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
 
 def _annotate_lane(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     """Write small text to the left (0) or the right (1) of a lane."""
-    style: dict[str, Any] = (
-        {"ha": "left", "fontsize": NOTE_SIZE} if end else {"ha": "right", "fontsize": LABEL_SIZE}
+    plot_style: dict[str, Any] = (
+        {"ha": "left", "fontsize": style.NOTE_SIZE}
+        if end
+        else {"ha": "right", "fontsize": style.LABEL_SIZE}
     )
-    style |= {"va": "center", "color": color}
-    write_beside(axes, text, (end, lane), (6 * end - 4, 0), axes.get_yaxis_transform(), **style)
+    plot_style |= {"va": "center", "color": color}
+    write_beside(
+        axes, text, (end, lane), (6 * end - 4, 0), axes.get_yaxis_transform(), **plot_style
+    )
 
 
 def _label_lines(
@@ -330,7 +324,9 @@ def _label_lines(
     twin = axes.twinx()
     twin.set(ylim=(low, high), yticks=[])
     twin.spines[:].set_visible(False)
-    label_line_ends(twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors)
+    style.label_line_ends(
+        twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors
+    )
 
 
 def _dataset_counts(measured: RepeatedCurves) -> str:
@@ -380,7 +376,7 @@ def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float]
     right_margins = [_NUMBER if strip else 0.0 for strip in is_strip[:-1]] + [
         _NUMBER if is_strip[-1] else side + 0.12
     ]
-    width = (FULL_WIDTH - 2 * _EDGE - sum(left_margins) - sum(right_margins)) / len(is_strip)
+    width = (style.FULL_WIDTH - 2 * _EDGE - sum(left_margins) - sum(right_margins)) / len(is_strip)
     return [
         _EDGE + sum(left_margins[: i + 1]) + sum(right_margins[:i]) + i * width
         for i in range(len(is_strip))

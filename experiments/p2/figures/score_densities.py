@@ -10,32 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures import style
 from kdgraph.figures.drawing import write_note
 from kdgraph.figures.reliability import wilson_interval
-from kdgraph.figures.style import (
-    BLACK,
-    BLUE,
-    FULL_WIDTH,
-    GREEN,
-    NOTE_SIZE,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    add_axes,
-    legend_label,
-    new_figure,
-    set_log_scale,
-    shorten_text,
-    style_context,
-)
 from kdgraph.metrics import ReliabilityBins
 
 # Inches.
 _LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = 0.5, 0.62, 0.1, 0.38, 1.75, 0.15, 0.15
-_WIDTH = (FULL_WIDTH - _LEFT - _GAP - _RIGHT) / 2
+_WIDTH = (style.FULL_WIDTH - _LEFT - _GAP - _RIGHT) / 2
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
-_DENSITY_STYLES = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
-_CONFIDENCE_STYLES = tuple(zip((BLUE, VERMILLION, PURPLE, GREEN), _DASHES, strict=True))
+_DENSITY_STYLES = tuple(
+    zip((style.GREEN, style.ORANGE, style.BLACK, style.PURPLE), _DASHES, strict=True)
+)
+_CONFIDENCE_STYLES = tuple(
+    zip((style.BLUE, style.VERMILLION, style.PURPLE, style.GREEN), _DASHES, strict=True)
+)
 MAX_LINES = len(_DASHES)
 """Largest number of lines in a panel that are distinct."""
 
@@ -66,10 +55,11 @@ def plot_score_densities(
     _check_lines(densities, confidence)
     head = _LINE * max(len(densities), len(confidence) + (histogram is not None)) + 0.08
     foot = _BOTTOM + (_NOTE if note else 0)
-    with style_context():
-        figure = new_figure(FULL_WIDTH, foot + _HEIGHT + head)
+    with style.style_context():
+        figure = style.new_figure(style.FULL_WIDTH, foot + _HEIGHT + head)
         left, right = (
-            add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT) for i in range(2)
+            style.add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT)
+            for i in range(2)
         )
         _draw_lines(left, densities, _DENSITY_STYLES, "density")
         _set_density_scale(left, densities, log)
@@ -88,11 +78,14 @@ def plot_score_densities(
         ):
             axes.set(xlim=(min(ends), max(ends)), xlabel=score_label, ylabel=label)
             axes.legend(
-                loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2
+                loc="lower left",
+                bbox_to_anchor=(0, 1.0),
+                fontsize=style.NOTE_SIZE,
+                labelspacing=0.2,
             )
         if note:
-            text = shorten_text(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
-            write_note(figure, 0.5 * FULL_WIDTH, 0.03, text, ha="center", va="bottom")
+            text = style.shorten_text(figure, note, style.NOTE_SIZE, style.FULL_WIDTH - 0.1)
+            write_note(figure, 0.5 * style.FULL_WIDTH, 0.03, text, ha="center", va="bottom")
     return figure
 
 
@@ -101,14 +94,14 @@ def _draw_lines(
 ) -> None:
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
         line = {"color": color, "linestyle": dashes, "linewidth": 1.2, "zorder": 3}
-        axes.plot(score, value, label=legend_label(name), gid=f"{kind} {name}", **line)
+        axes.plot(score, value, label=style.legend_label(name), gid=f"{kind} {name}", **line)
 
 
 def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: bool) -> None:
     highest = max(float(np.max(value)) for _, value in densities.values())
     if log:
         lowest = min(float(np.max(value)) for _, value in densities.values())
-        set_log_scale(axes, "y")
+        style.set_log_scale(axes, "y")
         axes.set_ylim(max(lowest / 1e3, highest / 1e5), 1.6 * highest)
     else:
         axes.set_ylim(0, 1.04 * highest)
@@ -118,11 +111,13 @@ def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: boo
 def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
     is_filled = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "accuracy, with 95 % intervals"
-    steps: dict[str, Any] = {"baseline": None, "color": BLACK, "linewidth": 0.9, "zorder": 2}
+    steps: dict[str, Any] = {"baseline": None, "color": style.BLACK, "linewidth": 0.9, "zorder": 2}
     axes.stairs(bins.accuracy, edges, label=label, gid="steps", **steps)
     middle = (bins.lower + bins.upper)[is_filled] / 2
     ends = wilson_interval(bins.accuracy[is_filled], bins.count[is_filled])
-    axes.vlines(middle, *ends, gid="intervals", color=BLACK, linewidth=0.6, alpha=0.7, zorder=2)
+    axes.vlines(
+        middle, *ends, gid="intervals", color=style.BLACK, linewidth=0.6, alpha=0.7, zorder=2
+    )
 
 
 def _check_lines(densities: Mapping[str, ScoreCurve], confidence: Mapping[str, ScoreCurve]) -> None:
