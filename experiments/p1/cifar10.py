@@ -31,20 +31,7 @@ PUBLISHED = [*METHODS.values()][:7]
 LENET = "LeNet-5 in place of the encoder"
 # Keys that may differ; numbers of rows have tables of their own, epochs lines.
 FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs")
-NOTE = (
-    "Mean ± standard deviation over seeds; the paper does not say what its ± is, nor whether that"
-    " of accuracy is in percent. What it calls MCE\nis in its authors' implementation a mean of"
-    " gaps, the expected calibration error in 29 bins, and so it is here; the largest gap, which"
-    " is\nwhat the name says, is that of 15 bins. MMC* is over each method's own wrong rows."
-    " Published: an encoder from ImageNet, fine-tuned (Table\n1), and one that a contrastive loss"
-    " trained (Table 4), both on most of 50,000 images, and KDN with floors set by hand, one for"
-    " the rows in\ndistribution and one for the others; here a method is one model for all columns."
-    " ODIN's temperature and step are chosen on calibration rows,\nthe authors' on rows out of"
-    " distribution. ACET and outlier exposure train with images whose pixels are permuted (ACET"
-    " searches from them, in\nfive steps), the authors' outlier exposure with 300,000 photographs:"
-    " noise is a column, so it must not train. Permuted pixels have no shapes\neither, so that"
-    " column is still kinder to these two than to the others."
-)
+NOTE = TITLES["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

@@ -33,20 +33,7 @@ SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top_label", "none"
 WANTED = 18  # Least number of 20 splits in which the chosen method has the lower binary NLL
 CHANCE = "top_label_ece_debiased_if_calibrated"
 COLUMNS = titles("p2", "records")["columns"]
-NOTE = (
-    "Means over splits, in the order of the binary NLL; the least of a column in bold. ± is half of"
-    " a 95 % interval of the mean difference from\n{shared} on the same splits ({whole} in the"
-    " column full NLL), by a t distribution whose variance is corrected for splits that share"
-    " rows\n(Nadeau and Bengio 2003): 1/J + test rows/calibration rows in place of 1/J. *Beats*: in"
-    " how many splits the binary NLL is below that of\n{shared}, the full NLL below that of"
-    " {whole}. NLL: confidences at least 1e-12 from 0 and 1; *clipped* counts the test rows where"
-    " that\ndecides. Full NLL in *italics*: a calibrator of the top label states no other"
-    " probability; the rest is shared out as the parent has it\n(`fill_proba=true`), which adds to"
-    " the binary NLL the same number for all. Isotonic and sigmoid maps predict other classes than"
-    " the scores\ndo, and their binary numbers are of these. Top-label ECE: within predicted"
-    " classes, 15 bins, l2, debiased; *by chance*: the same of labels\nthat are drawn from the"
-    " stated confidences, simulated, which is not 0 since a mean square below 0 counts as 0."
-)
+NOTE = titles("p2", "records")["note"]
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:

@@ -27,12 +27,7 @@ DATASETS = TITLES["datasets"]
 METHODS = TITLES["methods"]  # Titles of methods by the names of their runs
 TOOD = ("tood_given", "tood_shuffled")
 AS_GOOD = 0.05  # Difference of equally good AUROC, as in ``experiments.p3.claims``
-NOTE = (
-    "AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either"
-    " kind, 20 for the forest; mean ± standard\ndeviation over seeds. The rows of a set are drawn"
-    " from test rows and rows out of distribution in the ratio of the column, and every method\n"
-    "draws from the same rows. TOOD's score of a set is its mean APHD."
-)
+NOTE = TITLES["note"]
 
 
 def power(records: Iterable[Record]) -> pd.DataFrame:

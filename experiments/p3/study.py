@@ -21,11 +21,7 @@ from experiments.p3.records import table_of
 PARENTS = titles("p3", "study")["parents"]
 # Metric of records → published name; in distribution is positive in all of them.
 METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95", "fpr90": "FPR90"}
-NOTE = (
-    "TOOD is told which 100 rows belong together, all of them in or all out of distribution, and"
-    " scores each among them; the methods\nbelow it get single rows, which is a harder task. Mean ±"
-    " standard deviation over seeds in percent; as many rows are in as out of\ndistribution."
-)
+NOTE = titles("p3", "study")["note"]
 
 
 @dataclass(frozen=True)

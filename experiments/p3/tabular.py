@@ -32,13 +32,7 @@ OWN = "_own_range"
 METHODS = TITLES["methods"]
 # Variants of labels: Algorithm 1 of the paper, and the alternative of its Section 6.
 VARIANTS = {"tood_given": "", "tood_shuffled": "labels shuffled"}
-NOTE = (
-    "TOOD is told which 100 rows belong together, all of them in or all out of distribution, and"
-    " scores each among them; the methods\nbelow it get single rows, which is a harder task. *Own"
-    " range*: the other table's columns are moved onto the ranges of the training rows, so\nthat no"
-    " value alone is out of range; elsewhere they are scaled as the training rows are. Mean ±"
-    " standard deviation in percent."
-)
+NOTE = TITLES["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

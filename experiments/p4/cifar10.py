@@ -46,17 +46,7 @@ LOCAL = {"mlce_{}": "MLCE", "mlce_{}_30": "MLCE, bins of ≥ 30 rows", "lce_{}":
 DRAWN = ("none", "temperature", "histogram", "isotonic", "lore_tsne_02", "lore_tsne")
 # Methods of Figures 10 to 15.
 IN_MAPS = ("none", "histogram", "lore_tsne_02", "lore_lenet_02", "lore_pixels_02")
-NOTE = (
-    "Means over splits. Published: ResNet-50 on ImageNet, 25,000 rows to calibrate; the row of LoRe"
-    " is that of γ = 0.2 in 3-D t-SNE, in whatever\nunits. LoRe in a t-SNE embeds test rows with"
-    " the others, without their labels. Reward: of a row, u = 1 and w = 10. NLL and Brier score"
-    " are\nof whole rows, and where a method states the confidence alone the rest is in the scores'"
-    " own proportions; *clipped*: rows whose confidence\nis so near 0 or 1 that 1e-12 decides their"
-    " part of the NLL, 27.6 of each that was wrong. MMCE trains the network, and these scores"
-    " come\nwithout one. ± is half of a 95 % interval of the mean difference on the same splits, by"
-    " a t distribution whose variance is corrected for\nsplits that share rows (Nadeau and Bengio"
-    " 2003); (k/n): above 0 in k of n."
-)
+NOTE = TITLES["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

@@ -18,6 +18,7 @@ from experiments.common.published import read_published
 from experiments.common.runs import Record, numbers_on_test
 from experiments.common.settings import trains_otherwise
 from experiments.common.splits import half_width
+from experiments.common.titles import titles
 from kdgraph.metrics import holm
 from kdgraph.results.comparison.significance import wilcoxon
 
@@ -169,11 +170,7 @@ def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
 
 # Columns of ``difference_cells``.
 DIFFERENCE = ("difference", "95 % interval, seeds", "other rows", "lower in", "p")
-SHARED = (
-    "Seeds are splits of the same rows. The first interval, and Wilcoxon's p, are of more splits of"
-    " these rows; *other rows*: that of a t distribution whose variance is corrected for the rows"
-    " that splits share (Nadeau and Bengio 2003)."
-)
+SHARED = titles("p4", "setting")["shared"]
 
 
 def difference_cells(differences: pd.Series, share: float | None) -> list[str]:

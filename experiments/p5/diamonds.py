@@ -51,12 +51,7 @@ METHODS = {
 }
 # Level → its metric, and by how many points recalibrated coverage may miss it.
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
-NOTE = (
-    "Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of"
-    " 20 cells between coverage and 95 %.\nThe RMSE is compared with that of the same model without"
-    " recalibration, seed by seed: mean, the 95 % interval of other rows (Nadeau and\nBengio 2003),"
-    " in how many seeds it is lower, Wilcoxon's p."
-)
+NOTE = TITLES["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

@@ -47,13 +47,7 @@ LEVEL = 0.95
 ALPHA = 0.05  # Level of a test for which the paper has none
 RELIABLE = ("reliable_by_size",)
 COLUMNS = ["size", "network", "method", "k", "eps", "seed", "metric", "value"]
-NOTE = (
-    "Median over seeds, smallest and largest in brackets. Local recalibration by 1,000 neighbours,"
-    " which of 10,000 rows are all that\ncalibrate; of 1,000 rows 100 calibrate, and all of these"
-    " are neighbours. k-NN regression learns from the rows that calibrate the others, as\nin the"
-    " paper. MSE is to y, so the truth has 1. *Seconds* are wall-clock: *training* is that of the"
-    " network and of what comes after it,\n*prediction* that of both and of all measures."
-)
+NOTE = titles("p5", "simulation")["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

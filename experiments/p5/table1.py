@@ -58,12 +58,7 @@ COLUMNS = (
     Column("crps_above", "CRPS", 2),
     Column("worst_cell_gap", "gap", 3),
 )
-NOTE = (
-    "Mean ± standard deviation over seeds. MSE is to the true mean. KL is that of the truth from"
-    " the prediction in 30 bins of its mass;\n*histograms*: of 1,000 draws of each, symmetric,"
-    " which is about .05 of the truth against itself. *CRPS* is what it is above that of the\ntrue"
-    " distribution on the same rows, *gap* the largest of 20 cells between coverage and 95 %."
-)
+NOTE = titles("p5", "table1")["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

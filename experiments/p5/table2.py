@@ -52,13 +52,7 @@ COLUMNS = (
 )
 CLOSEST = ("recalibrated_closest",)
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
-NOTE = (
-    "Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no"
-    " prediction goes below; *excess* is the MSE\nto the true mean. KL is that of the truth from"
-    " the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and\n95"
-    " %. The paper's network has 25 times as many units in a wide layer, 75 epochs and 1,000 masks,"
-    " with a dropout of .5."
-)
+NOTE = TITLES["note"]
 
 
 def compare_with_published(records: Sequence[Record]) -> str:

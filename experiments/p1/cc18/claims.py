@@ -7,20 +7,15 @@ from dataclasses import replace
 import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
+from experiments.common.titles import titles
 from experiments.p1.cc18.records import CHOICE, KDGRAPH_METHODS, Tables, kernel_method, label
 from experiments.p1.cc18.statistics import DECIMALS, dominating, median
 from kdgraph.metrics import relative_improvement
 
 CRITERIA = ["error", "ece", "nll", "oce"]
 NLL = "calibration_nll"
-NO_CHOICE = (
-    "No gate on the best calibrator: not every record of a method with a density gate has"
-    " learnt.calibrator.calibration_nll."
-)
-NOTE = (
-    "ECE: 15 bins here, 10 edges published (15 of network and KDN). Largest sample of each table,"
-    " counts on numbers of 4 decimals."
-)
+NO_CHOICE = titles("p1", "cc18.claims")["no_choice"]
+NOTE = titles("p1", "cc18.claims")["note"]
 RADII = (1.5, 2.0, 5.0)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from experiments.common.claims import save_claims, verdicts
 from experiments.common.command import study_parser
 from experiments.common.pictures import save_picture
+from experiments.common.titles import titles
 from experiments.p2 import phanns_scores
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import (
@@ -63,10 +64,7 @@ REBUILT = {  # The same with class Other rebuilt from counts
 # Figures by experiment.
 OF_SCORES = {phanns_scores.EXPERIMENT: WITH_SCORES, phanns_scores.REBUILT: REBUILT}
 NO_RUNS = {"figure2", "figure6", *WITH_SCORES, *REBUILT}
-NO_FIGURE_6 = (
-    "figure6: needs the scores of rows that were not predicted as the class, which are stored of"
-    " PhANNs without class Other, most of them; give --record FILE"
-)
+NO_FIGURE_6 = titles("p2", "figures.__main__")["no_figure_6"]
 
 
 def main() -> None:

@@ -21,16 +21,7 @@ from kdgraph.figures import plot_joint_distribution, style
 # ``experiments.p2.phanns`` counts in the authors' ``test_set_stats.csv``.
 PREDICTED = titles("p2", "figures.joint")["predicted"]
 ROWS = ("right", "wrong", "share right (Conf1)")
-NOT_KNOWN = (
-    (
-        "Counted by score: predicted classes, not the true ones. So no other entry of the joint"
-        " distribution is known, and no sum of its rows:"
-    ),
-    (
-        "the panel that is normalised by row (true positive rates) cannot be drawn, but for HTJ, of"
-        " which the paper says that there are 1,227."
-    ),
-)
+NOT_KNOWN = titles("p2", "figures.joint")["not_known"]
 _LEFT, _CELL, _ROW, _TOP, _FOOT = 1.1, 0.525, 0.22, 0.62, 0.36  # inches
 
 
