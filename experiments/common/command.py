@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
 
-def study_parser(
+def study_options(
     about: str | None,
     *,
     outputs: bool = False,
@@ -20,11 +21,19 @@ def study_parser(
     keep: bool = False,
     to: Path | None = None,
     only: Collection[str] = (),
-) -> argparse.ArgumentParser:
-    """Return a parser with the usual arguments of a study, described by its docstring.
+    scales: Collection[str] = (),
+    seeds: int | None = None,
+    jobs: int | None = None,
+    free: bool = False,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+    arguments: list[str] | None = None,
+) -> argparse.Namespace:
+    """Return the parsed arguments of a study, by default those of the process.
 
     These are the folder of runs, ``--figures`` or ``--to`` with a default folder of pictures,
-    ``--keep DIR``, which saves claims for ``kdg reproduce``, and the choice of some parts.
+    ``--keep DIR``, which saves claims for ``kdg reproduce``, the choice of some parts, the scale,
+    numbers of seeds and processes, config keys in which runs may differ, and ``more`` arguments, by
+    name the options of argparse. The description is ``about``, the docstring of the study.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -42,10 +51,22 @@ def study_parser(
     if only:
         chosen = {"nargs": "*", "choices": list(only), "default": list(only)}
         parser.add_argument("--only", **chosen, help="these parts (default: all)")
+    if scales:
+        of_scale = {"choices": list(scales), "default": "smoke"}
+        parser.add_argument("--scale", **of_scale, help="sizes of the study (default: smoke)")
+    if seeds is not None:
+        parser.add_argument("--seeds", type=int, default=seeds, help=f"how many (default: {seeds})")
+    if jobs is not None:
+        parser.add_argument("--jobs", type=int, default=jobs, help="processes; -1: one a core")
+    if free:
+        keys = "config keys in which runs may differ from the experiment's"
+        parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=keys)
     if keep:
         where = "folder of runs to save the claims in, where kdg reproduce finds them"
         parser.add_argument("--keep", type=Path, metavar="DIR", help=where)
-    return parser
+    for name, options in (more or {}).items():
+        parser.add_argument(name, **options)
+    return parser.parse_args(arguments)
 
 
 def print_comparison(
@@ -58,7 +79,7 @@ def print_comparison(
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
     """Draw the runs below a folder and print the paths of the pictures, or one line why not."""
-    options = study_parser(about, outputs=True, pictures=to).parse_args()
+    options = study_options(about, outputs=True, pictures=to)
     in_one_line(lambda: print(*draw(options.outputs, options.figures), sep="\n"))
 
 

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.markdown import number, signed
 from experiments.common.seconds import processor_seconds
 from experiments.common.splits import half_width
@@ -165,8 +165,7 @@ def claims_on_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, and print and save the claims."""
-    parser = study_parser(__doc__, keep=True)
-    options = parser.parse_args()
+    options = study_options(__doc__, keep=True)
     details = [*claims_on_pruning(_table(pruning())), *claims_on_encoder(_table(encoder()))]
     print_claims(details, options.keep, "p1_scaling")
 

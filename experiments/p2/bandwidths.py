@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import print_claims, study_parser
+from experiments.common.command import print_claims, study_options
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import (
@@ -213,21 +213,14 @@ def _records(options: argparse.Namespace) -> Iterable[Record]:
 
 def main() -> None:
     """Print a table and the verdicts of each record."""
-    parser = study_parser(__doc__, keep=True)
-    parser.add_argument("records", nargs="*", help="class scores of models, .npz files")
-    parser.add_argument("--target", default="ground_truth", help="their array of labels")
-    parser.add_argument(
-        "--forests",
-        nargs="*",
-        choices=list(FORESTS),
-        default=list(FORESTS),
-        help="these of the records that are made",
-    )
-    parser.add_argument(
-        "--phanns", metavar="FILE", help="what python -m experiments.p2.phanns writes"
-    )
-    parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
-    options = parser.parse_args()
+    names, made = list(FORESTS), "these of the records that are made"
+    more: dict[str, dict[str, Any]] = {
+        "records": {"nargs": "*", "help": "class scores of models, .npz files"},
+        "--target": {"default": "ground_truth", "help": "their array of labels"},
+        "--forests": {"nargs": "*", "choices": names, "default": names, "help": made},
+        "--phanns": {"metavar": "FILE", "help": "what python -m experiments.p2.phanns writes"},
+    }
+    options = study_options(__doc__, keep=True, seeds=5, more=more)
     details: list[Claim] = []
     for record in _records(options):
         result = study(record, options.seeds)

@@ -20,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.p2 import phanns_scores
@@ -162,9 +162,8 @@ def table(study: Study, crossed: Mapping[str, CrossFittedConfidence]) -> str:
 
 def main() -> None:
     """Print tables and verdicts of both row sets."""
-    parser = study_parser(__doc__, outputs=True, keep=True)
-    parser.add_argument("--draws", type=int, default=3, help="splits into halves")
-    options = parser.parse_args()
+    more = {"--draws": {"type": int, "default": 3, "help": "splits into halves"}}
+    options = study_options(__doc__, outputs=True, keep=True, more=more)
     details: list[Claim] = []
     for experiment, rows in ROWS.items():
         study = study_of(options.outputs, experiment=experiment)

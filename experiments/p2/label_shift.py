@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, save_claims, verdicts
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.titles import titles
@@ -301,15 +301,15 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = study_parser(__doc__, keep=True)
-    parser.add_argument("record", help="class scores of a model, a .npz file")
-    parser.add_argument("--target", default="ground_truth", help="its array of labels")
-    known = {"nargs": "*", "default": list(METHODS)}
-    parser.add_argument("--methods", **known, help="calibrators by the names of the configuration")
-    parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
+    named = "calibrators by the names of the configuration"
     drawn = "class frequencies that are drawn for each half and concentration"
-    parser.add_argument("--draws", type=int, default=10, help=drawn)
-    options = parser.parse_args()
+    more: dict[str, dict[str, Any]] = {
+        "record": {"help": "class scores of a model, a .npz file"},
+        "--target": {"default": "ground_truth", "help": "its array of labels"},
+        "--methods": {"nargs": "*", "default": list(METHODS), "help": named},
+        "--draws": {"type": int, "default": 10, "help": drawn},
+    }
+    options = study_options(__doc__, keep=True, seeds=5, more=more)
     rows = ScoreFile(options.record, target=options.target).load()
     result = summary(
         study(rows.X, rows.y, options.methods, seeds=options.seeds, draws=options.draws),

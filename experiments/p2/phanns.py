@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 
 # Largest number of rows of a class in the test set; two fractions of such numbers differ by far
 # more than floating-point noise.
@@ -96,16 +97,13 @@ def rows(result: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Dat
 
 def main() -> None:
     """Write the rows, and print the number of each class."""
-    parser = study_parser(__doc__)
-    parser.add_argument("table", type=Path, help="test_set_stats.csv")
-    parser.add_argument("rows", type=Path, help="the parquet file to write")
-    parser.add_argument(
-        "--spread",
-        type=int,
-        metavar="SEED",
-        help="scores anywhere in their bins, not in the middle",
-    )
-    options = parser.parse_args()
+    spread = "scores anywhere in their bins, not in the middle"
+    more: dict[str, dict[str, Any]] = {
+        "table": {"type": Path, "help": "test_set_stats.csv"},
+        "rows": {"type": Path, "help": "the parquet file to write"},
+        "--spread": {"type": int, "metavar": "SEED", "help": spread},
+    }
+    options = study_options(__doc__, more=more)
     result = counted(pd.read_csv(options.table))
     rows(
         result, None if options.spread is None else np.random.default_rng(options.spread)

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, is_more_often
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.markdown import number
 from experiments.common.published import read_published
 from experiments.common.runs import runs_of
@@ -282,13 +282,13 @@ def _precision_below_recall(shares: pd.DataFrame) -> Claim:
 
 def main() -> None:
     """Write the rows, and print how many there are of each class."""
-    parser = study_parser(__doc__)
-    parser.add_argument("scores", type=Path, help=".npz file with scores, y and classes")
-    parser.add_argument("rows", type=Path, help="the parquet file to write")
-    parser.add_argument(
-        "--counts", type=Path, help="test_set_stats.csv, to rebuild the proteins of class Other"
-    )
-    options = parser.parse_args()
+    counts = "test_set_stats.csv, to rebuild the proteins of class Other"
+    more: dict[str, dict[str, Any]] = {
+        "scores": {"type": Path, "help": ".npz file with scores, y and classes"},
+        "rows": {"type": Path, "help": "the parquet file to write"},
+        "--counts": {"type": Path, "help": counts},
+    }
+    options = study_options(__doc__, more=more)
     with np.load(options.scores) as stored:
         rows = to_rows(stored["scores"], stored["y"], stored["classes"])
     if options.counts is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.p3 import (
     contamination,
     figure3,
@@ -33,9 +33,8 @@ STUDIES = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the tables of the runs below a folder, and draw."""
-    parser = study_parser(__doc__, outputs=True, only=STUDIES)
-    parser.add_argument("--figures", type=Path, help="where pictures go; without it none is drawn")
-    options = parser.parse_args(arguments)
+    more = {"--figures": {"type": Path, "help": "where pictures go; without it none is drawn"}}
+    options = study_options(__doc__, outputs=True, only=STUDIES, more=more, arguments=arguments)
     for name in options.only:
         module = STUDIES[name]
         records = module.read(options.outputs)

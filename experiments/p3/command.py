@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 
 
 def run_study(
@@ -21,9 +21,7 @@ def run_study(
     claims: Callable[[pd.DataFrame], Iterable[Claim]],
 ) -> None:
     """Measure seed by seed, print the claims, and save them as ``name`` with ``--keep``."""
-    parser = study_parser(about, keep=True)
-    parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
-    options = parser.parse_args()
+    options = study_options(about, keep=True, seeds=seeds)
     in_one_line(
         lambda: print_claims(
             claims(pd.DataFrame(row for seed in range(options.seeds) for row in measure(seed))),

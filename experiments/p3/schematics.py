@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.markdown import number
 from experiments.common.pictures import save_picture
 from kdgraph.detection import aphd
@@ -175,8 +175,7 @@ def _embedding(axes: Axes, result: np.ndarray) -> None:
 
 def main() -> None:
     """Draw both."""
-    parser = study_parser(__doc__, pictures="outputs/p3_figures")
-    options = parser.parse_args()
+    options = study_options(__doc__, pictures="outputs/p3_figures")
     for name, draw in (("figure1", figure_1), ("figure2", figure_2)):
         for path in save_picture(draw(), options.figures / name, PAPER):
             print(path)

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.pictures import save_picture
@@ -157,8 +157,7 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures")
-    options = parser.parse_args()
+    options = study_options(__doc__, outputs=True, pictures="outputs/p3_figures")
     records = read(options.outputs)
     print(compare_with_published(records))
     draw(records, options.figures)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.markdown import counted_noun, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -211,7 +211,7 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    options = study_parser(__doc__, outputs=True, pictures="outputs/p3_figures").parse_args()
+    options = study_options(__doc__, outputs=True, pictures="outputs/p3_figures")
     records = read(options.outputs)
     print(compare_with_published(records))
     draw(records, options.figures)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import ExtraTreesRegressor
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -297,11 +297,7 @@ def figure_trees(result: Found) -> Figure:
 
 def main() -> None:
     """Print the tables and save the figures."""
-    parser = study_parser(__doc__, keep=True, pictures="outputs/p3_theorems")
-    parser.add_argument(
-        "--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws"
-    )
-    options = parser.parse_args()
+    options = study_options(__doc__, keep=True, pictures="outputs/p3_theorems", scales=SCALES)
     result = measure(SCALES[options.scale])
     details = list(claims(result))
     print(tables(result) + "\n")

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.frames import where
 from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
@@ -203,10 +203,7 @@ def _summary(chosen: pd.DataFrame) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = study_parser(__doc__, outputs=True)
-    parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1: one for each core")
-    arguments = parser.parse_args()
+    arguments = study_options(__doc__, outputs=True, seeds=60, jobs=-1)
     for network, experiment in NETWORKS.items():
         rows = Parallel(arguments.jobs)(
             delayed(_rows)(seed, experiment, arguments.outputs) for seed in range(arguments.seeds)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
 from kdgraph.base import FittedModel
@@ -46,7 +46,7 @@ def figure2(outputs: Path) -> Figure:
 
 def main() -> None:
     """Draw the figure."""
-    options = study_parser(__doc__, outputs=True, to=Path("outputs/p4_figures")).parse_args()
+    options = study_options(__doc__, outputs=True, to=Path("outputs/p4_figures"))
     figure = figure2(options.outputs)
     print(*save_picture(figure, options.to / "crime_bins", Path(__file__).parent), sep="\n")
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
 from experiments.common.markdown import head, line, number
 from experiments.common.markdown import table as markdown_table
@@ -144,11 +144,12 @@ def table2(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print both tables."""
-    parser = study_parser(__doc__)
-    parser.add_argument("--divisions", type=int, default=DIVISIONS, help="how many divisions")
-    parser.add_argument("--networks", type=int, default=NETWORKS, help="how many on each")
-    parser.add_argument("--to", type=Path, help="a CSV file for the numbers")
-    options = parser.parse_args()
+    more: dict[str, dict[str, Any]] = {
+        "--divisions": {"type": int, "default": DIVISIONS, "help": "how many divisions"},
+        "--networks": {"type": int, "default": NETWORKS, "help": "how many on each"},
+        "--to": {"type": Path, "help": "a CSV file for the numbers"},
+    }
+    options = study_options(__doc__, more=more)
     frame = numbers(options.divisions, options.networks)
     if options.to is not None:
         frame.to_csv(options.to, index=False)

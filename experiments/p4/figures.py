@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -189,11 +189,12 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 def main() -> None:
     """Draw all figures of the runs below a folder."""
     to = Path("outputs/p4_figures")
-    parser = study_parser(__doc__, outputs=True, to=to, only=FIGURES)
-    parser.add_argument("--experiment", default="paper/p4/crime_long", help="whose runs")
     names = "by the names of their runs, the parent (none) first; all that were run"
-    parser.add_argument("--methods", nargs="*", help=names)
-    options = parser.parse_args()
+    more = {
+        "--experiment": {"default": "paper/p4/crime_long", "help": "whose runs"},
+        "--methods": {"nargs": "*", "help": names},
+    }
+    options = study_options(__doc__, outputs=True, to=to, only=FIGURES, more=more)
     records = runs_of(options.experiment, options.outputs, free=["dataset.path"])
     run = {str(record["method"]).removesuffix("-as_in_paper") for record in records} - {"none"}
     methods = options.methods or ["none", *(name for name in LABELS if name in run)]

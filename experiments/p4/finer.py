@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from kdgraph.config import plan
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral
 from kdgraph.features import FeatureMap
@@ -168,7 +168,7 @@ def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, and print and save the claims."""
-    options = study_parser(__doc__, outputs=True, keep=True).parse_args()
+    options = study_options(__doc__, outputs=True, keep=True)
     claims = [
         *claims_on_crime(pd.DataFrame(crime(options.outputs))),
         *claims_on_truth(pd.DataFrame(truth())),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.published import read_published
@@ -103,9 +103,7 @@ def table(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = study_parser(__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks of each weight")
-    options = parser.parse_args()
+    options = study_options(__doc__, seeds=SEEDS)
     print(table(numbers(options.seeds)))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.titles import titles
 from experiments.p4 import crime, setting
 from kdgraph.base import FittedModel
@@ -124,9 +124,7 @@ def tables(seeds: int = SEEDS) -> pd.DataFrame:
 
 def main() -> None:
     """Print means and standard deviations over seeds."""
-    parser = study_parser(__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks")
-    options = parser.parse_args()
+    options = study_options(__doc__, seeds=SEEDS)
     by = tables(options.seeds).groupby(["item", "metric", "method"]).value
     print(by.agg(["mean", "std", "count"]).round(3).to_string())
 

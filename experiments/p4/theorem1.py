@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, t
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.pictures import save_picture
@@ -236,11 +236,7 @@ def _two(value: float) -> str:
 
 def main() -> None:
     """Print the table and save the figure."""
-    parser = study_parser(__doc__, keep=True, pictures="outputs/p4_theorem1")
-    parser.add_argument(
-        "--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places"
-    )
-    options = parser.parse_args()
+    options = study_options(__doc__, keep=True, pictures="outputs/p4_theorem1", scales=SCALES)
     scale, start = SCALES[options.scale], time.monotonic()
     truth, coarser = (
         population(grid(scale.places), cells) for cells in (scale.cells, scale.cells // 2)

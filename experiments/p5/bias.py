@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import print_claims, study_parser
+from experiments.common.command import print_claims, study_options
 from experiments.common.markdown import number, table
 from experiments.p5.line import CALIBRATION_ROWS, SAMPLES, TRAINING_ROWS
 from kdgraph.data.simulations import Heteroscedastic
@@ -154,7 +154,7 @@ def tables(parts: dict[int, pd.DataFrame], frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    options = study_parser(__doc__, keep=True).parse_args()
+    options = study_options(__doc__, keep=True)
     parts = {k: split_error(error) for k, error in errors(N_SAMPLES).items()}
     frame = cells(SAMPLES)
     print(tables(parts, frame) + "\n")

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common import markdown
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.markdown import number
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Distribution, Normal
@@ -115,11 +115,9 @@ def table(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = study_parser(__doc__)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--jobs", type=int, default=1, help="processes; -1: one for each core")
-    options = parser.parse_args()
+    sizes = {"type": int, "nargs": "+", "default": list(SIZES), "choices": list(SIZES)}
+    more = {"--repeats": {"type": int, "default": 200}, "--sizes": sizes}
+    options = study_options(__doc__, jobs=1, more=more)
     print(table(repeats(options.sizes, options.repeats, options.jobs)))
 
 

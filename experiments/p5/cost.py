@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import print_claims, study_parser
+from experiments.common.command import print_claims, study_options
 from experiments.common.seconds import processor_seconds
 from experiments.p5.simulation import PLACES
 from kdgraph.data.simulations import Tran20
@@ -242,7 +242,7 @@ def _claims_on_k(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    options = study_parser(__doc__, keep=True).parse_args()
+    options = study_options(__doc__, keep=True)
     frame = measured()
     keys = ["network", "what", "size", "place", "k", "eps"]
     print(frame.groupby(keys).value.mean().unstack("size").round(3).to_string() + "\n")

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
@@ -291,7 +291,7 @@ def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[P
 def main() -> None:
     """Draw all figures of the runs below a folder."""
     to = Path("outputs/p5_figures")
-    options = study_parser(__doc__, outputs=True, to=to, only=FIGURES).parse_args()
+    options = study_options(__doc__, outputs=True, to=to, only=FIGURES)
     print(*draw(options.outputs, options.to, options.only), sep="\n")
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import cramervonmises
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.models import evaluation_of
 from experiments.common.runs import Record
 from experiments.p5.diamonds import read
@@ -113,7 +113,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    options = study_parser(__doc__, outputs=True, keep=True).parse_args()
+    options = study_options(__doc__, outputs=True, keep=True)
     frame = measured(read(options.outputs), options.outputs)
     if frame.empty:
         sys.exit(

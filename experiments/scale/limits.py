@@ -10,7 +10,6 @@ show what the default costs.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -23,6 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
+from experiments.common.command import study_options
 from experiments.common.markdown import head, line, number
 from experiments.common.seconds import processor_seconds
 from kdgraph import KernelDensityForest
@@ -43,10 +43,11 @@ MIN_LEAF = {"simulated": 5}
 
 def main() -> None:
     """Print a table of both limits."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    arguments = parser.parse_args()
+    more: dict[str, dict[str, Any]] = {
+        "--tables": {"nargs": "+", "choices": TABLES, "default": TABLES},
+        "--seeds": {"type": int, "nargs": "+", "default": SEEDS},
+    }
+    arguments = study_options(__doc__, more=more)
     with threadpool_limits(1):
         result = pd.DataFrame(
             row for table in arguments.tables for s in arguments.seeds for row in measure(table, s)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.pictures import save_picture
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import as_in_figure2, numbers_below
@@ -192,17 +192,16 @@ def _save(figure: Any, stem: Path) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures")
-    experiments = {"nargs": "*", "choices": list(EXPERIMENTS), "default": list(EXPERIMENTS)}
-    parser.add_argument("--experiment", **experiments, help="these experiments")
-    parser.add_argument("--every", action="store_true", help="all runs in the folder, in one study")
-    free = "config keys in which runs of bench/openml may differ from the experiment's"
-    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
+    names = list(EXPERIMENTS)
     parts = f"these parts (default: {' '.join(USUAL)})"
-    parser.add_argument("--only", nargs="*", default=USUAL, choices=PARTS, help=parts)
     threshold = "no improvement over a parent's number below this"
-    parser.add_argument("--threshold", type=float, default=1e-3, help=threshold)
-    return parser.parse_args()
+    more: dict[str, dict[str, Any]] = {
+        "--experiment": {"nargs": "*", "choices": names, "default": names, "help": "these alone"},
+        "--every": {"action": "store_true", "help": "all runs in the folder, in one study"},
+        "--only": {"nargs": "*", "default": USUAL, "choices": PARTS, "help": parts},
+        "--threshold": {"type": float, "default": 1e-3, "help": threshold},
+    }
+    return study_options(__doc__, outputs=True, to=PAPER / "pictures", free=True, more=more)
 
 
 if __name__ == "__main__":

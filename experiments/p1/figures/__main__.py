@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.frames import where
 from experiments.common.markdown import counted_noun
 from experiments.common.models import models_of
@@ -50,18 +49,12 @@ FAR = 20.0
 
 def main() -> None:
     """Draw and print all that the runs allow."""
-    arguments = _arguments()
+    to = PAPER / "pictures"
+    arguments = study_options(__doc__, outputs=True, to=to, only=FIGURES, free=True)
     for name in arguments.only:
         start = time.monotonic()
         FIGURES[name](arguments.outputs, arguments.free, arguments.to)
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures", only=FIGURES)
-    free = "config keys in which runs may differ from the experiment's"
-    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
-    return parser.parse_args()
 
 
 def figure1(outputs: Path, free: list[str], to: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, print_claims, study_parser
+from experiments.common.command import in_one_line, print_claims, study_options
 from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
@@ -105,8 +105,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the claims of the runs below a folder, and save them with ``--keep``."""
-    parser = study_parser(__doc__, keep=True, outputs=True)
-    options = parser.parse_args()
+    options = study_options(__doc__, keep=True, outputs=True)
     records = [
         r
         for r in runs_of("paper/p1/posteriors", options.outputs, FREE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.claims import save_claims, verdicts
-from experiments.common.command import study_parser
+from experiments.common.command import study_options
 from experiments.common.pictures import save_picture
 from experiments.common.titles import titles
 from experiments.p2 import phanns_scores
@@ -117,18 +117,18 @@ def _missing(study: Study, name: str) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, outputs=True, to=PAPER / "pictures", only=FIGURES, keep=True)
-    free = "more config keys in which runs may differ from the experiment's"
-    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help=free)
     spread = "test the claims N times more, with scores anywhere in their bins"
-    parser.add_argument("--spread", type=int, default=0, metavar="N", help=spread)
     halves = "and N times more, fitted to one half and judged by the other"
-    parser.add_argument("--halves", type=int, default=0, metavar="N", help=halves)
     record = "scores for Figure 6, a .npz file with ground_truth and predictions"
-    parser.add_argument("--record", help=record)
     which = "which class of the record (default: 3, cats of CIFAR-10)"
-    parser.add_argument("--of", type=int, default=3, metavar="CLASS", help=which)
-    return parser.parse_args()
+    more: dict[str, dict[str, Any]] = {
+        "--spread": {"type": int, "default": 0, "metavar": "N", "help": spread},
+        "--halves": {"type": int, "default": 0, "metavar": "N", "help": halves},
+        "--record": {"help": record},
+        "--of": {"type": int, "default": 3, "metavar": "CLASS", "help": which},
+    }
+    parts = {"to": PAPER / "pictures", "only": FIGURES}
+    return study_options(__doc__, outputs=True, keep=True, free=True, more=more, **parts)
 
 
 def _figure6(options: argparse.Namespace) -> None:

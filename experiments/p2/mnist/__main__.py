@@ -14,11 +14,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from experiments.common.claims import Claim, save_claims, verdicts
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
 from experiments.common.titles import titles
@@ -150,17 +151,16 @@ def _print_progress(lines: Iterator[str], n: int, what: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = study_parser(__doc__, keep=True, pictures="outputs/p2_mnist/figures")
-    scale = "how many networks and ensembles"
-    parser.add_argument("--scale", choices=list(SCALES), default="smoke", help=scale)
-    parser.add_argument("--recipes", nargs="*", choices=list(TITLES), help="these of the scale's")
-    combine = {"nargs": "*", "choices": ["sum_logs", "mean"], "default": ["sum_logs", "mean"]}
-    parser.add_argument("--combine", **combine, help="what an ensemble's score is")
-    to = "where networks and measurements are kept"
-    parser.add_argument("--to", type=Path, default=Path("outputs/p2_mnist"), help=to)
-    parser.add_argument("--threads", type=int, default=1, help="of torch in training")
-    parser.add_argument("--n-jobs", type=int, default=1, help="ensembles measured side by side")
-    return parser.parse_args()
+    to, ways = Path("outputs/p2_mnist"), ["sum_logs", "mean"]
+    score, stored = "what an ensemble's score is", "where networks and measurements are kept"
+    more: dict[str, dict[str, Any]] = {
+        "--recipes": {"nargs": "*", "choices": list(TITLES), "help": "these of the scale's"},
+        "--combine": {"nargs": "*", "choices": ways, "default": ways, "help": score},
+        "--to": {"type": Path, "default": to, "help": stored},
+        "--threads": {"type": int, "default": 1, "help": "of torch in training"},
+        "--n-jobs": {"type": int, "default": 1, "help": "ensembles measured side by side"},
+    }
+    return study_options(__doc__, keep=True, pictures=f"{to}/figures", scales=SCALES, more=more)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from experiments.common.command import in_one_line, study_parser
+from experiments.common.command import in_one_line, study_options
 from experiments.common.markdown import head, line
 from experiments.p2.mnist.pool import rows
 from kdgraph.parents.networks import MultilayerPerceptron, MultilayerPerceptronEnsemble
@@ -133,7 +133,7 @@ def table_lines(names: Sequence[str]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    for text in table_lines(study_parser(__doc__, only=READINGS).parse_args().only):
+    for text in table_lines(study_options(__doc__, only=READINGS).only):
         print(text, flush=True)
 
 
