@@ -5,11 +5,11 @@ estimates classes by the rows that share leaves with a row, as :class:`~kdgraph.
 does: with equal weights of all trees, with the variance of a tree's output over the training rows,
 with its root, and with the first quarter of the rounds alone. Late trees are fitted to residuals
 and have small outputs, so that equal weights might be the wrong ones. It prints mean NLL of test
-rows, of the neighbours' classes alone and mixed with the vote, and on how many tables each
+rows, of the neighbours' classes alone and mixed with the parent, and on how many tables each
 weighting is better than equal weights.
 
-Exponent, pseudo-count, share and power of the vote are chosen on the calibration rows, each without
-itself, by the search that the class uses.
+Exponent, pseudo-count, weight and power of the parent are chosen on the calibration rows, each
+without itself, by the search that the class uses.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MAX_TRAIN, MAX_OTHER = 2500, 1000  # Rows at most: similarities of all pairs are
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of one part of a table with their leaves and votes."""
+    """Rows of one part of a table with their leaves and the probabilities of the parent."""
 
     rows: Rows
     leaves: np.ndarray
-    vote: np.ndarray
+    parent_proba: np.ndarray
 
 
 def similarity(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ def weightings(model, train: Sample, n_classes: int) -> dict[str, np.ndarray]:
 def losses(
     train: Sample, calibration: Sample, test: Sample, weights: np.ndarray, n_classes: int
 ) -> dict[str, float]:
-    """Return the mean NLL of the neighbours' classes alone, and mixed with the vote."""
+    """Return the mean NLL of the neighbours' classes alone, and mixed with the parent."""
     reference = Rows(
         np.concatenate([train.rows.X, calibration.rows.X]),
         np.concatenate([train.rows.y, calibration.rows.y]),
@@ -104,14 +104,14 @@ def losses(
     for name, weight in weights_of_parent.items():
         best = fit_posterior(
             lambda _: lambda rows: calibration_masses[rows],
-            calibration.vote,
+            calibration.parent_proba,
             calibration.rows,
             prior,
             PosteriorParameters(parent_weight=weight),
             len(reference),
             average=False,
         )
-        proba = best.mix(test_masses[:, :, np.isin(exponents, best.exponents)], test.vote)
+        proba = best.mix(test_masses[:, :, np.isin(exponents, best.exponents)], test.parent_proba)
         result[name] = clipped_nll(proba, test.rows) / len(test.rows)
     return result
 
@@ -157,7 +157,7 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
             )
             for rows in parts
         )
-        parent = clipped_nll(test.vote, test.rows) / len(test.rows)
+        parent = clipped_nll(test.parent_proba, test.rows) / len(test.rows)
         for weighting, weights in weightings(model, train, n_classes).items():
             result = losses(train, calibration, test, weights, n_classes)
             place = {"model": name, "weights": weighting, "table": table, "seed": seed}

@@ -49,7 +49,7 @@ def cell(matches: pd.DataFrame, digits: int = 3) -> str:
     if len(matches) > 1:
         raise ValueError(
             "a cell holds one published number, got"
-            f" {len(matches)}: name what else tells them apart"
+            f" {len(matches)}: name a key that distinguishes them"
         )
     return number(float(matches.value.iloc[0]), digits) if len(matches) else "–"
 

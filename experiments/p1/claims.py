@@ -218,7 +218,8 @@ def in_distribution_of_tables(result: Tables) -> Iterator[Claim]:
     error, ece = (result.column(name).round(DECIMALS) for name in ("error", "ece_by_edges"))
     no_higher = int((error[own_method] <= error.parent).sum())
     gain = _median_gain(error, own_method)
-    # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
+    # "Similar" accuracy has no number in the paper; a hundredth of the parent's error
+    # is this project's.
     text = (
         f"{label(own_method)} against the {parent}: relative"
         " improvement in error of −.01 or more in the median"

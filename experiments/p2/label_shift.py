@@ -3,7 +3,7 @@ frequencies.
 
 ``python -m experiments.p2.label_shift wideresnet-16-4-cifar-10.npz`` fits the calibrators on one
 half of a record and tests them on the other half, whose rows count more or less by their true
-class: P(x|y) stays and P(y) changes. Another fit knows the use-set's class frequencies: calibration
+class: P(x|y) stays and P(y) changes. Another fit has the use-set's class frequencies: calibration
 rows count as much as its rows.
 """
 
@@ -95,12 +95,15 @@ def study(
             weight = shift.weight[y[use]]
             fits = [(NONE, "uncalibrated", top_label)]
             for method in methods:
-                knows = (
+                known_shift = (
                     unshifted[method]
                     if shift.kind == NONE
                     else confidence(method, X[held], y[held], shift.weight[y[held]], X[use])
                 )
-                fits += [(method, "unshifted", unshifted[method]), (method, "weighted", knows)]
+                fits += [
+                    (method, "unshifted", unshifted[method]),
+                    (method, "weighted", known_shift),
+                ]
             for method, fit, predicted in fits:
                 where = {"kind": shift.kind, "seed": seed, "shift": place}
                 measured = losses_and_gap(predicted, y[use], weight)
@@ -153,7 +156,7 @@ class Summary:
     means: Mapping[str, pd.DataFrame]
     # measure → one of :data:`BASES` → the largest less the smallest method
     spread: Mapping[str, Mapping[str, float]]
-    # measure → kind → what a fit on unshifted rows has more than one that knows
+    # measure → kind → excess of a fit on unshifted rows over one with known frequencies
     error: Mapping[str, Mapping[str, float]]
     # measure → kind → the same of the shift with the largest mean over methods
     worst: Mapping[str, Mapping[str, float]]

@@ -7,7 +7,7 @@ phanns_scores.parquet``, then ``kdg run experiment=paper/p2/phanns_scores``. The
 the arrays ``scores``, Float[n, 10, K] of softmax outputs, ``y``, Int[n], and ``classes``, the K
 names.
 
-The file of class Other is not among those that were to be had, so that 14,477 of the 46,801
+The file of class Other is not published, so that 14,477 of the 46,801
 proteins are here. The row of Other in Figure 1 is what the others lack of the stored counts of all
 proteins by predicted class, 32,324 proteins. What cannot be had without their scores: every
 calibration of a class that proteins of class Other are taken for, as HTJ, and that of Other itself.
@@ -147,7 +147,7 @@ def temperatures(fitted: float | Mapping[str, float], names: list[str]) -> Itera
     if not isinstance(fitted, Mapping):
         yield {**place, "metric": "temperature of all classes", "method": "STS", "value": fitted}
         return
-    # A class that nobody is wrong in has no temperature of its own, but that of all classes.
+    # A class without a wrong row has no temperature of its own, but that of all classes.
     by_class = {names[int(k)]: value for k, value in fitted.items()}
     for metric, value in (
         ("temperature of some classes, concave down", max(by_class.values())),

@@ -150,7 +150,7 @@ def _placed(
         result[["dataset", "ood", "metric", "method", "variant", "seed", "value"]],
         on=["dataset", "ood", "metric", "method"],
     )
-    # In tables with shuffled labels these are the paper's own method, and given ones ours.
+    # In tables with shuffled labels these are the paper's method, and given labels the variant.
     own_variant = {SHUFFLED: "", GIVEN: LABELS_GIVEN}
     is_swapped = (joined.setting == WITH_SHUFFLED) & joined.variant.isin(own_variant)
     joined["variant"] = joined.variant.where(~is_swapped, joined.variant.map(own_variant))

@@ -83,9 +83,9 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
 def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
     """Return one metric of one data set: methods, published or run, by sets out of distribution."""
     published = read_published(Path(__file__).parent)
-    theirs = study.stands_for.get(dataset, dataset)
+    published_name = study.stands_for.get(dataset, dataset)
     published = published[
-        (published.dataset == theirs)
+        (published.dataset == published_name)
         & (published.metric == METRICS[metric])
         & published.value.notna()
     ]

@@ -131,7 +131,7 @@ def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str
     """Return how often the mean H of T trees is ε or more away (Theorem 4.4), over pairs of rows.
 
     These are Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and
-    pairs, of which the theorem speaks; and away from the pair's own mean over trees, of which
+    pairs, which the theorem bounds; and away from the pair's own mean over trees, which
     Hoeffding's inequality does.
     """
     rng = np.random.default_rng((d, 4))

@@ -3,8 +3,8 @@ the record's own logits.
 
 ``python -m experiments.p4.cifar100 features cifar100.npz --record wideresnet=FILE`` makes the file,
 ``kdg run experiment=paper/p4/cifar100 dataset.path=cifar100.npz`` runs the methods on splits of it,
-and ``… figures outputs`` draws. The images in the record's order are not at hand, so that there are
-neither features of another network nor MMCE, which trains one.
+and ``… figures outputs`` draws. The images in the record's order are not available, so that there
+are neither features of another network nor MMCE, which trains one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=softmax.npz`` makes it:
 Luo et al. recalibrate a ResNet-50 on ImageNet in the features of other networks; here those are
-networks that are trained on the 10,000 training images at hand, which takes minutes, and the
+networks that are trained on the 10,000 training images here, which takes minutes, and the
 images' own principal components.
 """
 

@@ -1,5 +1,5 @@
-"""What tests of a paper's sentences share: seeds that differ a little, and what is said of each
-sentence.
+"""What tests of a paper's sentences share: seeds that differ a little, and the
+verdicts of each sentence.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def jitter(seed: int) -> float:
 
 def held(claims: Iterable[Claim]) -> dict[str, set[bool]]:
     """Sentence → verdicts of its parts."""
-    found: dict[str, set[bool]] = {}
+    result: dict[str, set[bool]] = {}
     for claim in claims:
         assert claim.text and claim.measured
         for name in claim.sentences:
-            found.setdefault(name, set()).add(claim.holds)
-    return found
+            result.setdefault(name, set()).add(claim.holds)
+    return result
 
 
 def all_are(
@@ -34,9 +34,9 @@ def all_are(
     """Each sentence has parts that all hold, or all fail, but for those that are named; returns the
     sentences.
     """
-    found = held(claims)
-    assert found == {name: {holds} for name in found} | dict(but or {})
-    return set(found)
+    result = held(claims)
+    assert result == {name: {holds} for name in result} | dict(but or {})
+    return set(result)
 
 
 def by_seed(numbers: Numbers) -> pd.DataFrame:

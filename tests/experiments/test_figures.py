@@ -45,14 +45,14 @@ def test_every_figure_is_drawn_or_lists_what_is_missing(paper: str) -> None:
     assert listed.figure.tolist() == list(range(1, FIGURES[paper] + 1))
     for row in listed.itertuples():
         assert bool(row.files) == bool(row.drawn_by), row.figure
-        said = row.caption if row.files else row.missing
-        assert len(said.split()) >= 10, f"figure {row.figure} says too little: {said}"
+        printed = row.caption if row.files else row.missing
+        assert len(printed.split()) >= 10, f"figure {row.figure} says too little: {printed}"
         assert row.shows, row.figure
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_picture_is_there_as_svg_and_pdf(paper: str) -> None:
-    """Text is text, and says something; nothing is too large to be shown."""
+    """Text is text and not empty; nothing is too large to be shown."""
     for stem in dict.fromkeys(stems(paper)):
         svg, pdf = (stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS)
         assert svg.stat().st_size < LARGEST, f"{svg} has {svg.stat().st_size:,} bytes"

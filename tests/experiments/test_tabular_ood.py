@@ -48,13 +48,15 @@ def runs(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> list[dict
     return records
 
 
-def told(iso_ece: float) -> str:
+def comparison_with(iso_ece: float) -> str:
     return compare_with_published(runs(iso_ece))
 
 
 def test_methods_are_sorted_by_mean_rank_and_claims_follow():
-    said = told(0.029)
-    lines = [line.split("|")[1].strip(" *") for line in said.splitlines() if line.startswith("|")]
+    printed = comparison_with(0.029)
+    lines = [
+        line.split("|")[1].strip(" *") for line in printed.splitlines() if line.startswith("|")
+    ]
     assert lines[2:7] == [
         "kdf_whitened",
         "graph_density",
@@ -64,28 +66,30 @@ def test_methods_are_sorted_by_mean_rank_and_claims_follow():
     ]
     assert (
         "pass: AUROC of graph_density is not significantly below that of knn, the best of knn. +.010,"
-        " 8/0/0" in said
+        " 8/0/0" in printed
     )
     costs = (
         "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all"
         " that have it too and are no gate"
     )
-    assert f"pass: {costs}. ECE +.0010; OCE .200 against .400 of isotonic, 8/0/0" in said
+    assert f"pass: {costs}. ECE +.0010; OCE .200 against .400 of isotonic, 8/0/0" in printed
     assert (
         "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200 against"
-        " .400 of" in said
+        " .400 of" in printed
     )
-    assert "Every method has a number on every set." in said
+    assert "Every method has a number on every set." in printed
 
 
 def test_a_gate_that_costs_too_much_fails():
-    said = told(0.026)
+    printed = comparison_with(0.026)
     costs = (
         "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all"
         " that have it too and are no gate"
     )
-    assert f"FAIL: {costs}. ECE +.0040" in said
-    assert "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200" in said
+    assert f"FAIL: {costs}. ECE +.0040" in printed
+    assert (
+        "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200" in printed
+    )
 
 
 def xy_of(line: Line2D) -> list[tuple[float, float]]:
@@ -131,15 +135,15 @@ def test_methods_with_unchanged_probabilities_have_no_rank(tmp_path):
             record["metrics"] = [
                 e | {"value": 0.5} if e["metric"] == "oce" else e for e in record["metrics"]
             ]
-    found = ranks_of(records)
-    assert list(found["AUROC"].mean) == [
+    result = ranks_of(records)
+    assert list(result["AUROC"].mean) == [
         "kdf_whitened",
         "graph_density",
         "knn",
         "isotonic",
         "random_forest (parent)",
     ]
-    assert list(found["OCE"].mean) == ["kdf_whitened", "isotonic", "random_forest (parent)"]
+    assert list(result["OCE"].mean) == ["kdf_whitened", "isotonic", "random_forest (parent)"]
     drawn = draw(records, tmp_path / "ranks")
     assert [path.suffix for path in drawn] == [".svg", ".png"] and all(
         path.exists() for path in drawn

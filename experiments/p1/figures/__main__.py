@@ -261,7 +261,7 @@ def _read_runs(experiment: str, outputs: Path, free: Iterable[str]) -> list[Reco
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
         print(
-            f"{experiment}: {len(records)} of {wanted} runs found; the"
+            f"{experiment}: {len(records)} of {wanted} runs; the"
             f" others: kdg run experiment={experiment}",
             file=sys.stderr,
         )

@@ -112,7 +112,7 @@ class Added:
 def added(
     study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TRUE_HTJ, seed: int = 0
 ) -> Added:
-    """Draw new true rows of a class like its right rows, scores from theirs with replacement.
+    """Draw new true rows of a class like its right rows, whose scores are drawn with replacement.
 
     New rows that are predicted as another class would be wrong there, and change nothing here.
     """

@@ -20,10 +20,10 @@ def test_a_spread_is_a_mean_and_a_standard_deviation_of_a_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")]
+    ("numbers", "text"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")]
 )
-def test_counted_noun_has_one_number_or_a_range(numbers, said) -> None:
-    assert counted_noun(iter(numbers), "seed") == said
+def test_counted_noun_has_one_number_or_a_range(numbers, text) -> None:
+    assert counted_noun(iter(numbers), "seed") == text
 
 
 def test_numbers_have_no_leading_zero_and_may_have_a_sign() -> None:

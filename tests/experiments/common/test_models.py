@@ -1,4 +1,4 @@
-"""What models of finished runs said, read again or said again."""
+"""Outputs of models of finished runs, read again or computed again."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def test_scores_of_sets_come_from_the_store_or_a_new_run(tmp_path) -> None:
         each.calibrated["ood_score"] for each in evaluation_of(record, tmp_path).predictions
     )
     assert (test.unit, test.set_size) == ("instance", 20)
-    (told,) = (
+    (tested,) = (
         e["value"] for e in record["metrics"] if (e["metric"], e["of"]) == ("auroc", "calibrated")
     )
-    assert told == pytest.approx(
+    assert tested == pytest.approx(
         roc_auc_score(np.repeat([0, 1], [len(test), len(outside)]), np.concatenate([test, outside]))
     )
     shutil.rmtree(tmp_path / ".store")

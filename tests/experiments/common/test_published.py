@@ -1,4 +1,4 @@
-"""Published numbers: every file of the repository is whole, and one that is not is told by its
+"""Published numbers: every file of the repository is whole, and one that is not is named by its
 row.
 """
 

@@ -19,7 +19,7 @@ def test_runs_of_an_experiment_are_the_points_of_its_sweep(tmp_path, configs) ->
     for config in [*configs, *(job.config for job in others)]:
         write(tmp_path, config)
     assert len(configs) == 16
-    found = runs_of(SIMULATIONS, tmp_path)
+    result = runs_of(SIMULATIONS, tmp_path)
     assert {
         (
             r["parent"],
@@ -27,7 +27,7 @@ def test_runs_of_an_experiment_are_the_points_of_its_sweep(tmp_path, configs) ->
             version_of(r["config"]["calibrator"]),
             r["config"]["calibrator"]["distance"],
         )
-        for r in found
+        for r in result
     } == {
         (parent, seed, variant, distance)
         for parent in ("random_forest", "mlp")
@@ -35,7 +35,7 @@ def test_runs_of_an_experiment_are_the_points_of_its_sweep(tmp_path, configs) ->
         for variant in ("kdgraph", "figure1")
         for distance in ("geodesic", "euclidean")
     }
-    assert len(found) == 16
+    assert len(result) == 16
     assert expected(SIMULATIONS) == 2400
 
 

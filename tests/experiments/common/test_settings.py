@@ -1,4 +1,4 @@
-"""Runs whose settings are not equal are told apart."""
+"""Runs with different settings are distinguished."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from experiments.common.settings import Values, by_size, differing_settings
 
 
-def run(n_train: int | None, found: int, **config: Any) -> dict:
-    rows = {"n_train": found, "n_calibration": 10, "n_test": 1}
+def run(n_train: int | None, result: int, **config: Any) -> dict:
+    rows = {"n_train": result, "n_calibration": 10, "n_test": 1}
     return {
         "dataset": rows,
         "config": {"dataset": {"name": "a", "n_train": n_train, "scale": "none"}, **config},
@@ -16,9 +16,9 @@ def run(n_train: int | None, found: int, **config: Any) -> dict:
 
 
 def test_runs_are_grouped_by_their_configured_rows() -> None:
-    large, one, other = run(4000, 4000), run(None, 98), run(None, 101)
-    assert by_size([large, one, other]) == {
-        "98 to 101 training rows, 10 calibration rows, 1 test row": [one, other],
+    large, each, other = run(4000, 4000), run(None, 98), run(None, 101)
+    assert by_size([large, each, other]) == {
+        "98 to 101 training rows, 10 calibration rows, 1 test row": [each, other],
         "4,000 training rows, 10 calibration rows, 1 test row": [large],
     }
     full = run(5000, 4000)

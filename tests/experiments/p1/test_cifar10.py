@@ -50,24 +50,24 @@ def record(method: str, seed: int, value: float, sets=("cifar100", "noise"), par
     }
 
 
-def rows_of(said: str) -> list[list[str]]:
+def rows_of(text: str) -> list[list[str]]:
     return [
         [cell.strip() for cell in row.strip("|").split("|")]
-        for row in said.splitlines()
+        for row in text.splitlines()
         if row.startswith("| ")
     ]
 
 
 def test_measured_numbers_are_in_both_tables():
-    said = cifar10.compare_with_published(
+    text = cifar10.compare_with_published(
         [
             record(method, seed, 0.1 + 0.2 * seed)
             for method in ("oe", "gated_isotonic", "kdn")
             for seed in range(2)
         ]
     )
-    assert "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 2 seeds" in said
-    assert rows_of(said)[1:] == [
+    assert "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 2 seeds" in text
+    assert rows_of(text)[1:] == [
         [
             "**Parent**",
             "Table 1, ViT-B16",
@@ -198,17 +198,17 @@ def test_runs_with_other_rows_or_epochs_have_tables_or_lines():
     long = record("kdn", 0, 0.125, parent={**lenet, "max_epochs": 50, "device": "cuda"})
     small = record("kdn", 0, 0.25, parent=lenet)
     small["config"]["dataset"], small["dataset"]["n_train"] = {"n_train": 500}, 500
-    said = cifar10.compare_with_published([record("kdn", 0, 0.5, parent=lenet), long, small])
-    assert [row.partition(": ")[2] for row in said.splitlines() if row.startswith("## ")] == [
+    text = cifar10.compare_with_published([record("kdn", 0, 0.5, parent=lenet), long, small])
+    assert [row.partition(": ")[2] for row in text.splitlines() if row.startswith("## ")] == [
         "500 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",
         "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",
     ]
-    assert [row[1:3] for row in rows_of(said) if row[0] == "KDN"] == [
+    assert [row[1:3] for row in rows_of(text) if row[0] == "KDN"] == [
         ["LeNet-5, here", "75.00"],
         ["LeNet-5, here, parent.max_epochs=10", "50.00"],
         ["LeNet-5, here, parent.max_epochs=50", "87.50"],
     ]
-    assert [row[1] for row in rows_of(said) if row[0] == "Parent"][1:] == [
+    assert [row[1] for row in rows_of(text) if row[0] == "Parent"][1:] == [
         f"LeNet-5, here, parent.max_epochs={n}" for n in (10, 50)
     ]
 
@@ -216,12 +216,12 @@ def test_runs_with_other_rows_or_epochs_have_tables_or_lines():
 def test_no_published_number_is_missing():
     published = read_published(PAPER)
     published = published[published.item.isin(TABLES)]
-    said = {(metric, ood) for metric, ood, _ in COLUMNS.values() if metric}
+    text = {(metric, ood) for metric, ood, _ in COLUMNS.values() if metric}
     for item in TABLES:
         for method in set(METHODS.values()) - {"gated isotonic"}:
             of = published[(published.item == item) & (published.method == method)]
-            assert set(zip(of.metric, of.ood.fillna(""), strict=True)) == said and len(of) == len(
-                said
+            assert set(zip(of.metric, of.ood.fillna(""), strict=True)) == text and len(of) == len(
+                text
             )
     assert len(published) == 2 * 7 * 6
     shares = published[published.metric != "accuracy"]
@@ -258,12 +258,12 @@ def test_the_experiment_trains_with_none_of_its_sets(experiment, parent):
     assert called == list(METHODS)[1:]
     config = swept[called.index("oe")].config
     assert config.parent["name"] == parent
-    asked = {
+    tested = {
         name.partition(" ")[0]: "ood" if " " in name else "test"
         for name in {"error": "", **COLUMNS}
         if name != "accuracy"
     }
-    assert all(metric in config.metrics[on] for metric, on in asked.items())
+    assert all(metric in config.metrics[on] for metric, on in tested.items())
     assert {f"oce {name}" for name in config.ood["sources"]} == {
         name for name in COLUMNS if " " in name
     }

@@ -1,4 +1,4 @@
-"""What is asked of records by hand: how many Gaussians there are, and how time grows."""
+"""Claims on records by hand: how many Gaussians there are, and how time grows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def of_kdn(n_polytopes: int, n_train: int) -> dict:
     return {"learnt": {"calibrator": {"n_polytopes": n_polytopes}}, "dataset": {"n_train": n_train}}
 
 
-@pytest.mark.parametrize(("most", "holds", "told"), [(100, True, "1.00"), (101, False, "1.01")])
-def test_gaussians_are_counted_for_each_training_row(most, holds, told) -> None:
+@pytest.mark.parametrize(("most", "holds", "tested"), [(100, True, "1.00"), (101, False, "1.01")])
+def test_gaussians_are_counted_for_each_training_row(most, holds, tested) -> None:
     (claim,) = claims.claims_on_gaussians([of_kdn(20, 50), of_kdn(most, 100)])
     assert (claim.holds, claim.measured, claim.sentences) == (
         holds,
-        f"at most {told} of them; 2 runs",
+        f"at most {tested} of them; 2 runs",
         ("upper_bound",),
     )
     assert not list(claims.claims_on_gaussians([]))

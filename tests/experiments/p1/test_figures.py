@@ -78,7 +78,7 @@ def test_shapes_are_those_of_the_paper() -> None:
     images, titles = _images()
     painted = [image[0] > 0 for image in images]
     assert [title.split()[-1] for title in titles] == ["circle", "rectangle", "ellipse"]
-    sides = [(one.any(axis=0).sum(), one.any(axis=1).sum()) for one in painted]
+    sides = [(each.any(axis=0).sum(), each.any(axis=1).sum()) for each in painted]
     assert sides == [
         (20, 20),
         (50, 20),

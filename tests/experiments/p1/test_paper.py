@@ -1,4 +1,4 @@
-"""What stands for which published number: keys that the paper has, values of the records, and
+"""Which number is measured for which published number: keys that the paper has, values of the records, and
 nothing without a study or a word why.
 """
 
@@ -31,8 +31,8 @@ def ours_of(measured: pd.DataFrame, variant: str = "", **of: object) -> list[flo
     chosen = [
         cell for cell in cells if all(cell.published[name] == value for name, value in of.items())
     ]
-    found = [cell.variants.get(variant) if variant else cell.measured for cell in chosen]
-    return [one.mean for one in found if one is not None]
+    result = [cell.variants.get(variant) if variant else cell.measured for cell in chosen]
+    return [each.mean for each in result if each is not None]
 
 
 def of_spiral(*words: str) -> list:
@@ -129,9 +129,9 @@ def test_figure_2_of_the_stored_numbers_is_the_published_one() -> None:
 
 
 def test_stored_euclidean_distances_are_the_published_ones() -> None:
-    found = figure2_of_stored("euclidean")
-    medians = found[
-        (found.metric == "relative improvement in error, median of tables") & found.n_train.isna()
+    result = figure2_of_stored("euclidean")
+    medians = result[
+        (result.metric == "relative improvement in error, median of tables") & result.n_train.isna()
     ]
     by_method = medians.set_index("method").value.round(3)
     assert (by_method["kdf euclidean"], by_method["kdn euclidean"]) == (-0.222, -0.284)
@@ -168,5 +168,5 @@ def test_fewer_rows_take_less_time(monkeypatch) -> None:
 def test_every_result_has_a_study_or_a_reason() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
-        told = any(reason.applies_to(dict(row)) for reason in missing)
-        assert PAPER.study_of(row["item"]) or told, row["item"]
+        tested = any(reason.applies_to(dict(row)) for reason in missing)
+        assert PAPER.study_of(row["item"]) or tested, row["item"]

@@ -129,8 +129,8 @@ def test_medians_of_improvements_are_the_stored_ones(numbers) -> None:
     for (metric, method), rows in curves.groupby(["metric", "method"]):
         measure = metric.removeprefix("relative improvement in ").removesuffix(", median of tables")
         name, parent = STORED[method]
-        found = improvement_by_size(everything[everything.parent == parent], measure, threshold=0)
-        at = dict(zip(sizes, at_sizes(found.curves[name], found.sizes, sizes), strict=True))
+        result = improvement_by_size(everything[everything.parent == parent], measure, threshold=0)
+        at = dict(zip(sizes, at_sizes(result.curves[name], result.sizes, sizes), strict=True))
         for row in rows.itertuples():
             median, tables_there = at[row.n_train]
             assert median == pytest.approx(row.value, abs=ROUNDED), (metric, method)
@@ -184,9 +184,9 @@ def test_curves_of_tables_end_at_the_stored_numbers(numbers) -> None:
     ends = stored[(stored.n_train == largest) | ((stored.radius == 5) & largest.notna())]
     ends = ends[~ends.method.str.contains("euclidean|isotonic|sigmoid")]
     ids = {
-        path.stem: found[1]
+        path.stem: result[1]
         for path in option_files(ROOT / "conf" / "dataset" / "cc18")
-        if (found := re.search(r"^id: (\d+)", read_text(path), re.MULTILINE))
+        if (result := re.search(r"^id: (\d+)", read_text(path), re.MULTILINE))
     }
     own = numbers[numbers.item == "Figures 5 to 8"].copy()
     own["dataset"] = own.dataset.map(ids)

@@ -1,4 +1,4 @@
-"""What is asked of the sentences of Dey et al., of numbers that are given: every claim can hold and
+"""Tests of the sentences of Dey et al. on example numbers: every claim can hold and
 can fail.
 """
 
@@ -109,11 +109,11 @@ def test_claims_on_fewer_polytopes_and_an_encoder() -> None:
         rows = [
             {
                 **shared,
-                "kept": kept,
+                "kept": stored,
                 "seed": s,
                 **{name: value + jitter(s) for name, value in zip(columns, values, strict=True)},
             }
-            for kept, values in both.items()
+            for stored, values in both.items()
             for s in SEEDS
         ]
         return pd.DataFrame(rows)
@@ -172,9 +172,9 @@ def many(own: tuple[float, float, float], others: tuple[float, float, float]) ->
     )
 
 
-def of_tables(found: Tables) -> list[Claim]:
+def of_tables(result: Tables) -> list[Claim]:
     """Return the claims on the same tables in distribution and far away."""
-    return [*p1.in_distribution_of_tables(found), *p1.far_rows_of_tables(found)]
+    return [*p1.in_distribution_of_tables(result), *p1.far_rows_of_tables(result)]
 
 
 def test_claims_on_many_tables() -> None:

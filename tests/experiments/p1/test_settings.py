@@ -1,4 +1,4 @@
-"""Settings of ours beside the printed ones."""
+"""Settings of presets beside the printed ones."""
 
 from __future__ import annotations
 

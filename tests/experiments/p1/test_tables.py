@@ -27,7 +27,7 @@ def test_tables_of_networks_and_of_merged_polytopes(tmp_path, monkeypatch, capsy
         )
     monkeypatch.setattr("sys.argv", ["tables.py", str(tmp_path)])
     tables.main()
-    found = [
+    result = [
         line
         for line in capsys.readouterr().out.splitlines()
         if line.startswith(("#", "| spiral", "| default", "| max"))
@@ -41,7 +41,7 @@ def test_tables_of_networks_and_of_merged_polytopes(tmp_path, monkeypatch, capsy
             ("max_polytopes=0.1", "0.2000 | 0.4000 | 0.1000"),
         )
     ]
-    assert found == [
+    assert result == [
         "## Networks",
         "| spiral | network | 0.2500 | nan | nan | nan | nan | 2 |",
         *(f"| spiral | {name} | 0.1000 | {rest}" for name in list(tables.ON_NETWORKS.values())[1:]),

@@ -47,23 +47,23 @@ def confidence(
 
 
 def test_a_row_is_a_fit_on_one_half_applied_to_the_other(record) -> None:
-    found = study(record, 1).set_index("method")
+    result = study(record, 1).set_index("method")
     held, use = train_test_split(np.arange(800), test_size=0.5, stratify=record.y, random_state=0)
-    said = {True: np.ones(len(use)), False: np.ones(len(use))}
+    text = {True: np.ones(len(use)), False: np.ones(len(use))}
     for k in (0, 1):
         rows = record.X[use].argmax(axis=1) == k
-        for images in said:
-            said[images][rows] = confidence(record, held, record.X[use][rows, k], k, 0.1, images)
+        for images in text:
+            text[images][rows] = confidence(record, held, record.X[use][rows, k], k, 0.1, images)
     right = record.X[use].argmax(axis=1) == record.y[use]
     for images, method in ((False, "0.1"), (True, f"0.1 {REFLECTED}")):
-        clipped = said[images].clip(1e-12, 1 - 1e-12)
-        assert found.nll[method] == pytest.approx(
+        clipped = text[images].clip(1e-12, 1 - 1e-12)
+        assert result.nll[method] == pytest.approx(
             -np.log(np.where(right, clipped, 1 - clipped)).mean(), rel=1e-3
         )  # a grid of 512 scores
-    assert found.moved[f"0.1 {REFLECTED}"] == pytest.approx(
-        np.abs(said[True] - said[False]).mean(), rel=0.02
+    assert result.moved[f"0.1 {REFLECTED}"] == pytest.approx(
+        np.abs(text[True] - text[False]).mean(), rel=0.02
     )
-    assert found.loc[RULE, ["curves", "classes"]].tolist() == [
+    assert result.loc[RULE, ["curves", "classes"]].tolist() == [
         2,
         2,
     ]  # the third class has no wrong row
@@ -73,16 +73,16 @@ def test_fits_and_their_claims(record, tmp_path, monkeypatch, capsys) -> None:
     both = {f"{width}{end}" for width in (*FIXED, RULE) for end in ("", f" {REFLECTED}")} | {
         PRECISION
     }
-    found = study(record, 2)
-    assert set(found.method) == both | {ALL_ROWS} and set(found.seed) == {0, 1}
+    result = study(record, 2)
+    assert set(result.method) == both | {ALL_ROWS} and set(result.seed) == {0, 1}
     alone = Record("counts", record.X, record.y, knows_others=False)
     assert set(study(alone, 1).method) == both
-    assert {name for one in claims("made", found) for name in one.sentences} == {
+    assert {name for each in claims("made", result) for name in each.sentences} == {
         "bulletproof_bandwidth",
         "boundary",
         "only_positives",
     }
-    assert table(found).count("\n") == 1 + len(both) + 1 + 2
+    assert table(result).count("\n") == 1 + len(both) + 1 + 2
     np.savez(tmp_path / "scores.npz", predictions=record.X, ground_truth=record.y)
     words = [
         "bandwidths",
@@ -96,14 +96,14 @@ def test_fits_and_their_claims(record, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.argv", words)
     bandwidths.main()
     assert "## scores: 800 rows" in capsys.readouterr().out
-    assert [one.text for one in saved_claims(tmp_path, "p2_bandwidths")] == [
-        one.text for one in claims("scores", found)
+    assert [each.text for each in saved_claims(tmp_path, "p2_bandwidths")] == [
+        each.text for each in claims("scores", result)
     ]
 
 
 def test_a_forest_scores_rows_that_it_did_not_learn(monkeypatch) -> None:
     monkeypatch.setattr(bandwidths, "TREES", 10)
-    found = forest_record("digits")
-    assert found.X.shape == (899, 10)
-    np.testing.assert_allclose(found.X.sum(axis=1), 1)
-    assert 0.8 < (found.X.argmax(axis=1) == found.y).mean() < 0.99
+    result = forest_record("digits")
+    assert result.X.shape == (899, 10)
+    np.testing.assert_allclose(result.X.sum(axis=1), 1)
+    assert 0.8 < (result.X.argmax(axis=1) == result.y).mean() < 0.99

@@ -37,9 +37,9 @@ def study() -> Study:
 
 def test_all_losses_of_a_draw_are_of_the_same_rows(study) -> None:
     """By hand, with accuracies by class of either half."""
-    found = cross_fitted.losses(study, 2)
-    assert found.method.tolist() == ["kde", "kde"] and found.n.tolist() == [60, 60]
-    for row in found.itertuples():
+    result = cross_fitted.losses(study, 2)
+    assert result.method.tolist() == ["kde", "kde"] and result.n.tolist() == [60, 60]
+    for row in result.itertuples():
         assert row.in_sample < row.cross_fitted
     right, predicted = study.correct, study.top_label.predicted
     kinds = 2 * predicted + right
@@ -51,12 +51,12 @@ def test_all_losses_of_a_draw_are_of_the_same_rows(study) -> None:
         share = np.array([right[fit][predicted[fit] == k].mean() for k in range(3)])
         confidence = share[predicted[judge]]
         expected.append(-np.log(np.where(right[judge], confidence, 1 - confidence)).mean())
-    assert found.new.iloc[0] == pytest.approx(np.mean(expected))
+    assert result.new.iloc[0] == pytest.approx(np.mean(expected))
 
 
 def test_gaps_are_between_the_fits_of_the_folds(study) -> None:
     crossed = cross_fitted.fits_to_all_rows(study)["kde"]
-    shares = [one.precision_ for one in crossed.calibrators_]
+    shares = [each.precision_ for each in crossed.calibrators_]
     assert cross_fitted.gaps(study, crossed).to_dict() == pytest.approx(
         dict(zip(NAMES, np.ptp(shares, axis=0), strict=True))
     )
@@ -66,17 +66,17 @@ def test_gaps_are_between_the_fits_of_the_folds(study) -> None:
 
 
 def test_claims_on_cross_validation_hold_and_fail() -> None:
-    def found(cross_fitted_nll: float) -> pd.DataFrame:
+    def result(cross_fitted_nll: float) -> pd.DataFrame:
         row = {"in_sample": 0.19, "cross_fitted": cross_fitted_nll, "new": 0.2, "n": 60.0}
         return pd.DataFrame([{"draw": draw, "method": "kde", **row} for draw in range(2)])
 
     apart = pd.Series({"Collar": 0.2, "HTJ": 0.15, "Portal": 0.11, "Tail shaft": 0.01})
     sentences = {"cross_validation_bias", "cross_validation_unstable"}
-    strong, weak = found(0.2), found(0.2).assign(in_sample=0.1985)
+    strong, weak = result(0.2), result(0.2).assign(in_sample=0.1985)
     assert next(cross_fitted.claims("x", strong, None)).measured.endswith("60 rows, 2 draws")
     assert next(cross_fitted.claims("x", weak, None)).measured.endswith(
         "; weak, in sample it is too"
     )
-    assert all_are(cross_fitted.claims("x", found(0.2015), apart), True) == sentences
-    assert all_are(cross_fitted.claims("x", found(0.203), apart - 0.02), False) == sentences
-    assert held(cross_fitted.claims("x", found(0.197), None)) == {"cross_validation_bias": {False}}
+    assert all_are(cross_fitted.claims("x", result(0.2015), apart), True) == sentences
+    assert all_are(cross_fitted.claims("x", result(0.203), apart - 0.02), False) == sentences
+    assert held(cross_fitted.claims("x", result(0.197), None)) == {"cross_validation_bias": {False}}

@@ -50,7 +50,7 @@ def study() -> Study:
     k = len(ORDER)
     predicted = np.repeat(np.arange(k), PER_CLASS)
     score = (rng.integers(20, 100, len(predicted)) + 0.5) * BIN
-    X = np.concatenate([rows_at(score[predicted == one], one, k) for one in range(k)])
+    X = np.concatenate([rows_at(score[predicted == each], each, k) for each in range(k)])
     correct = rng.random(len(X)) < score**1.5
     y = np.where(correct, predicted, (predicted + 1) % k)
     parent = PrecomputedScores().fit(X)
@@ -107,7 +107,7 @@ def test_nll_is_that_of_every_row_of_the_class(study) -> None:
             assert study.nll[method][name] == pytest.approx(np.mean(losses), rel=1e-9)
 
 
-def test_the_table_has_every_class_and_method_in_the_order_of_the_paper(study) -> None:
+def test_table_has_classes_and_methods_in_the_order_of_the_paper(study) -> None:
     lines = bars.nll_table(study).splitlines()
     assert [cell.strip() for cell in lines[0].split("|")[3:-1]] == list(LABELS.values())
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(ORDER)
@@ -117,8 +117,8 @@ def test_the_table_has_every_class_and_method_in_the_order_of_the_paper(study) -
 
 def test_groups_of_classifiers_are_ordered_by_information() -> None:
     (axes,) = schematics.figure2().axes
-    figure, said = axes.figure, [text.get_text() for text in axes.texts]
-    assert [text for text in said if text.startswith("Conf")] == [
+    figure, printed = axes.figure, [text.get_text() for text in axes.texts]
+    assert [text for text in printed if text.startswith("Conf")] == [
         f"Conf{k} = P(right | k{more})" for k, more in ((1, ""), (2, ", S"), (3, ", Y"))
     ]
     assert figure is not None
@@ -147,28 +147,28 @@ def test_a_histogram_becomes_a_confidence_bin_by_bin(study) -> None:
 
 def test_a_density_is_the_sum_of_its_kernels() -> None:
     scores, at = np.array([0.2, 0.5, 0.5, 0.9]), np.linspace(-1, 2, 3001)
-    found = densities.density(scores, at, 0.05)
+    result = densities.density(scores, at, 0.05)
     naive = np.mean(
         [np.exp(-((at - s) ** 2) / (2 * 0.05**2)) / np.sqrt(2 * np.pi) / 0.05 for s in scores],
         axis=0,
     )
-    np.testing.assert_allclose(found, naive, rtol=1e-9, atol=1e-12)
-    assert np.trapezoid(found, at) == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(result, naive, rtol=1e-9, atol=1e-12)
+    assert np.trapezoid(result, at) == pytest.approx(1, abs=1e-6)
 
 
 def test_new_true_rows_only_raise_confidence(study) -> None:
     right, wrong = study.scores("HTJ")
-    found = densities.added(study, n=300, true_before=2 * len(right))
-    assert found.n_right == 150 and set(found.new) <= set(right)
-    np.testing.assert_array_equal(found.wrong, wrong)
-    before, same, _ = found.confidence.values()
+    result = densities.added(study, n=300, true_before=2 * len(right))
+    assert result.n_right == 150 and set(result.new) <= set(right)
+    np.testing.assert_array_equal(result.wrong, wrong)
+    before, same, _ = result.confidence.values()
     assert (same - before).min() > 0
     mine, k = study.predicted_as("HTJ"), ORDER.index("HTJ")
-    score = np.append(study.top_label.confidence[mine], found.new)
+    score = np.append(study.top_label.confidence[mine], result.new)
     is_right = np.append(study.correct[mine], np.ones(150, dtype=bool))
     c = study.curve("kde", ORDER[k], score)
-    assert found.nll["before"] == pytest.approx(-np.log(np.where(is_right, c, 1 - c)).mean())
-    assert found.nll["after, at the same bandwidth"] < found.nll["before"]
+    assert result.nll["before"] == pytest.approx(-np.log(np.where(is_right, c, 1 - c)).mean())
+    assert result.nll["after, at the same bandwidth"] < result.nll["before"]
 
 
 def test_spread_scores_stay_in_their_bins_and_keep_their_class(study) -> None:
@@ -180,12 +180,12 @@ def test_spread_scores_stay_in_their_bins_and_keep_their_class(study) -> None:
     assert len(np.unique(score)) > len(np.unique(study.top_label.confidence))
 
 
-def told(study) -> dict[str, bool]:
+def verdict_by_text(study) -> dict[str, bool]:
     return {claim.text: claim.holds for claim in claims(study)}
 
 
 def test_claims_hold_or_fail_by_the_numbers(study, monkeypatch) -> None:
-    here = told(study)
+    here = verdict_by_text(study)
     order = "b_mon > b_mon2 > b_mon4 on every class"
     assert not here[order]  # classes of 60 rows have ties
     with monkeypatch.context() as patched:
@@ -199,7 +199,7 @@ def test_claims_hold_or_fail_by_the_numbers(study, monkeypatch) -> None:
                 else fitted(self, what, method)
             ),
         )
-        assert told(study)[order]
+        assert verdict_by_text(study)[order]
     turned = replace(
         study,
         models={
@@ -208,16 +208,16 @@ def test_claims_hold_or_fail_by_the_numbers(study, monkeypatch) -> None:
             "kde_b_mon4": study.models["kde_b_mon"],
         },
     )
-    assert not told(turned)[order]
+    assert not verdict_by_text(turned)[order]
     (calibrated,) = [
         text
         for text in here
         if text.startswith("KDE(b_mon2) is better than uncalibrated on every class")
     ]
     assert here[calibrated]
-    assert not told(replace(study, models={**study.models, "none": study.models["kde"]}))[
-        calibrated
-    ]
+    assert not verdict_by_text(
+        replace(study, models={**study.models, "none": study.models["kde"]})
+    )[calibrated]
 
 
 def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
@@ -248,8 +248,8 @@ def test_claims_of_several_count_those_that_hold(study) -> None:
 
 
 def test_verdicts_are_pass_or_fail_with_a_count() -> None:
-    told = verdicts([Claim("a", True, "1"), Claim("b", False, "2")])
-    assert told == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
+    tested = verdicts([Claim("a", True, "1"), Claim("b", False, "2")])
+    assert tested == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
 
 
 @pytest.mark.slow
@@ -326,11 +326,11 @@ def test_runs_are_read_with_their_models(study, kdg, tmp_path) -> None:
         "hydra/launcher=basic",
     )
     assert code == 0, err
-    found = study_of(tmp_path / "outputs")
+    result = study_of(tmp_path / "outputs")
     assert (
-        found is not None
-        and set(found.models) == {"none", "histogram"}
-        and len(found.y) == len(study.y)
+        result is not None
+        and set(result.models) == {"none", "histogram"}
+        and len(result.y) == len(study.y)
     )
-    assert found.nll["histogram"] == pytest.approx(study.nll["histogram"])
+    assert result.nll["histogram"] == pytest.approx(study.nll["histogram"])
     assert study_of(tmp_path / "nothing") is None

@@ -45,16 +45,16 @@ def record(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, np.array([rng.choice(3, p=row) for row in X])
 
 
-def test_shifts_are_none_one_class_at_a_time_and_drawn_around_the_prior() -> None:
+def test_shifts_are_none_single_classes_and_random_frequencies() -> None:
     prior = np.array([0.5, 0.3, 0.2])
-    found = list(shifts(prior, 4000, np.random.default_rng(0)))
-    assert found[0].kind == NONE and found[0].weight.tolist() == [1, 1, 1]
-    assert [(s.kind, s.weight.tolist()) for s in found[1:4]] == [
+    result = list(shifts(prior, 4000, np.random.default_rng(0)))
+    assert result[0].kind == NONE and result[0].weight.tolist() == [1, 1, 1]
+    assert [(s.kind, s.weight.tolist()) for s in result[1:4]] == [
         (f"one class × {FACTORS[0]:g}", w) for w in ([0.25, 1, 1], [1, 0.25, 1], [1, 1, 0.25])
     ]
-    assert list(dict.fromkeys(s.kind for s in found)) == KINDS
+    assert list(dict.fromkeys(s.kind for s in result)) == KINDS
     for kind in KINDS[-2:]:
-        frequencies = np.array([s.weight * prior for s in found if s.kind == kind])
+        frequencies = np.array([s.weight * prior for s in result if s.kind == kind])
         np.testing.assert_allclose(frequencies.sum(axis=1), 1)
         np.testing.assert_allclose(frequencies.mean(axis=0), prior, atol=0.02)
 
@@ -74,7 +74,7 @@ def test_a_weight_is_a_row_that_many_times() -> None:
         top_label.predicted[many],
     )
     naive = sum(
-        abs((score[k == one] - right[k == one]).mean()) * (k == one).mean() for one in range(3)
+        abs((score[k == each] - right[k == each]).mean()) * (k == each).mean() for each in range(3)
     )
     assert repeated["gap"] == pytest.approx(naive)
     assert repeated["brier"] == pytest.approx(((score - right) ** 2).mean())
@@ -169,18 +169,20 @@ def made_up(spread: float, error: float) -> pd.DataFrame:
 
 
 def test_error_and_spread_are_those_of_the_numbers() -> None:
-    found = summary(made_up(0.01, 0.03), ["histogram", "sts"])
-    assert found.spread["nll"] == pytest.approx({NONE: 0.01, IN_SAMPLE: 0.01, WITHOUT_WORST: 0})
-    assert ratios(found, "nll", NONE) == pytest.approx(dict.fromkeys(KINDS[1:], 3))
-    assert found.error["brier"] == pytest.approx(dict.fromkeys(KINDS[1:], 0.03)) and found.worst[
+    result = summary(made_up(0.01, 0.03), ["histogram", "sts"])
+    assert result.spread["nll"] == pytest.approx({NONE: 0.01, IN_SAMPLE: 0.01, WITHOUT_WORST: 0})
+    assert ratios(result, "nll", NONE) == pytest.approx(dict.fromkeys(KINDS[1:], 3))
+    assert result.error["brier"] == pytest.approx(dict.fromkeys(KINDS[1:], 0.03)) and result.worst[
         "nll"
-    ] == pytest.approx(found.error["nll"])
+    ] == pytest.approx(result.error["nll"])
 
 
 @pytest.mark.parametrize(("spread", "error", "holds"), [(0.01, 0.03, True), (0.03, 0.01, False)])
 def test_claims_hold_where_the_error_is_larger(spread, error, holds) -> None:
-    told = list(claims(summary(made_up(spread, error), ["histogram", "sts"]), ["histogram", "sts"]))
-    assert [claim.holds for claim in told] == [
+    tested = list(
+        claims(summary(made_up(spread, error), ["histogram", "sts"]), ["histogram", "sts"])
+    )
+    assert [claim.holds for claim in tested] == [
         *[holds] * 4,
         True,
         True,
@@ -191,10 +193,10 @@ def test_claims_hold_where_the_error_is_larger(spread, error, holds) -> None:
 
 def test_tables_have_a_row_for_each_kind(small) -> None:
     methods = ["histogram", "sts"]
-    found = summary(small, methods)
-    assert len(ratio_table(found).splitlines()) == 2 + 6
-    lines = loss_table(found, methods, "nll").splitlines()
+    result = summary(small, methods)
+    assert len(ratio_table(result).splitlines()) == 2 + 6
+    lines = loss_table(result, methods, "nll").splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:-2]] == [IN_SAMPLE, *KINDS]
     assert [
-        line.split("|")[1].strip() for line in gap_table(found, methods).splitlines()[2:]
+        line.split("|")[1].strip() for line in gap_table(result, methods).splitlines()[2:]
     ] == KINDS

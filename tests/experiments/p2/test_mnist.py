@@ -31,7 +31,7 @@ NETWORKS, ROWS = 20, 600
 
 
 @pytest.fixture
-def said(tmp_path) -> Pool:
+def text(tmp_path) -> Pool:
     """Networks that know the label and a noise of their own."""
     rng = np.random.default_rng(0)
     labels = {name: np.arange(ROWS) % 10 for name in ("1", "2")}
@@ -44,14 +44,14 @@ def said(tmp_path) -> Pool:
     return Pool(tmp_path, log_proba, labels)
 
 
-def test_outputs_of_an_ensemble(said):
+def test_outputs_of_an_ensemble(text):
     members = members_of(3, NETWORKS)
     assert len(set(members.tolist())) == 10
     np.testing.assert_array_equal(members, members_of(3, NETWORKS))
-    log_proba = said.log_proba["2"][members].astype(float)
+    log_proba = text.log_proba["2"][members].astype(float)
     product = np.exp(log_proba).prod(axis=0)
     np.testing.assert_allclose(
-        said.ensemble(members, "sum_logs")["2"],
+        text.ensemble(members, "sum_logs")["2"],
         product / product.sum(axis=1, keepdims=True),
         rtol=1e-6,
     )
@@ -64,7 +64,7 @@ def test_errors_agree_with_a_loop():
     rng = np.random.default_rng(1)
     top_label = TopLabel(rng.integers(3, size=200), rng.uniform(0.4, 0.99, 200), 3)
     y = rng.integers(3, size=200)
-    found = {(entry["class"], entry["metric"]): entry["value"] for entry in errors(top_label, y)}
+    result = {(entry["class"], entry["metric"]): entry["value"] for entry in errors(top_label, y)}
     for k in range(3):
         costs, gaps = [], {}
         for row in np.flatnonzero(top_label.predicted == k):
@@ -72,40 +72,40 @@ def test_errors_agree_with_a_loop():
             costs.append(-np.log(c if right else 1 - c))
             gaps.setdefault(int(np.ceil(c * 15)), []).append(right - c)
         n = len(costs)
-        assert found[str(k), "NLL"] == pytest.approx(np.mean(costs))
-        assert found[str(k), "ECE1"] == pytest.approx(
+        assert result[str(k), "NLL"] == pytest.approx(np.mean(costs))
+        assert result[str(k), "ECE1"] == pytest.approx(
             sum(abs(sum(gap)) for gap in gaps.values()) / n
         )
-        assert found[str(k), "ECE2"] == pytest.approx(
+        assert result[str(k), "ECE2"] == pytest.approx(
             np.sqrt(sum(len(gap) * np.mean(gap) ** 2 for gap in gaps.values()) / n)
         )
-    mean = sum(found[str(k), "NLL"] * (top_label.predicted == k).sum() for k in range(3)) / 200
-    assert found[ALL, "NLL"] == pytest.approx(mean)
+    mean = sum(result[str(k), "NLL"] * (top_label.predicted == k).sum() for k in range(3)) / 200
+    assert result[ALL, "NLL"] == pytest.approx(mean)
 
 
 @pytest.mark.slow
-def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
+def test_a_study_from_networks_to_tables_and_figures(text, monkeypatch):
     monkeypatch.setattr("experiments.p2.mnist.measure.PART", 2)
-    lines = list(measure(said, 4, "mean"))
+    lines = list(measure(text, 4, "mean"))
     assert [line.split(": ")[1] for line in lines] == ["ensembles 0 to 1", "ensembles 2 to 3"]
-    assert list(measure(said, 4, "mean")) == []  # all there
-    found = measured(said, 3, "mean")
-    assert set(found.ensemble) == {0, 1, 2}
-    assert set(found.method) == {*METHODS, UNCALIBRATED}
-    table = overall(found)
+    assert list(measure(text, 4, "mean")) == []  # all there
+    result = measured(text, 3, "mean")
+    assert set(result.ensemble) == {0, 1, 2}
+    assert set(result.method) == {*METHODS, UNCALIBRATED}
+    table = overall(result)
     assert table.count("\n") == 1 + len(METHODS) + 1
-    value = found[
-        (found.method == "STS")
-        & (found.metric == "NLL")
-        & (found.test_set == "2")
-        & (found["class"] == "4")
+    value = result[
+        (result.method == "STS")
+        & (result.metric == "NLL")
+        & (result.test_set == "2")
+        & (result["class"] == "4")
     ].value
-    cell = by_class(found, "NLL").splitlines()[2].split("|")[6]
+    cell = by_class(result, "NLL").splitlines()[2].split("|")[6]
     assert float(cell.split("/")[1]) == pytest.approx(value.median(), abs=5e-4)  # three digits
     drawn = [
-        *figures.ensemble_figures(said, "mean"),
-        *figures.median_figures(found),
-        *figures.fully_trained_figures(said, "mean"),
+        *figures.ensemble_figures(text, "mean"),
+        *figures.median_figures(result),
+        *figures.fully_trained_figures(text, "mean"),
     ]
     assert [name for name, _ in drawn] == [
         "figure4",
@@ -120,16 +120,16 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
     ]
     for _, draw in drawn:
         assert draw().axes
-    assert len(list(claims(found))) == 9
+    assert len(list(claims(result))) == 9
     for recipe, of in (
         ("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}),
         ("fully_trained", {"moot_if_saturated"}),
     ):
-        asked = list(command._claims_to_save(said, recipe, 3, "mean", "smoke"))
-        assert {one.scale for one in asked} == {"smoke"}
-        assert of < {name for one in asked for name in one.sentences}
+        tested = list(command._claims_to_save(text, recipe, 3, "mean", "smoke"))
+        assert {each.scale for each in tested} == {"smoke"}
+        assert of < {name for each in tested for name in each.sentences}
         assert all(
-            one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked
+            each.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for each in tested
         )
 
 
@@ -223,15 +223,15 @@ def test_a_network_of_one_batch_sees_no_other_row(monkeypatch):
     assert len(others) > 500
     changed, zero = y.copy(), X.copy()
     changed[others], zero[others] = 0, 0
-    one = readings.one_batch_network(X, y, 3, steps=20)
+    each = readings.one_batch_network(X, y, 3, steps=20)
     other = readings.one_batch_network(zero, changed, 3, steps=20)
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(each.predict_proba(X), other.predict_proba(X))
     short = partial(readings.one_batch_network, steps=20)
     monkeypatch.setattr(readings, "one_batch_network", short)
-    found = readings.accuracies(readings.Reading(one_batch=True), X, y, (X[:100], y[:100]), seed=1)
+    result = readings.accuracies(readings.Reading(one_batch=True), X, y, (X[:100], y[:100]), seed=1)
     networks = [short(X, y, seed) for seed in (2, 3)]
     np.testing.assert_array_equal(
-        found[0], [(network.predict(X) == y).mean() for network in networks]
+        result[0], [(network.predict(X) == y).mean() for network in networks]
     )
 
 

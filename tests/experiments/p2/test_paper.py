@@ -30,7 +30,7 @@ PUBLISHED = read_published(PAPER.folder)
 RESULTS = PUBLISHED[PUBLISHED.kind != "setting"]
 
 
-def ours(measured: pd.DataFrame, variant: str = "", **of: str) -> list[float]:
+def own_rows(measured: pd.DataFrame, variant: str = "", **of: str) -> list[float]:
     """Means of cells; keys that no published number has are refused."""
     assert set(measured) == {*PUBLISHED.columns} - ABOUT - PAPER.about | {
         "seed",
@@ -42,8 +42,8 @@ def ours(measured: pd.DataFrame, variant: str = "", **of: str) -> list[float]:
         for c in cells_of(PAPER, RESULTS, measured)
         if all(c.published[name] == value for name, value in of.items())
     ]
-    found = [cell.variants.get(variant) if variant else cell.measured for cell in cells]
-    return [one.mean for one in found if one is not None]
+    result = [cell.variants.get(variant) if variant else cell.measured for cell in cells]
+    return [item.mean for item in result if item is not None]
 
 
 def write(folder: Path, frame: pd.DataFrame) -> str:
@@ -78,27 +78,27 @@ def test_runs_of_a_study_are_read_by_its_experiments(of, tmp_path) -> None:
         (tmp_path / "data" / "method" / str(number) / "result.json").write_text(
             json.dumps(record, default=str)
         )
-    found = runs_of(experiment, tmp_path, free)
+    result = runs_of(experiment, tmp_path, free)
     if experiment == phanns_scores.EXPERIMENT:
-        assert len(found) == 3
-        found += runs_of(phanns_scores.REBUILT, tmp_path, free)
-    assert len({record["run_id"] for record in found}) == len(jobs) == n_runs
+        assert len(result) == 3
+        result += runs_of(phanns_scores.REBUILT, tmp_path, free)
+    assert len({record["run_id"] for record in result}) == len(jobs) == n_runs
     if experiment == mnist.EXPERIMENT:
         assert (
-            {mnist._recipe(record) for record in found}
+            {mnist._recipe(record) for record in result}
             == set(mnist.TITLES)
             == set(RECIPES.values())
         )
 
 
 def test_section_3_is_the_confidence_of_conf1_in_minor_capsid(tmp_path, monkeypatch) -> None:
-    said = {"Minor capsid": 0.25, "Other": 0.875}
+    text = {"Minor capsid": 0.25, "Other": 0.875}
     predicted = ["Other", "Minor capsid", "Other", "Minor capsid", "Minor capsid"]
     frame = pd.DataFrame(
         {
             "set": "test",
             "calibrated_predicted": predicted,
-            "calibrated_confidence": [said[name] for name in predicted],
+            "calibrated_confidence": [text[name] for name in predicted],
         }
     )
     frame.loc[4, ["set", "calibrated_confidence"]] = ["calibration", 0.5]
@@ -117,7 +117,7 @@ def test_section_3_is_the_confidence_of_conf1_in_minor_capsid(tmp_path, monkeypa
     ]
     monkeypatch.setattr(study, "runs_of", lambda *_: records)
     measured = study.measured(tmp_path)
-    assert len(measured) == 1 and ours(measured, item="Section III") == [0.25]
+    assert len(measured) == 1 and own_rows(measured, item="Section III") == [0.25]
 
 
 class Networks:
@@ -169,13 +169,13 @@ def test_mnist_numbers_are_by_network_and_by_set(tmp_path, monkeypatch) -> None:
     accuracy = measured[measured.metric.str.startswith("accuracy")]
     assert len(accuracy) == 3 * 2 * 2 and set(accuracy.value) == {50.0, 75.0}
     assert accuracy.groupby(["method", "variant"]).seed.nunique().tolist() == [4, 4, 4]
-    assert ours(measured, item="Appendix, Network training") == [62.5, 62.5]
-    assert ours(measured, "learning rate 5e-5", item="Appendix, Network training") == [62.5]
-    assert ours(measured, metric="right rows of 0 below that score") == [(2 + 0) / 2]
-    assert ours(measured, metric="wrong rows of 0") == [(2 + 3) / 2]
-    assert ours(measured, metric="score of most rows") == [1.0]
-    assert ours(measured, metric="lowest of most optimal cutoffs") == [0.99]
-    assert ours(measured, metric="highest of most optimal cutoffs") == [1.0]
+    assert own_rows(measured, item="Appendix, Network training") == [62.5, 62.5]
+    assert own_rows(measured, "learning rate 5e-5", item="Appendix, Network training") == [62.5]
+    assert own_rows(measured, metric="right rows of 0 below that score") == [(2 + 0) / 2]
+    assert own_rows(measured, metric="wrong rows of 0") == [(2 + 3) / 2]
+    assert own_rows(measured, metric="score of most rows") == [1.0]
+    assert own_rows(measured, metric="lowest of most optimal cutoffs") == [0.99]
+    assert own_rows(measured, metric="highest of most optimal cutoffs") == [1.0]
 
 
 def test_no_score_is_named_without_most_rows() -> None:
@@ -216,7 +216,7 @@ def test_one_batch_networks_are_a_variant_of_under_trained_ones(monkeypatch) -> 
     )
     measured = mnist.one_batch(3)
     assert measured.value.tolist() == [100, 75, 25]
-    cells = ours(measured, "one fixed mini-batch", item="Appendix, Network training")
+    cells = own_rows(measured, "one fixed mini-batch", item="Appendix, Network training")
     assert cells == [pytest.approx(200 / 3)]
 
 

@@ -44,16 +44,16 @@ def test_rows_are_those_of_the_counts():
         **{c: [10.0, 9.0] for c in "cde"},
     }
     wrong = {"a": [2.5, 3.5, 10.0], "b": [4.5, 5.5, 10.0], **{c: [9.0, 10.0, 9.0] for c in "cde"}}
-    found = rows(counted(table(right, wrong)))
+    result = rows(counted(table(right, wrong)))
     names = list("abcde")
-    np.testing.assert_allclose(found[names].sum(axis=1), 1)
-    predicted, score = found[names].idxmax(axis=1), found[names].max(axis=1)
+    np.testing.assert_allclose(result[names].sum(axis=1), 1)
+    predicted, score = result[names].idxmax(axis=1), result[names].max(axis=1)
     for name in "ab":
         mine = predicted == name
         for scores, is_right in ((right, True), (wrong, False)):
             middles = [min(np.floor(s) + 0.5, 10) / 10 for s in scores[name]]
             np.testing.assert_allclose(
-                np.sort(score[mine & ((found.label == name) == is_right)]), np.sort(middles)
+                np.sort(score[mine & ((result.label == name) == is_right)]), np.sort(middles)
             )
 
 
@@ -84,8 +84,8 @@ def test_a_precision_of_one_below_a_lower_one_is_refused():
 
 def test_a_score_may_be_anywhere_in_its_bin():
     right, wrong = {c: [2.5, 9.5, 10.0, 10.0] for c in "abcde"}, {c: [3.5, 9.5] for c in "abcde"}
-    found = counted(table(right, wrong))
-    middle, spread = rows(found), rows(found, np.random.default_rng(0))
+    result = counted(table(right, wrong))
+    middle, spread = rows(result), rows(result, np.random.default_rng(0))
     names = list("abcde")
     np.testing.assert_allclose(spread[names].sum(axis=1), 1)
     before, after = (

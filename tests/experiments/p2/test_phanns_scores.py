@@ -34,9 +34,9 @@ def test_rows_have_the_mean_over_networks() -> None:
     rows = to_rows(scores, y, CLASSES)
     assert rows.label.tolist() == CLASSES[y].tolist()
     summed = scores.astype(float).sum(axis=1)
-    found = rows[list(CLASSES)].to_numpy()
-    assert found == pytest.approx(summed / 10, abs=1e-6)
-    assert (found.argmax(axis=1) == summed.argmax(axis=1)).all()
+    result = rows[list(CLASSES)].to_numpy()
+    assert result == pytest.approx(summed / 10, abs=1e-6)
+    assert (result.argmax(axis=1) == summed.argmax(axis=1)).all()
 
 
 def test_arrays_that_do_not_belong_together_are_refused() -> None:
@@ -51,10 +51,10 @@ def test_figure_1_counts_rows_by_true_and_predicted_class() -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(10, size=300)  # none of class Other
     rows = to_rows(softmax_of(rng, 300), y, CLASSES)
-    found = pd.DataFrame(figure1(predictions_of(rows)))
+    result = pd.DataFrame(figure1(predictions_of(rows)))
     predicted = CLASSES[rows[list(CLASSES)].to_numpy().argmax(axis=1)]
     # By hand, pair by pair.
-    cells = found.set_index(["metric", "true_class", "predicted_class"]).value
+    cells = result.set_index(["metric", "true_class", "predicted_class"]).value
     for true, guess in (("Portal", "Collar"), ("HTJ", "HTJ"), ("Baseplate", "Other")):
         n = int(((rows.label == true) & (predicted == guess)).sum())
         assert cells["joint count", true, guess] == n
@@ -64,7 +64,7 @@ def test_figure_1_counts_rows_by_true_and_predicted_class() -> None:
         assert cells["share of the predicted class", true, guess] == pytest.approx(
             n / PREDICTED[guess]
         )
-    assert len(found) == 3 * 11 * 11
+    assert len(result) == 3 * 11 * 11
     n = int((predicted == "Collar").sum())
     assert cells["joint count", "Other", "Collar"] == PREDICTED["Collar"] - n
     with pytest.raises(
@@ -93,9 +93,9 @@ def test_rebuilt_rows_have_the_counts_of_class_other() -> None:
     )
     made = rebuilt_other(rows, counts)
     assert set(made.label) == {"Other"}
-    found = made[names].to_numpy()
-    assert found.sum(axis=1) == pytest.approx(np.ones(len(made)))
-    by_class = {names[k]: np.sort(found[found.argmax(axis=1) == k].max(axis=1)) for k in (0, 10)}
+    result = made[names].to_numpy()
+    assert result.sum(axis=1) == pytest.approx(np.ones(len(made)))
+    by_class = {names[k]: np.sort(result[result.argmax(axis=1) == k].max(axis=1)) for k in (0, 10)}
     assert by_class["Major capsid"].tolist() == [0.25, 0.25, 0.75, 0.75]
     assert by_class["Other"].tolist() == [0.25, 0.25, 0.75, 1.0]
 
@@ -103,8 +103,8 @@ def test_rebuilt_rows_have_the_counts_of_class_other() -> None:
 def test_section_9_has_the_extremes_of_the_temperatures_by_class() -> None:
     assert [row["value"] for row in temperatures(0.85, ["a"])] == [0.85]
     names = sorted(["Baseplate", "HTJ", "Portal"])
-    found = list(temperatures({"0": 0.3, "1": 0.8, "2": 3.6}, names))
-    assert {row["metric"].rpartition(" ")[2]: row["value"] for row in found} == {
+    result = list(temperatures({"0": 0.3, "1": 0.8, "2": 3.6}, names))
+    assert {row["metric"].rpartition(" ")[2]: row["value"] for row in result} == {
         "down": 3.6,
         "up": 0.3,
         "HTJ": 0.8,
@@ -120,9 +120,9 @@ def test_the_stored_scores_have_the_counts_of_the_paper() -> None:
     with np.load(Path(os.environ["KDGRAPH_PHANNS"])) as stored:
         rows = to_rows(stored["scores"], stored["y"], stored["classes"])
     assert len(rows) == 14_477
-    ours = pd.DataFrame(figure1(predictions_of(rows)))
+    measured = pd.DataFrame(figure1(predictions_of(rows)))
     keys = ["metric", "true_class", "predicted_class"]
-    both = ours.merge(read_published(PAPER.folder), on=keys, suffixes=("", "_published"))
+    both = measured.merge(read_published(PAPER.folder), on=keys, suffixes=("", "_published"))
     counts = both[both.metric == "joint count"].dropna(subset="value_published")
     apart = (counts.value - counts.value_published).abs()
     # Ten legible rows of eleven classes, of which that of Other is a difference, and the stored

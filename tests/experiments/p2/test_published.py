@@ -185,12 +185,12 @@ def test_numbers_agree_with_each_other(published) -> None:
         value["phanns", "groups for cross-validation"] + value["phanns", "groups for test"]
         == value["phanns", "groups of sequences"]
     )
-    said_twice = (
+    published_twice = (
         published[published.kind.isin(["text", "setting"])]
         .groupby(["dataset", "metric", "method"], dropna=False)
         .value
     )
-    differ = [key[:2] for key, values in said_twice if values.nunique() > 1]
+    differ = [key[:2] for key, values in published_twice if values.nunique() > 1]
     assert differ == [("mnist", "training rows"), ("phanns", "test rows")]
     assert (
         published.note.fillna("").str.startswith("contradicts").sum() == 2
@@ -211,7 +211,7 @@ def test_stored_numbers_agree_with_the_text(published) -> None:
     assert abs(predicted.sum() - 46801) <= off
 
 
-def test_every_picture_is_of_one_figure_and_every_figure_has_its_command() -> None:
+def test_each_picture_has_one_figure_and_each_figure_a_command() -> None:
     listed = _listed("figures.csv")
     assert listed.page.between(1, PAGES).all() and listed.page.is_monotonic_increasing
     assert (listed.shows.str.split().str.len() <= 15).all()
@@ -237,13 +237,13 @@ def test_every_claim_has_a_test_or_a_possible_one() -> None:
 
 
 def test_a_claim_is_tested_in_the_words_of_its_note() -> None:
-    asked = [
+    tested = [
         row
         for row in _listed("claims.csv").itertuples(index=False)
         if row.tested_by and row.note.startswith("tested as")
     ]
-    assert asked
-    for row in asked:
+    assert tested
+    for row in tested:
         words = [quoted for quoted in re.findall(r'"([^"]+)"', row.note) if len(quoted) > 15]
         assert words, row.claim
         for quoted in words:

@@ -26,7 +26,7 @@ def record(
     parent: dict[str, float],
     chosen: str | None = None,
 ) -> dict:
-    said = [
+    printed = [
         {"metric": name, "of": of, "on": "test", "value": value}
         for of, values in (("calibrated", metrics), ("parent", parent))
         for name, value in values.items()
@@ -36,21 +36,21 @@ def record(
         "dataset": about,
         "seed": seed,
         "calibrator": calibrator,
-        "metrics": said,
+        "metrics": printed,
         "learnt": {"calibrator": {"chosen": chosen}},
     }
 
 
 def drawn(chosen_wins: int = 20) -> list[dict]:
     """Twenty splits of three calibrators; the chosen one is better in so many of them."""
-    rng, found = np.random.default_rng(0), []
+    rng, result = np.random.default_rng(0), []
     for seed in range(20):
         binary = {"sts": 0.5 + 0.01 * rng.normal(), "temperature": 0.52}
         binary["best_top_label"] = binary["sts"] + (-0.01 if seed < chosen_wins else 0.01)
         parent = {"nll_top": 0.6, "nll": 2.0 + 0.1 * rng.random(), "nll_top_clipped": 0.0}
         for name, value in binary.items():
             full = 1.9 if name == "temperature" else None
-            found.append(
+            result.append(
                 record(
                     name,
                     seed,
@@ -59,7 +59,7 @@ def drawn(chosen_wins: int = 20) -> list[dict]:
                     "tswa_ridge",
                 )
             )
-    return found
+    return result
 
 
 def test_the_full_nll_of_a_confidence_is_that_of_filled_rows():
@@ -71,17 +71,17 @@ def test_the_full_nll_of_a_confidence_is_that_of_filled_rows():
         X, y, X_calibration=X, y_calibration=y
     )
     binary = nll_top(y, TopLabel(X.argmax(axis=1), model.predict_confidence(X)))
-    one = record(
+    item = record(
         "csts",
         0,
         {"nll_top": binary, "nll": None},
         {"nll_top": nll_top(y, X), "nll": nll(y, X, clip=1e-12)},
     )
-    found = by_split(pd.DataFrame(entries([one])))["full_nll"]
-    assert found.loc[0, "csts"] == pytest.approx(
+    result = by_split(pd.DataFrame(entries([item])))["full_nll"]
+    assert result.loc[0, "csts"] == pytest.approx(
         nll(y, model.predict_proba(X), clip=1e-12), rel=1e-12
     )
-    assert found.loc[0, "none"] == nll(y, X, clip=1e-12)
+    assert result.loc[0, "none"] == nll(y, X, clip=1e-12)
 
 
 def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
@@ -99,32 +99,32 @@ def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
         "beats temperature",
         "clipped",
     ]
-    found = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-    assert next(iter(found)) == "best_top_label" and set(found) == {
+    result = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    assert next(iter(result)) == "best_top_label" and set(result) == {
         "best_top_label",
         "sts",
         "temperature",
         "none",
     }
-    assert found["best_top_label"]["beats sts"] == "17/20" and found["sts"]["beats sts"] == "–"
-    assert found["best_top_label"]["binary NLL"].startswith("**") and found["none"][
+    assert result["best_top_label"]["beats sts"] == "17/20" and result["sts"]["beats sts"] == "–"
+    assert result["best_top_label"]["binary NLL"].startswith("**") and result["none"][
         "full NLL"
     ].startswith("2.0")
-    assert found["temperature"]["full NLL"] == "**1.9000**" and found["sts"]["full NLL"].startswith(
-        "*1.9"
-    )
+    assert result["temperature"]["full NLL"] == "**1.9000**" and result["sts"][
+        "full NLL"
+    ].startswith("*1.9")
     assert (
-        found["temperature"]["binary NLL"].startswith(".5200 ± ")
-        and found["best_top_label"]["clipped"] == "1.0"
+        result["temperature"]["binary NLL"].startswith(".5200 ± ")
+        and result["best_top_label"]["clipped"] == "1.0"
     )
 
 
 @pytest.mark.parametrize(("wins", "holds"), [(20, True), (18, True), (17, False)])
-def test_the_chosen_method_has_to_win_in_eighteen_of_twenty_splits(wins, holds):
+def test_chosen_method_must_win_in_eighteen_of_twenty_splits(wins, holds):
     records = drawn(wins)
-    said = claim("record", pd.DataFrame(entries(records)), records)
-    assert said is not None and said.holds == holds
-    assert said.measured.startswith(f"{wins} of 20, by ") and said.measured.endswith(
+    printed = claim("record", pd.DataFrame(entries(records)), records)
+    assert printed is not None and printed.holds == holds
+    assert printed.measured.startswith(f"{wins} of 20, by ") and printed.measured.endswith(
         "chosen: tswa_ridge 20"
     )
     without = [each for each in records if each["calibrator"] != "sts"]
@@ -164,6 +164,9 @@ def test_the_experiment_runs_and_its_table_is_printed(kdg, tmp_path, monkeypatch
     )  # each seed divides the rows anew
     monkeypatch.setattr("sys.argv", ["records", str(tmp_path)])
     main()
-    said = capsys.readouterr().out
-    assert "100 calibration rows, 100 test rows, 2 splits" in said and "| best_top_label |" in said
-    assert "few: chosen by cross-validated binary NLL beats sts" in said
+    printed = capsys.readouterr().out
+    assert (
+        "100 calibration rows, 100 test rows, 2 splits" in printed
+        and "| best_top_label |" in printed
+    )
+    assert "few: chosen by cross-validated binary NLL beats sts" in printed

@@ -1,4 +1,4 @@
-"""What is asked of the sentences of Salamon et al., of numbers that are given: every claim can hold
+"""Tests of the sentences of Salamon et al. on example numbers: every claim can hold
 and can fail.
 """
 
@@ -60,8 +60,8 @@ def test_claims_on_score_records() -> None:
 def test_recalibration_hurts_where_one_split_of_many_loses() -> None:
     none = pd.Series([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
     nll = pd.DataFrame({"none": none, "kde": none - [0.1, 0.1, 0.1, 0.1, 0.1, -0.01]})
-    found = held(p2.claims_on_scores(nll, pd.DataFrame(), "scores", 0.1))
-    assert found == {"cannot_hurt": {False}, "always_calibrate": {True}}
+    result = held(p2.claims_on_scores(nll, pd.DataFrame(), "scores", 0.1))
+    assert result == {"cannot_hurt": {False}, "always_calibrate": {True}}
 
 
 def test_a_competitive_method_may_lose_a_tenth() -> None:
@@ -108,8 +108,8 @@ def test_claims_on_the_scores_of_phanns() -> None:
         "kde_at_or_below_histogram",
     }
 
-    def of(found: dict[str, pd.DataFrame]) -> Iterator[Claim]:
-        return phanns_scores.claims_on_losses(found, "PhANNs")
+    def of(result: dict[str, pd.DataFrame]) -> Iterator[Claim]:
+        return phanns_scores.claims_on_losses(result, "PhANNs")
 
     assert all_are(of(proteins()), True) == sentences
     apart = {"csts_competitive": {False}}
@@ -172,10 +172,10 @@ def halves(**changed: float) -> pd.DataFrame:
 )
 def test_claims_on_kernel_densities(changed, fails) -> None:
     sentences = {"bulletproof_bandwidth", "boundary", "only_positives"}
-    told = list(bandwidths_study.claims("scores", halves(**changed)))
-    assert all_are(told, True, fails) == sentences
-    assert {one.text for one in told} == {
-        one.text for one in bandwidths_study.claims("scores", halves())
+    tested = list(bandwidths_study.claims("scores", halves(**changed)))
+    assert all_are(tested, True, fails) == sentences
+    assert {each.text for each in tested} == {
+        each.text for each in bandwidths_study.claims("scores", halves())
     }
     without = halves().query("method != @bandwidths_study.ALL_ROWS")
     assert all_are(bandwidths_study.claims("PhANNs", without), True) == sentences - {

@@ -41,16 +41,16 @@ def records(of_whole: dict[str, float]) -> list[Record]:
     ]
 
 
-def test_table_has_a_line_for_each_method_and_a_column_for_each_share():
+def test_table_has_a_line_a_method_and_a_column_a_share():
     text = contamination.compare_with_published(records({"ks": 0.5, "tood_given": 0.7}))
     assert "| AUROC, digits 0 to 4 against 5 to 9 | 5 % | 100 % |" in text
-    found = rows_of(text)
-    assert found[:3] == [
+    result = rows_of(text)
+    assert result[:3] == [
         ["TOOD, given labels", ".60 ± .00", ".71 ± .01"],
         ["Kolmogorov-Smirnov tests", ".60 ± .00", ".51 ± .01"],
         ["mean AUROC (mean rank), 1 data set", "5 %", "100 %"],
     ]
-    assert found[4:] == [
+    assert result[4:] == [
         ["TOOD, given labels", ".60 (1.5)", ".71 (1.0)"],
         ["Kolmogorov-Smirnov tests", ".60 (1.5)", ".51 (2.0)"],
     ]

@@ -12,7 +12,7 @@ from experiments.p3.records import IN
 from kdgraph.base import Evaluation, Predictions, SetScores
 
 
-def said(name: str | None, aphd: list[float], offset: float) -> Predictions:
+def printed(name: str | None, aphd: list[float], offset: float) -> Predictions:
     scores = SetScores(offset - np.array(aphd), 100, "instance")
     return Predictions("ood" if name else "test", 3, {}, {"ood_score": scores}, ood_name=name)
 
@@ -22,39 +22,39 @@ def made(seed: int, offset: float) -> dict:
 
 
 @pytest.fixture
-def found(monkeypatch, tmp_path) -> Distances:
+def result(monkeypatch, tmp_path) -> Distances:
     """Two seeds, of which the second lacks a set."""
     offsets = {0: 0.9, 1: 0.8}
     test, near = {0: [0.99, 0.98], 1: [0.97, 0.96]}, {0: [0.985, 0.5], 1: [0.99, 0.98]}
 
     def evaluation(record, folder):
         seed, offset = record["seed"], offsets[record["seed"]]
-        far = [said("far", [0.1, 0.2], offset)] if seed == 0 else []
+        far = [printed("far", [0.1, 0.2], offset)] if seed == 0 else []
         return Evaluation(
-            [], {}, [said(None, test[seed], offset), said("near", near[seed], offset), *far]
+            [], {}, [printed(None, test[seed], offset), printed("near", near[seed], offset), *far]
         )
 
     monkeypatch.setattr(figure3, "evaluation_of", evaluation)
     return distances([made(seed, offset) for seed, offset in offsets.items()], tmp_path)
 
 
-def test_distances_are_thresholds_less_scores_pooled_over_seeds(found) -> None:
-    np.testing.assert_allclose(found.sets[IN], [0.99, 0.98, 0.97, 0.96])
-    np.testing.assert_allclose(found.sets["near"], [0.985, 0.5, 0.99, 0.98])
-    np.testing.assert_allclose(found.sets["far"], [0.1, 0.2])
-    assert found.thresholds == [0.9, 0.8]
-    assert found.auroc == {
+def test_distances_are_thresholds_less_scores_pooled_over_seeds(result) -> None:
+    np.testing.assert_allclose(result.sets[IN], [0.99, 0.98, 0.97, 0.96])
+    np.testing.assert_allclose(result.sets["near"], [0.985, 0.5, 0.99, 0.98])
+    np.testing.assert_allclose(result.sets["far"], [0.1, 0.2])
+    assert result.thresholds == [0.9, 0.8]
+    assert result.auroc == {
         "near": pytest.approx((0.75 + 0.0) / 2),
         "far": 1.0,
     }, "of each seed by itself"
 
 
-def test_each_set_has_a_strip_over_the_test_rows(found) -> None:
+def test_each_set_has_a_strip_over_the_test_rows(result) -> None:
     block = Block(
         "MNIST",
         1500,
         {"far": "far away", "absent": "no run has it", "near": "near by"},
-        {"given labels": found},
+        {"given labels": result},
     )
     (axes,) = figure_3([block], "of what").axes
     stairs = {patch.get_gid(): patch for patch in axes.patches if isinstance(patch, StepPatch)}

@@ -39,14 +39,14 @@ def column(study, name: str) -> int:
 
 
 def test_measured_numbers_have_the_published_keys():
-    said = images.compare_with_published(
+    text = images.compare_with_published(
         [
             *runs("mnist", ["tood_shuffled", "tood_given", "msp"], range(2)),
             *runs("fashion_mnist", ["knn"], range(1)),
         ]
     )
-    assert said.count("## TOOD") == 1 and "2 seeds" in said and said.count("against") == 6
-    rows = rows_of(said)
+    assert text.count("## TOOD") == 1 and "2 seeds" in text and text.count("against") == 6
+    rows = rows_of(text)
     first = dict(enumerate(rows[0]))
     assert [
         first[column(MNIST, name)] for name in ("kuzushiji_mnist", "notmnist", "emnist_letters")
@@ -62,12 +62,12 @@ def test_measured_numbers_have_the_published_keys():
         rows[3][column(MNIST, "notmnist")] == "90.5 ± 0.7"
         and rows[3][column(MNIST, "gaussian")] == "–"
     )
-    assert "Error on MNIST in percent: forest 90.5 ± 0.7, LeNet-5 90.5 ± 0.7." in said
-    last = said.partition("FPR95, MNIST")[2].partition("Error on MNIST")[0]
+    assert "Error on MNIST in percent: forest 90.5 ± 0.7, LeNet-5 90.5 ± 0.7." in text
+    last = text.partition("FPR95, MNIST")[2].partition("Error on MNIST")[0]
     assert "TOOD, published" in last and "MSP, published" not in last, (
         "lines without a number are left out"
     )
-    fashion = rows_of(said.partition("Fashion-MNIST against")[2])
+    fashion = rows_of(text.partition("Fashion-MNIST against")[2])
     assert fashion[-1][0] == "k-NN on latents"
     assert images.compare_with_published([]) == "no run of images is there"
 
@@ -145,8 +145,8 @@ def test_moved_images_have_a_table_of_their_own():
         rows[0][column(CIFAR, "mean of all")] == "99.1" and rows[0][column(CIFAR, "svhn")] == "99.4"
     )
     assert rows[2] == ["**MSP, published**", "90.1", *["–"] * 4]
-    ours = next(row for row in rows if row[0] == "TOOD, given labels")
-    assert ours == ["TOOD, given labels", "–", "90.0", "90.0", "–", "–"]
+    measured = next(row for row in rows if row[0] == "TOOD, given labels")
+    assert measured == ["TOOD, given labels", "–", "90.0", "90.0", "–", "–"]
 
 
 @pytest.mark.slow  # each composes an experiment
@@ -183,9 +183,9 @@ def test_moved_images_have_a_column_for_each_step():
             for level in (0, 8)
         ]
         each["metrics"] = [*moved, *(e for e in each["metrics"] if e["ood"] is None)]
-    said = images.compare_with_published(made)
-    assert said.startswith("## TOOD, Figure 5") and "Table 5" not in said and "ε = 8/255" in said
-    assert rows_of(said) == [
+    text = images.compare_with_published(made)
+    assert text.startswith("## TOOD, Figure 5") and "Table 5" not in text and "ε = 8/255" in text
+    assert rows_of(text) == [
         ["CIFAR-10 against svhn: TOOD, shuffled labels", "90.5 ± 0.7", "82.5 ± 0.7"]
     ]
     made[1]["config"]["detector"] = {"set_size": 50}
@@ -202,8 +202,8 @@ def test_row_counts_have_tables_and_other_settings_lines():
         for run in each:
             run["config"]["dataset"], run["dataset"]["n_train"] = {"n_train": n_train}, n_train
     many[1]["config"]["parent"] = {"name": "forest", "max_epochs": 3}
-    said = images.compare_with_published([*many, *few])
-    first, second = said.split("## TOOD, Table 5 and Appendix E: ")[1:]
+    text = images.compare_with_published([*many, *few])
+    first, second = text.split("## TOOD, Table 5 and Appendix E: ")[1:]
     assert first.startswith(
         "100 training rows, 100 calibration rows, 100 test rows, 2 seeds"
     ) and second.startswith("4,000 training rows")
@@ -227,8 +227,8 @@ def test_networks_with_other_outliers_are_named_by_their_methods():
     made = runs("cifar10", ["oe", "oe_permuted"], range(1))
     for run, outliers in zip(made, ("other images", "permuted"), strict=True):
         run["config"]["parent"] = {"name": "lenet_oe", "exposure": {"outliers": outliers}}
-    said = images.compare_with_published(made)
+    text = images.compare_with_published(made)
     assert (
         "LeNet-5 with outlier exposure (MSP of LeNet-5 with outlier exposure) 90.0, LeNet-5 with"
         " outlier exposure (outlier exposure to permuted pixels) 90.0."
-    ) in said
+    ) in text

@@ -26,7 +26,7 @@ LOST = {"Section 3.1", "Section 3.2", "Section 5.2"}
 
 
 @pytest.fixture
-def found(monkeypatch, tmp_path):
+def result(monkeypatch, tmp_path):
     """Numbers .90 against noise, .95 against tables; .01 more in the second seed and .04 more with
     shuffled labels.
     """
@@ -60,20 +60,20 @@ def found(monkeypatch, tmp_path):
     return tabular.measured(tmp_path)
 
 
-def test_every_cell_of_table_1_is_there_and_no_other(found) -> None:
+def test_every_cell_of_table_1_is_there_and_no_other(result) -> None:
     published = read_published(PAPER.folder)
     assert set(published) - ABOUT - PAPER.about == set(KEYS)
     wanted = published[published.item == "Table 1"].fillna({"setting": ""})
     for variant in ("", "labels shuffled"):
-        own = found[found.variant == variant]
+        own = result[result.variant == variant]
         assert set(map(tuple, own[KEYS].to_numpy())) == set(map(tuple, wanted[KEYS].to_numpy()))
         assert len(own) == 2 * len(wanted) and set(own.seed) == {0, 1}
 
 
-def test_numbers_are_percentages_in_their_places(found) -> None:
+def test_numbers_are_percentages_in_their_places(result) -> None:
     cells = {
         (c.published["dataset"], c.published["ood"]): c
-        for c in cells_of(PAPER, read_published(PAPER.folder), found)
+        for c in cells_of(PAPER, read_published(PAPER.folder), result)
         if c.measured
     }
     assert len(cells) == 12
@@ -131,12 +131,12 @@ def test_image_numbers_are_in_every_table_that_prints_them(monkeypatch, tmp_path
         for method in ("tood_given", "oe", "oe_permuted")
     ]
     monkeypatch.setattr(images, "read", lambda folder: [*made, small, *photographs])
-    found = cells.image_cells(images.MNIST, tmp_path)
-    of = found[
-        (found.ood == "notmnist")
-        & (found.dataset == "mnist")
-        & (found.metric == "AUROC")
-        & (found.variant == cells.GIVEN)
+    result = cells.image_cells(images.MNIST, tmp_path)
+    of = result[
+        (result.ood == "notmnist")
+        & (result.dataset == "mnist")
+        & (result.metric == "AUROC")
+        & (result.variant == cells.GIVEN)
     ]
     assert sorted(zip(of["item"], of.method, of.seed, of.value, strict=True)) == sorted(
         (item, method, seed, 50.0)
@@ -148,13 +148,13 @@ def test_image_numbers_are_in_every_table_that_prints_them(monkeypatch, tmp_path
         ]
         for seed in (0, 1)
     )
-    variants = found[(found.method == "TOOD") & (found.metric != "APHD")].groupby("item").variant
+    variants = result[(result.method == "TOOD") & (result.metric != "APHD")].groupby("item").variant
     own, swapped = {cells.GIVEN, cells.SHUFFLED}, {"", cells.LABELS_GIVEN}
     assert {name: set(rows) for name, rows in variants} == {
         "Table 4": own,
         **{f"Appendix E, table {i}": own if i < 3 else swapped for i in range(1, 5)},
     }
-    of = found[found.metric == "APHD"]
+    of = result[result.metric == "APHD"]
     assert (
         set(of["item"]) == {"Section 4"}
         and len(of) == 4
@@ -175,14 +175,14 @@ def test_image_numbers_are_in_every_table_that_prints_them(monkeypatch, tmp_path
         f"Appendix E, table {i}" for i in (6, 8, 10)
     }
     keys = set(map(tuple, read_published(PAPER.folder)[KEYS].fillna("").to_numpy()))
-    assert set(map(tuple, pd.concat([found, of])[KEYS].fillna("").to_numpy())) <= keys
+    assert set(map(tuple, pd.concat([result, of])[KEYS].fillna("").to_numpy())) <= keys
 
 
 def test_pneumonia_mnist_has_its_published_name(monkeypatch, tmp_path) -> None:
     made = [record("mnist", "tood_given", 0, ["pneumoniamnist"], lambda *_: 0.97)]
     monkeypatch.setattr(images, "read", lambda folder: made)
-    found = cells.image_cells(images.MNIST, tmp_path)
-    pneumonia = found[(found.ood == "pneummnist") & (found.metric == "AUROC")]
+    result = cells.image_cells(images.MNIST, tmp_path)
+    pneumonia = result[(result.ood == "pneummnist") & (result.metric == "AUROC")]
     assert dict(zip(pneumonia["item"], pneumonia.value, strict=True)) == {
         "Appendix E, table 1": 97.0,
         "Appendix E, table 3": 97.0,
@@ -198,10 +198,10 @@ def test_tables_with_shuffled_labels_are_judged_by_those(monkeypatch, tmp_path) 
         for seed in (0, 1)
     ]
     monkeypatch.setattr(images, "read", lambda folder: made)
-    found = cells.image_cells(images.MNIST, tmp_path)
+    result = cells.image_cells(images.MNIST, tmp_path)
     judged = {
         (c.published["item"], c.published["metric"]): c
-        for c in cells_of(PAPER, read_published(PAPER.folder), found)
+        for c in cells_of(PAPER, read_published(PAPER.folder), result)
         if c.measured is not None
         and c.published["method"] == "TOOD"
         and c.published["ood"] == "notmnist"
@@ -232,13 +232,13 @@ def test_texts_are_variants_without_a_verdict(monkeypatch, tmp_path) -> None:
     ]
     of_experiment = {text.TOPICS: made, text.WORD_VECTORS: vectors}
     monkeypatch.setattr(text, "read", lambda folder, names: of_experiment[names[0]])
-    found = cells.text_cells(tmp_path)
-    assert (found.variant != "").all() and set(found["item"]) == {
+    result = cells.text_cells(tmp_path)
+    assert (result.variant != "").all() and set(result["item"]) == {
         "Table 2",
         "Table 6",
         "Appendix E, table 5",
     }
-    of = [cell for cell in cells_of(PAPER, read_published(PAPER.folder), found) if cell.variants]
+    of = [cell for cell in cells_of(PAPER, read_published(PAPER.folder), result) if cell.variants]
     assert of and {cell.verdict for cell in of} <= {"not run", "lost in the text"}
     (imdb,) = (
         c
@@ -248,7 +248,7 @@ def test_texts_are_variants_without_a_verdict(monkeypatch, tmp_path) -> None:
         and c.published["ood"] == "ag_news"
     )
     topics, of_words = (cells.SMALL_TEXTS[name] for name in of_experiment)
-    assert {name: ours.mean for name, ours in imdb.variants.items()} == pytest.approx(
+    assert {name: measured.mean for name, measured in imdb.variants.items()} == pytest.approx(
         {topics: 80, of_words: 75, f"{cells.SENTENCES}, {of_words}": 60}
     )
 

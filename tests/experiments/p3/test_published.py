@@ -143,11 +143,11 @@ def test_lost_numbers_have_a_note(published) -> None:
     assert published[["spread", "spread_is"]].isna().all(axis=None), (
         "the text has no deviation, though Appendix E printed them"
     )
-    said = published.note[lost].str
-    assert said.contains("an AUROC or an AUPR, and the text does not say which").sum() == 2 * (
+    text = published.note[lost].str
+    assert text.contains("an AUROC or an AUPR, and the text does not say which").sum() == 2 * (
         1 + 5
     ), "one number for two cells"
-    assert said.contains("100 stands for").sum() == 2
+    assert text.contains("100 stands for").sum() == 2
 
 
 def test_numbers_are_percentages(published) -> None:
@@ -223,18 +223,18 @@ def test_a_means_of_table_3_are_in_the_first_appendix_tables(published, dataset,
 
 
 def test_inferred_numbers_have_a_note(published) -> None:
-    said = published.note.fillna("")
-    assert said.str.contains("which is lost is inferred").sum() == 3
+    text = published.note.fillna("")
+    assert text.str.contains("which is lost is inferred").sum() == 3
     assert (
-        said[published.item.isin(["Table 1", "Table 2"]) & published.value.notna()]
+        text[published.item.isin(["Table 1", "Table 2"]) & published.value.notna()]
         .str.contains("AUROC is taken")
         .all()
     )
-    assert set(said[published.item == "Table 4"]) == {
+    assert set(text[published.item == "Table 4"]) == {
         "the data set in distribution is not in the text: MNIST, as in Appendix E"
     }
     pairs = ["item", "dataset", "ood"]
-    partly = published[said.str.startswith("two of three")].groupby(pairs).metric.apply(set)
+    partly = published[text.str.startswith("two of three")].groupby(pairs).metric.apply(set)
     assert len(partly) == 8 and all(metrics == {"AUROC", "AUPR"} for metrics in partly)
     with_fpr = (
         published[(published.metric == "FPR95") & published.value.notna()].set_index(pairs).index

@@ -25,8 +25,8 @@ def test_the_distance_is_the_threshold_less_the_mean_score() -> None:
     frame = table_of([made], ["dataset.n_dims"])
     assert set(frame.columns) == {"dataset", "method", "seed", "n_dims", "set", "metric", "value"}
     assert (frame.value != 7.0).all(), "nothing of the parent"
-    found = frame[frame.metric == APHD].set_index("set").value
-    assert found[IN] == pytest.approx(0.95) and found["far"] == pytest.approx(0.2)
+    result = frame[frame.metric == APHD].set_index("set").value
+    assert result[IN] == pytest.approx(0.95) and result["far"] == pytest.approx(0.2)
     rows = table_of([record("cloud", "knn", 0, ["far"], lambda *_: 0.5)])
     assert APHD not in set(rows.metric), "the score of single rows is no distance between them"
 

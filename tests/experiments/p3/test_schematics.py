@@ -64,10 +64,10 @@ def test_rows_that_crowd_have_the_smaller_aphd() -> None:
 
 def test_a_tree_is_drawn_with_its_questions_and_leaves() -> None:
     figure = figure_1()
-    said = {axes.get_title(): [text.get_text() for text in axes.texts] for axes in figure.axes}
-    assert said["tree 1"].count("x₁ > 0.5") == 1 and said["tree 1"].count("x₂ > 0.5") == 2
-    assert said["tree 2"].count("x₁ > 0.5") == 2 and said["tree 2"].count("x₂ > 0.5") == 1
-    assert all({"1", "2", "3", "4"} <= set(said[f"tree {k}"]) for k in (1, 2))
+    printed = {axes.get_title(): [text.get_text() for text in axes.texts] for axes in figure.axes}
+    assert printed["tree 1"].count("x₁ > 0.5") == 1 and printed["tree 1"].count("x₂ > 0.5") == 2
+    assert printed["tree 2"].count("x₁ > 0.5") == 2 and printed["tree 2"].count("x₂ > 0.5") == 1
+    assert all({"1", "2", "3", "4"} <= set(printed[f"tree {k}"]) for k in (1, 2))
     assert not leaving(figure)
 
 

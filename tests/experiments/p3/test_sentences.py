@@ -1,4 +1,4 @@
-"""What is asked of the sentences of the paper on TOOD, of numbers that are given: every claim can
+"""Tests of the sentences of the paper on TOOD on example numbers: every claim can
 hold and can fail.
 """
 
@@ -57,7 +57,7 @@ def test_claims_on_sets() -> None:
     assert shuffling_helps["labels_carry_little"] == {False} and shuffling_helps[
         "labels_shuffled"
     ] == {True}
-    assert [one.holds for frame in (good, bad) for one in p3.by_a_large_margin(frame)] == [
+    assert [each.holds for frame in (good, bad) for each in p3.by_a_large_margin(frame)] == [
         True,
         False,
     ]
@@ -82,7 +82,7 @@ def test_claims_on_curves_with_shuffled_labels() -> None:
         return pd.DataFrame(rows)
 
     assert [
-        one.holds for off in (0.01, 0.2) for one in p3.claims_on_curves(curves(off), TABLES)
+        each.holds for off in (0.01, 0.2) for each in p3.claims_on_curves(curves(off), TABLES)
     ] == [
         True,
         False,
@@ -168,7 +168,9 @@ def test_a_set_that_is_not_separated_has_no_claim_on_few_rows() -> None:
     frame = grown(0.94, 0.3, 0.9, 1.0).assign(
         value=lambda f: f.value.where(f.metric != "auroc", 0.4 + 0.001 * f["rows"] / 800)
     )
-    assert not [one for one in trees.claims(frame) if "at most .05 below that in sets" in one.text]
+    assert not [
+        each for each in trees.claims(frame) if "at most .05 below that in sets" in each.text
+    ]
 
 
 def test_claims_on_latents() -> None:

@@ -149,4 +149,4 @@ def test_claims_are_saved_in_the_given_folder(tmp_path, monkeypatch, capsys) -> 
         lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))],
     )
     assert capsys.readouterr().out == "- pass: seeds. [0, 1]\n\n1 of 1 hold.\n"
-    assert [one.measured for one in saved_claims(tmp_path, "p3_made")] == ["[0, 1]"]
+    assert [item.measured for item in saved_claims(tmp_path, "p3_made")] == ["[0, 1]"]

@@ -33,11 +33,11 @@ def tables():
 
 def test_measured_numbers_have_the_published_keys(tables, monkeypatch) -> None:
     monkeypatch.setattr(tabular, "outside_of", lambda _: {"gaussian": 0.5, "in distribution": 0.0})
-    said = tabular.compare_with_published(tables)
-    assert "2 seeds" in said and said.count("against") == 1, (
+    printed = tabular.compare_with_published(tables)
+    assert "2 seeds" in printed and printed.count("against") == 1, (
         "tables of which there is no run are left out"
     )
-    rows = rows_of(said)
+    rows = rows_of(printed)
     assert rows[0] == ["**TOOD, published**", "100", "100", "100", "–", "–", "–"]
     assert rows[1] == ["TOOD, given labels", *["90.0 ± 0.0"] * 3, "90.5 ± 0.7", *["90.0 ± 0.0"] * 2]
     assert [row[0] for row in rows[2:]] == [
@@ -183,11 +183,11 @@ def test_one_command_prints_all_tables_and_draws(tmp_path, monkeypatch, capsys) 
             "images",
         ]
     )
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
-        said.index("## TOOD, Figure 4, tables")
-        < said.index("## TOOD, Figure 7")
-        < said.index("no run of texts")
+        printed.index("## TOOD, Figure 4, tables")
+        < printed.index("## TOOD, Figure 7")
+        < printed.index("no run of texts")
     )
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {
         f"figure{k}.{kind}" for k in (4, 6, 7) for kind in ("svg", "pdf")

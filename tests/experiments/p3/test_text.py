@@ -26,13 +26,13 @@ def test_measured_numbers_have_the_published_keys():
         )
         for s in range(2)
     ]
-    said = text.compare_with_published(runs)
+    printed = text.compare_with_published(runs)
     assert (
-        said.count("## TOOD, Table 6, computers in distribution: 100 training rows") == 1
-        and "2 seeds" in said
-        and "Table 2" not in said
+        printed.count("## TOOD, Table 6, computers in distribution: 100 training rows") == 1
+        and "2 seeds" in printed
+        and "Table 2" not in printed
     )
-    rows = rows_of(said)
+    rows = rows_of(printed)
     assert rows[0] == ["**TOOD, published**", "99.7", "99.2"]
     assert ["**MSP, published**", "62.0", "63.0"] in rows
     assert ["TOOD, given labels", "91.0 ± 1.4", "91.0 ± 1.4"] in rows
@@ -40,7 +40,7 @@ def test_measured_numbers_have_the_published_keys():
 
 
 def test_substitutes_of_a_published_set_are_variants():
-    said = text.compare_with_published(
+    printed = text.compare_with_published(
         [
             run(
                 text.TOPICS,
@@ -53,7 +53,7 @@ def test_substitutes_of_a_published_set_are_variants():
             )
         ]
     )
-    assert [row[:2] for row in rows_of(said)[:2]] == [
+    assert [row[:2] for row in rows_of(printed)[:2]] == [
         ["**TOOD, published**", "100.0"],
         ["k-NN", "50.0"],
     ]
@@ -67,10 +67,10 @@ def test_word_vectors_have_tables_with_sentences_and_reviews():
         )
         for experiment, v in ((text.TOPICS, 0.5), (text.WORD_VECTORS, 0.75))
     }
-    said = text.compare_with_published(list(made.values()))
-    topics, vectors = said.split("## TOOD, Table 2, sentences of IMDB in distribution: ")[1:]
+    printed = text.compare_with_published(list(made.values()))
+    topics, vectors = printed.split("## TOOD, Table 2, sentences of IMDB in distribution: ")[1:]
     assert text.NOTES[text.TOPICS] in topics and text.NOTES[text.WORD_VECTORS] in vectors
     for part, value in ((topics, "50.0"), (vectors, "75.0")):
-        first, ours = rows_of(part)[:2]
+        first, measured = rows_of(part)[:2]
         assert first == ["**TOOD, published**", "–", "100.0", "–", "99.8"]
-        assert ours == ["k-NN", "–", value, "–", value]
+        assert measured == ["k-NN", "–", value, "–", value]

@@ -57,11 +57,11 @@ def test_the_grid_has_the_hamming_distance_of_the_theorems() -> None:
 
 
 def test_disjoint_hulls_are_separated_by_unshifted_features() -> None:
-    """Theorem 4.1 as stated says 0 for each of these but the first."""
-    found = counter_example(SMALL)
-    assert list(found) == [0, 1, 5, 9, 10]
-    assert found[10] == 0 and found[1] > 0.9 and found[5] > 0.4
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    """Theorem 4.1 as stated has 0 for each of these but the first."""
+    result = counter_example(SMALL)
+    assert list(result) == [0, 1, 5, 9, 10]
+    assert result[10] == 0 and result[1] > 0.9 and result[5] > 0.4
+    assert list(result.values()) == sorted(result.values(), reverse=True)
 
 
 def test_shared_leaves_are_more_than_with_equal_regions() -> None:
@@ -74,9 +74,9 @@ def test_shared_leaves_are_more_than_with_equal_regions() -> None:
 
 def test_one_dimension_follows_the_formula_and_five_do_not() -> None:
     a = np.array([0.25, 0.75])
-    one, five = (by_shift(SMALL, d, a)["trees"].mean(axis=0) for d in (1, 5))
+    each, five = (by_shift(SMALL, d, a)["trees"].mean(axis=0) for d in (1, 5))
     np.testing.assert_allclose(
-        one, expected_h(a, 1), atol=0.08
+        each, expected_h(a, 1), atol=0.08
     )  # of 100 rows: 3 standard errors of the share beyond 1
     assert expected_h(0.75, 5) - five[1] > 0.3
 
@@ -109,10 +109,10 @@ def test_a_theorem_that_holds_is_not_failed() -> None:
     shifts = {d: {"trees": expected_h(a, d)[None]} for d in theorems.DIMENSIONS}
     regions = {d: {"trees": (np.array([4.0]), np.array([[0.25]]))} for d in theorems.DIMENSIONS}
     none = (np.array([1.0]), {"all": np.zeros((1, 1)), "pair": np.zeros((1, 1))})
-    found = theorems.Found(
+    result = theorems.Found(
         {0: 1.0, 1: 0.0}, regions, shifts, dict.fromkeys(theorems.DIMENSIONS, none), a
     )
-    assert all(claim.holds for claim in claims(found))
+    assert all(claim.holds for claim in claims(result))
     often = (np.array([200.0]), {"all": np.ones((1, 1)), "pair": np.zeros((1, 1))})
-    fails = [claim for claim in claims(replace(found, trees={1: often})) if not claim.holds]
+    fails = [claim for claim in claims(replace(result, trees={1: often})) if not claim.holds]
     assert len(fails) == 1 and "the mean over pairs" in fails[0].text

@@ -65,9 +65,9 @@ def frame() -> pd.DataFrame:
     [(least_brier, 5, 0.1), (most_rows, BINS, WIDEST), (fewest_bins, 1, 0.2)],
 )
 def test_each_rule_chooses_its_setting(frame, rule, bins, bandwidth):
-    found = chosen(frame, rule)
-    assert found.seed.tolist() == list(range(LOOKED_AT + 4))
-    assert (found.bins == bins).all() and (found.bandwidth == bandwidth).all()
+    result = chosen(frame, rule)
+    assert result.seed.tolist() == list(range(LOOKED_AT + 4))
+    assert (result.bins == bins).all() and (result.bandwidth == bandwidth).all()
 
 
 @pytest.mark.parametrize(("simplest", "rule"), [(True, fewest_bins), (False, least_brier)])
@@ -90,11 +90,11 @@ def test_lore_follows_the_rules(seed, simplest, rule):
         for each in tried
         for gamma, squared, n_eff in zip(gammas, each.error, each.n_eff, strict=True)
     )
-    found = table.loc[rule(table)]
-    assert (found.bandwidth, found.bins) == _select_setting(tried, np.ones(n), simplest=simplest)
+    result = table.loc[rule(table)]
+    assert (result.bandwidth, result.bins) == _select_setting(tried, np.ones(n), simplest=simplest)
 
 
-def test_a_setting_is_compared_with_histogram_binning_on_both_seeds(
+def test_setting_is_compared_with_histogram_binning_by_seed(
     frame,
 ):
     lines = [

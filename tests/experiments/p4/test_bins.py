@@ -1,4 +1,4 @@
-"""The picture of local errors within bins: of which run, and what is said where there is none."""
+"""The picture of local errors within bins: of which run, and the message without a run."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_every_method_gives_whole_rows() -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_published_method_and_metric_is_run_or_has_a_reason(name) -> None:
+def test_published_methods_and_metrics_run_or_have_a_reason(name) -> None:
     published = read_published(HERE)
     mine = published[published.dataset == name]
     here = SETTINGS[name]
@@ -92,7 +92,7 @@ def test_tables_have_an_ece_of_15_bins() -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_network_and_lore_are_set_as_in_the_paper(name) -> None:
     published = read_published(HERE)
-    said = published[published.dataset == "celeba"].set_index("metric").value
+    text = published[published.dataset == "celeba"].set_index("metric").value
     (config,) = configs(name, "method=choice(paper/p4/celeba/lore_pca_printed)")
     parent, lore = config.parent, config.calibrator
     trained = {
@@ -100,14 +100,14 @@ def test_network_and_lore_are_set_as_in_the_paper(name) -> None:
         "learning rate": parent["learning_rate"],
         "rows of a batch": parent["batch_size"],
     }
-    assert trained == {key: said[key] for key in trained}
+    assert trained == {key: text[key] for key in trained}
     assert parent["patience"] is None
     assert (lore["bandwidth"], lore["bins"], lore["features"]["scale"]) == (0.4, 15, "none")
-    assert lore["features"]["dimensions"] == said["dimensions of PCA"]
+    assert lore["features"]["dimensions"] == text["dimensions of PCA"]
 
 
 def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path) -> None:
-    found = {
+    result = {
         name: [
             record(m, s, name, METRICS, patience=None)
             for m in ("none", "lore_pca")
@@ -116,7 +116,7 @@ def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tm
         for name in SETTINGS
     }
     both = celeba.compare_with_published(
-        [*found["celeba_hair_color"], *found["celeba_hair_type"], record("none", 0)]
+        [*result["celeba_hair_color"], *result["celeba_hair_type"], record("none", 0)]
     )
     headings = [line for line in both.splitlines() if line.startswith("## ")]
     assert headings == [
@@ -129,7 +129,7 @@ def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tm
             " epochs"
         ),
     ]
-    only = celeba.compare_with_published(found["celeba_hair_type"])
+    only = celeba.compare_with_published(result["celeba_hair_type"])
     assert both.endswith(only)
     rows = rows_of(only.split("\n\n")[1])
     assert list(rows) == ["none", "lore_pca", "lore_tsne, not run"]
@@ -137,12 +137,14 @@ def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tm
     assert rows["lore_tsne, not run"][:4] == ["–", ".235 ± .063", "–", "–"]
     assert celeba.compare_with_published([record("none", 0)]) == "no run of CelebA is there"
 
-    asked = []
+    tested = []
     monkeypatch.setattr(
         celeba,
         "runs_of",
-        lambda name, folder, free: asked.append((name, folder, free)) or found[name.split("/")[-1]],
+        lambda name, folder, free: (
+            tested.append((name, folder, free)) or result[name.split("/")[-1]]
+        ),
     )
     print(celeba.compare_with_published(celeba.read(tmp_path)))
     assert capsys.readouterr().out == both + "\n"
-    assert asked == [(f"paper/p4/{name}", tmp_path, ["dataset.path"]) for name in SETTINGS]
+    assert tested == [(f"paper/p4/{name}", tmp_path, ["dataset.path"]) for name in SETTINGS]

@@ -67,7 +67,7 @@ def record(tmp_path, monkeypatch: pytest.MonkeyPatch):
     return tmp_path / "softmax.npz", scores, SimpleNamespace(y=labels[[0, 1, 2, 4, 5, 6]])
 
 
-def test_the_file_has_only_identified_images_and_their_embeddings(record, tmp_path) -> None:
+def test_file_has_identified_images_and_embeddings_only(record, tmp_path) -> None:
     path, scores, test = record
     seen = {"net": np.random.default_rng(1).normal(size=(6, 5)).astype(np.float32)}
     arrays: dict[str, Any] = collected({"mine": path}, test, seen)  # type: ignore[arg-type]

@@ -35,32 +35,32 @@ def frame() -> pd.DataFrame:
 
 def test_deviations_of_networks_and_divisions_are_separated(frame) -> None:
     """With 200 divisions an estimated deviation is off by a twentieth of itself (one sigma)."""
-    found = divisions.components(frame)
-    np.testing.assert_allclose(found.networks, [0.1, 0.2], rtol=0.1)
-    assert found.divisions["none"] == pytest.approx(0.3, rel=0.2)
-    assert found.divisions["histogram"] < 0.05
+    result = divisions.components(frame)
+    np.testing.assert_allclose(result.networks, [0.1, 0.2], rtol=0.1)
+    assert result.divisions["none"] == pytest.approx(0.3, rel=0.2)
+    assert result.divisions["histogram"] < 0.05
     wide = frame[(frame.metric == "group_mce") & (frame.method == "none")]
     means = wide.groupby("division").value.mean()
-    assert found["mean"]["none"] == pytest.approx(means.mean(), rel=1e-12)
-    assert (found.least["none"], found.most["none"]) == (means.min(), means.max())
+    assert result["mean"]["none"] == pytest.approx(means.mean(), rel=1e-12)
+    assert (result.least["none"], result.most["none"]) == (means.min(), means.max())
 
 
 def test_correlations_are_within_a_division(frame) -> None:
-    found = divisions.correlations(frame)
-    np.testing.assert_allclose(found["ece"], -1, rtol=1e-12)
-    assert found.shape == (DIVISIONS, 2) and abs(found["nll_top"].mean()) < 0.1
+    result = divisions.correlations(frame)
+    np.testing.assert_allclose(result["ece"], -1, rtol=1e-12)
+    assert result.shape == (DIVISIONS, 2) and abs(result["nll_top"].mean()) < 0.1
     text = divisions.table2(frame)
     assert "| ece | .102 | −1.00 | −1.00 to −1.00 | 0 of 200 |" in text
 
 
 def test_tables_have_the_means_of_divisions_as_seeds(frame) -> None:
     rows = frame[frame.method == "histogram"]
-    found = divisions.tables(rows)
-    assert set(found.variant) == {divisions.TITLE}
-    first = found[found["item"] == "Table 1"].sort_values("seed").value.to_numpy()
+    result = divisions.tables(rows)
+    assert set(result.variant) == {divisions.TITLE}
+    first = result[result["item"] == "Table 1"].sort_values("seed").value.to_numpy()
     expected = rows[rows.metric == "group_mce"].groupby("division").value.mean()
     np.testing.assert_allclose(first, expected, rtol=1e-12)
-    assert len(found[found.metric == "ECE in percent"]) == DIVISIONS
+    assert len(result[result.metric == "ECE in percent"]) == DIVISIONS
 
 
 def test_table_1_has_the_printed_deviation_beside_both(frame) -> None:
@@ -75,9 +75,11 @@ def test_networks_of_a_division_share_rows_and_differ_in_weights() -> None:
     for name, config in configs.items():
         parent = {**config.parent, "max_epochs": 1}
         configs[name] = type(config)(**{**vars(config), "parent": parent})
-    found = pd.DataFrame(divisions.entries_of(configs, 3, 2))
-    assert set(found.metric) == set(divisions.MEASURED) and set(found.division) == {3}
-    wide = found[found.metric == "brier_top"].pivot(index="seed", columns="method", values="value")
+    result = pd.DataFrame(divisions.entries_of(configs, 3, 2))
+    assert set(result.metric) == set(divisions.MEASURED) and set(result.division) == {3}
+    wide = result[result.metric == "brier_top"].pivot(
+        index="seed", columns="method", values="value"
+    )
     assert wide.shape == (2, 2) and wide.none.nunique() == 2
     splits = stages.split(configs["none"].dataset, 3)
     parent = stages.fit(

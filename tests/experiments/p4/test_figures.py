@@ -92,11 +92,11 @@ def runs(tmp_path):
 def test_a_study_has_the_seeds_of_all_methods_and_one_parent(runs) -> None:
     study = study_of(*runs, METHODS)
     assert study.seeds == [0, 1]
-    found = study.metric("group_mce")
-    assert list(found) == ["no recalibration", "LoRe, t-SNE", "histogram"]
-    np.testing.assert_allclose(found["no recalibration"], [0.5, 0.51], atol=0.01)
-    np.testing.assert_allclose(found["LoRe, t-SNE"], [0.1, 0.11], atol=0.01)
-    np.testing.assert_allclose(found["histogram"], [0.2, 0.21], atol=0.01)
+    result = study.metric("group_mce")
+    assert list(result) == ["no recalibration", "LoRe, t-SNE", "histogram"]
+    np.testing.assert_allclose(result["no recalibration"], [0.5, 0.51], atol=0.01)
+    np.testing.assert_allclose(result["LoRe, t-SNE"], [0.1, 0.11], atol=0.01)
+    np.testing.assert_allclose(result["histogram"], [0.2, 0.21], atol=0.01)
     places, lce = study.table("lce_by_bandwidth_tsne", "bandwidth", "lce")
     assert places == BANDWIDTHS
     np.testing.assert_allclose(

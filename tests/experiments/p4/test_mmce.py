@@ -32,19 +32,19 @@ def frame() -> pd.DataFrame:
 
 
 def test_calibration_rows_choose_the_weight_and_test_rows_do_not(frame) -> None:
-    found = mmce.chosen(frame)
-    weights = found.drop_duplicates("seed").set_index("seed").weight
-    assert weights.to_dict() == {0: 8.0, 1: 2.0} and set(found.on) == {"test"}
+    result = mmce.chosen(frame)
+    weights = result.drop_duplicates("seed").set_index("seed").weight
+    assert weights.to_dict() == {0: 8.0, 1: 2.0} and set(result.on) == {"test"}
     other = frame.assign(value=frame.value.where(frame.on != "test", 1 - frame.value))
-    assert mmce.chosen(other).weight.tolist() == found.weight.tolist()
+    assert mmce.chosen(other).weight.tolist() == result.weight.tolist()
 
 
 def test_the_chosen_weight_is_a_variant_of_tables_1_and_3(frame) -> None:
-    found = mmce.tables(frame)
-    assert set(found.variant) == {mmce.CHOSEN} and set(found.method) == {"mmce"}
-    ece = found[found.metric == "ECE in percent"].sort_values("seed")
+    result = mmce.tables(frame)
+    assert set(result.variant) == {mmce.CHOSEN} and set(result.method) == {"mmce"}
+    ece = result[result.metric == "ECE in percent"].sort_values("seed")
     assert ece.value.tolist() == pytest.approx([28.0, 22.0], rel=1e-12)
-    assert set(found["item"]) == {"Table 1", "Table 3"} and len(found) == 2 * 4
+    assert set(result["item"]) == {"Table 1", "Table 3"} and len(result) == 2 * 4
 
 
 def test_the_table_has_all_weights_and_the_published_numbers(frame) -> None:
@@ -59,7 +59,7 @@ def test_numbers_are_those_of_the_network_with_that_weight(monkeypatch: pytest.M
     monkeypatch.setattr(mmce, "WEIGHTS", (4.0,))
     config = configs_of(["mmce"], crime.EXPERIMENT)["mmce"]
     short = replace(config, parent={**config.parent, "max_epochs": 2})
-    found = pd.DataFrame(mmce.entries_of(short, 5))
+    result = pd.DataFrame(mmce.entries_of(short, 5))
     splits = stages.split(short.dataset, 5)
     network = stages.fit(
         {**short.parent, "mmce_weight": [4.0]},
@@ -71,5 +71,5 @@ def test_numbers_are_those_of_the_network_with_that_weight(monkeypatch: pytest.M
     )
     rows = splits.calibration
     expected = nll_top(rows.y, TopLabel.from_proba(network.predict_proba(rows.X)), clip=1e-12)
-    own = found[(found.on == "calibration") & (found.metric == "nll_top")].value.item()
-    assert own == float(expected) and len(found) == 2 * len(mmce.SHOWN)
+    own = result[(result.on == "calibration") & (result.metric == "nll_top")].value.item()
+    assert own == float(expected) and len(result) == 2 * len(mmce.SHOWN)

@@ -39,7 +39,7 @@ def frame():
 
 
 @pytest.fixture(scope="module")
-def found(frame):
+def result(frame):
     return measured(frame, crime.SETTING)
 
 
@@ -51,38 +51,38 @@ def values(frame: pd.DataFrame, method: str, metric: str) -> np.ndarray:
     )
 
 
-def of(found: pd.DataFrame, item: str, metric: str, method: str, variant: str = "") -> np.ndarray:
+def of(result: pd.DataFrame, item: str, metric: str, method: str, variant: str = "") -> np.ndarray:
     same = (
-        (found.item == item)
-        & (found.metric == metric)
-        & (found.method == method)
-        & (found.variant == variant)
+        (result.item == item)
+        & (result.metric == metric)
+        & (result.method == method)
+        & (result.variant == variant)
     )
-    return found[same].sort_values("seed").value.to_numpy()
+    return result[same].sort_values("seed").value.to_numpy()
 
 
-def test_every_number_of_the_setting_is_there_and_no_other(found) -> None:
+def test_every_number_of_the_setting_is_there_and_no_other(result) -> None:
     published = read_published(PAPER.folder)
     assert [name for name in published if name not in ABOUT | PAPER.about] == KEYS
     wanted = published[(published.dataset == "crime") & (published.kind == "table")]
-    own = found[found.variant == ""]
+    own = result[result.variant == ""]
     assert set(map(tuple, own[KEYS].to_numpy())) == set(map(tuple, wanted[KEYS].to_numpy()))
     assert (own.groupby(KEYS).size() == SEEDS).all()
-    assert set(map(tuple, found[KEYS].to_numpy())) == set(
+    assert set(map(tuple, result[KEYS].to_numpy())) == set(
         map(tuple, wanted[KEYS].to_numpy())
     )  # nor has a variant another place
 
 
-def test_numbers_are_in_published_units_and_places(frame, found) -> None:
+def test_numbers_are_in_published_units_and_places(frame, result) -> None:
     np.testing.assert_array_equal(
-        of(found, "Table 1", "max group MCE", "group histogram"),
+        of(result, "Table 1", "max group MCE", "group histogram"),
         values(frame, "group_histogram", "group_mce"),
     )
     np.testing.assert_array_equal(
-        of(found, "Table 3", "ECE in percent", "mmce"), 100 * values(frame, "mmce", "ece")
+        of(result, "Table 3", "ECE in percent", "mmce"), 100 * values(frame, "mmce", "ece")
     )
     np.testing.assert_array_equal(
-        of(found, "Table 3", "NLL", "none"), values(frame, "none", "nll_top")
+        of(result, "Table 3", "NLL", "none"), values(frame, "none", "nll_top")
     )
     for variant, method in (
         ("", "lore_pca_spread"),
@@ -91,7 +91,7 @@ def test_numbers_are_in_published_units_and_places(frame, found) -> None:
         ("simplest γ and bins", "lore_free"),
     ):
         np.testing.assert_array_equal(
-            of(found, "Table 1", "max group MCE", "LoRe PCA", variant),
+            of(result, "Table 1", "max group MCE", "LoRe PCA", variant),
             values(frame, method, "group_mce"),
         )
 
@@ -105,7 +105,7 @@ def test_numbers_are_in_published_units_and_places(frame, found) -> None:
     ],
 )
 def test_a_correlation_is_over_the_nine_methods_of_the_paper(
-    frame, found, variant, end, metric
+    frame, result, variant, end, metric
 ) -> None:
     """The mean of pseudo-values is n r − (n − 1) times the mean r without a seed, and a seed's is
     what it alone changes.
@@ -127,7 +127,7 @@ def test_a_correlation_is_over_the_nine_methods_of_the_paper(
     without = np.array(
         [np.corrcoef(np.delete(both, seed, axis=2).reshape(2, -1))[0, 1] for seed in range(SEEDS)]
     )
-    own = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
+    own = of(result, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
     np.testing.assert_allclose(
         own, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
     )  # sums in another order
@@ -222,15 +222,15 @@ def test_run_methods_are_those_of_the_experiments() -> None:
     ]["sweeper"]["params"]["method"]
     known = {method.strip() for method in swept.split(",")}
     for size in PAPER.studies[0].sizes.values():
-        asked: dict[str, set[str]] = {}
+        tested: dict[str, set[str]] = {}
         for experiment, *words in size.runs:
             methods = words[0].removeprefix("method=").split(",") if words else []
-            asked.setdefault(experiment.removeprefix("experiment="), set()).update(methods)
-        assert asked.keys() == {crime.EXPERIMENT, crime.STOPPED, crime.READINGS, crime.INCOME}
-        assert set().union(*asked.values()) <= known
-        names = {method.split("/")[-1] for method in asked[crime.EXPERIMENT]}
+            tested.setdefault(experiment.removeprefix("experiment="), set()).update(methods)
+        assert tested.keys() == {crime.EXPERIMENT, crime.STOPPED, crime.READINGS, crime.INCOME}
+        assert set().union(*tested.values()) <= known
+        names = {method.split("/")[-1] for method in tested[crime.EXPERIMENT]}
         assert names == set(crime.SETTING.stands_for)
-        names = {method.split("/")[-1] for method in asked[crime.STOPPED]}
+        names = {method.split("/")[-1] for method in tested[crime.STOPPED]}
         assert set(crime.STOPPED_SETTING.in_paper) <= names <= set(crime.STOPPED_SETTING.stands_for)
     assert set(PAPER.studies[0].sizes) <= set(SCALES)
 

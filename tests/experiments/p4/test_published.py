@@ -61,7 +61,7 @@ FOUND = {
     "Section 5.3": 2,  # reductions
     "Appendix A.3": 1,  # minutes
 }
-"""Of these the numbers that were found; the others say how it was done."""
+"""Of these the measured numbers; the others are settings."""
 GLOBAL = ["temperature", "histogram", "isotonic", "mmce"]
 PAGES = 19
 """At most: the proofs of Appendix D, which have no numbers, end on it."""
@@ -230,7 +230,7 @@ def test_curves_that_do_not_fit_are_refused(published) -> None:
 
 
 def test_percentages_of_the_text_are_those_of_table_1(published, fairness) -> None:
-    said = published[published.metric.str.startswith("mean reduction")].set_index("metric")
+    text = published[published.metric.str.startswith("mean reduction")].set_index("metric")
     reductions = {
         "mean reduction of max group MCE over none in percent": (
             1 - fairness.loc["LoRe t-SNE"] / fairness.loc["none"]
@@ -239,10 +239,10 @@ def test_percentages_of_the_text_are_those_of_table_1(published, fairness) -> No
             1 - fairness.loc["LoRe t-SNE"] / fairness.loc[GLOBAL].min()
         ),
     }
-    assert set(said.index) == set(reductions)
+    assert set(text.index) == set(reductions)
     for metric, by_setting in reductions.items():
-        assert 100 * by_setting.mean() == pytest.approx(said.value[metric], abs=0.5)
-        parts = [float(number) for number in re.findall(r"\d+\.\d", said.note[metric])]
+        assert 100 * by_setting.mean() == pytest.approx(text.value[metric], abs=0.5)
+        parts = [float(number) for number in re.findall(r"\d+\.\d", text.note[metric])]
         assert parts == pytest.approx((100 * by_setting[SETTINGS]).tolist(), abs=0.05)
 
 
@@ -261,7 +261,7 @@ def test_sizes_agree_with_each_other(published) -> None:
 
 
 def test_numbers_of_two_places_agree(published) -> None:
-    """But for the bins, of which Section 3.2 knows no exception."""
+    """But for the bins, for which Section 3.2 has no exception."""
     twice = published[
         (published.kind != "table") & published.dataset.isin(["imagenet", *SETTINGS])
     ].groupby(["dataset", "metric", "method"], dropna=False)

@@ -1,4 +1,4 @@
-"""What is asked of the sentences of Luo et al., of numbers that are given: every claim can hold and
+"""Tests of the sentences of Luo et al. on example numbers: every claim can hold and
 can fail.
 """
 
@@ -23,7 +23,7 @@ def setting(lore: float) -> pd.DataFrame:
     methods = [
         *p4.GLOBAL,
         *p4.BY_GROUP,
-        *(f"lore_{one}{end}" for one in p4.MAPS for end in p4.READINGS),
+        *(f"lore_{each}{end}" for each in p4.MAPS for end in p4.READINGS),
     ]
     metrics = [
         "ece",
@@ -32,7 +32,7 @@ def setting(lore: float) -> pd.DataFrame:
         "brier_top",
         "lce_tsne",
         "lce_pca",
-        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.METRIC_SUFFIXES.values()),
+        *(f"mlce_{each}{end}" for each in p4.MAPS for end in p4.METRIC_SUFFIXES.values()),
     ]
     for method in methods:
         for seed in range(12):
@@ -152,10 +152,10 @@ def test_claims_on_decisions_and_local_errors(monkeypatch) -> None:
         return pd.DataFrame(rows)
 
     for sign, holds in ((-1.0, True), (1.0, False), (0.0, False)):
-        found = [
+        result = [
             c for c in p4.claims_on_decisions(scores(sign), "x", 0.1) if "correlates" in c.text
         ]
-        assert all_are(found, holds) == {"lower_lce_lower_cost"}
+        assert all_are(result, holds) == {"lower_lce_lower_cost"}
 
 
 def test_methods_are_compared_over_their_common_seeds(monkeypatch) -> None:
@@ -164,9 +164,9 @@ def test_methods_are_compared_over_their_common_seeds(monkeypatch) -> None:
     few = frame[(frame.seed < 9) | ~frame.method.str.endswith("_printed")]
     texts = {claim.text: claim.measured for claim in p4.claims_on_setting(few, 0.1)}
     assert set(texts) == {claim.text for claim in p4.claims_on_setting(frame, 0.1)}
-    for text, told in texts.items():
+    for text, tested in texts.items():
         n = "9 seeds" if p4.READINGS["_printed"] in text else "12 seeds"
-        assert n in told or told.startswith("clearly below"), (text, told)
+        assert n in tested or tested.startswith("clearly below"), (text, tested)
 
 
 def test_claims_on_the_limits_of_the_bandwidth() -> None:
@@ -176,7 +176,7 @@ def test_claims_on_the_limits_of_the_bandwidth() -> None:
             for s in SEEDS
             for gamma, value in ((0.0125, least), (12.8, 0.2))
         ]
-        tables = {f"lce_by_bandwidth_{one}": pd.DataFrame(rows) for one in p4.MAPS}
+        tables = {f"lce_by_bandwidth_{each}": pd.DataFrame(rows) for each in p4.MAPS}
         return Study(["none"], list(SEEDS), pd.DataFrame(), tables)
 
     assert all_are(p4.claims_on_bandwidths(study(0.999)), True) == {"mlce_becomes_one"}
@@ -220,8 +220,8 @@ def test_claims_on_bins_of_equal_mass() -> None:
         return pd.DataFrame(rows)
 
     alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_pca_mass": 0.105}
-    found = list(p4.claims_on_bins(bins(alike)))
-    assert len(found) == 4 * 3 and all_are(found, True) == {"equal_mass_alike"}
+    result = list(p4.claims_on_bins(bins(alike)))
+    assert len(result) == 4 * 3 and all_are(result, True) == {"equal_mass_alike"}
     assert all_are(
         p4.claims_on_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False
     ) == {"equal_mass_alike"}
@@ -263,5 +263,5 @@ def test_a_bin_with_a_one_sided_error_is_detected() -> None:
     assert finer.excess(confidence, one_sided, X, 0.2) > 5 * finer.excess(
         confidence, by_chance, X, 0.2
     )
-    found = finer.near_to(confidence - one_sided, confidence, one_sided, X)
-    assert found["local"] < found["bin"] and found["correlation"] > 0.5
+    result = finer.near_to(confidence - one_sided, confidence, one_sided, X)
+    assert result["local"] < result["bin"] and result["correlation"] > 0.5

@@ -77,7 +77,7 @@ def values(frame: pd.DataFrame, method: str, metric: str) -> np.ndarray:
     )
 
 
-def test_parent_of_a_network_with_mmce_is_not_the_one_without_a_method() -> None:
+def test_parent_with_mmce_is_not_the_parent_without_a_method() -> None:
     trained = record("mmce", 0)
     trained["config"]["parent"]["loss"] = "mmce"
     assert {row["method"] for row in entries([trained])} == {"mmce"}
@@ -97,8 +97,8 @@ def test_there_is_one_number_of_each_on_test_rows(frame) -> None:
 def test_measured_numbers_have_the_published_keys(frame) -> None:
     rows = rows_of(by_group_and_overall(frame, crime.SETTING))
     assert list(rows) == ["none", "histogram", "lore_pca_spread"]
-    found = values(frame, "histogram", "group_mce")
-    assert rows["histogram"][0] == f"{found.mean():.3f} ± {found.std(ddof=1):.3f}".replace(
+    result = values(frame, "histogram", "group_mce")
+    assert rows["histogram"][0] == f"{result.mean():.3f} ± {result.std(ddof=1):.3f}".replace(
         "0.", "."
     )
     assert rows["histogram"][1] == ".515 ± .081"

@@ -51,11 +51,14 @@ def test_stopped_networks_are_a_variant_of_tables_1_and_3(monkeypatch: pytest.Mo
             for name, value in metrics.items()
         ],
     )
-    found = stopping.tables(2)
-    assert set(found.variant) == {stopping.ON_THEM} and set(found["item"]) == {"Table 1", "Table 3"}
+    result = stopping.tables(2)
+    assert set(result.variant) == {stopping.ON_THEM} and set(result["item"]) == {
+        "Table 1",
+        "Table 3",
+    }
     rows = {crime.SETTING.methods[method] for method in stopping.METHODS}
-    assert set(found.method) == rows
-    ece = found[(found.metric == "ECE in percent") & (found.method == "LoRe PCA")]
+    assert set(result.method) == rows
+    ece = result[(result.metric == "ECE in percent") & (result.method == "LoRe PCA")]
     np.testing.assert_allclose(ece.sort_values("seed").value, [5, 105])
 
 

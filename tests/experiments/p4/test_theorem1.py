@@ -33,19 +33,19 @@ def test_the_population_is_the_limit_of_many_rows() -> None:
     """
     places = np.array([[-0.9, 0.9], [-0.4, -0.5], [0.0, 0.1], [0.5, 0.5], [0.9, -0.2]])
     X, y = SIMULATION.sample(400_000, np.random.default_rng(1))
-    said, at = classify(X), classify(places)
-    gap = said.confidence - (said.predicted == y)
-    found = population(places, 500)
+    text, at = classify(X), classify(places)
+    gap = text.confidence - (text.predicted == y)
+    result = population(places, 500)
     for m, place in enumerate(places):
-        same = np.ceil(said.confidence * BINS) == np.ceil(at.confidence[m] * BINS)
+        same = np.ceil(text.confidence * BINS) == np.ceil(at.confidence[m] * BINS)
         for b, bandwidth in enumerate(BANDWIDTHS):
             weight = same * np.exp(
                 -(abs(X[:, 0] - place[0]) + abs(X[:, 1] - place[1])) / (2 * bandwidth)
             )
             slce = (weight * gap).mean() / weight.mean()
             error = np.std(weight * (gap - slce)) / weight.mean() / np.sqrt(len(X))
-            assert abs(slce - found.slce[b, m]) < 5 * error
-            assert abs(weight.mean() - found.mass[b, m]) < 5 * weight.std() / np.sqrt(len(X))
+            assert abs(slce - result.slce[b, m]) < 5 * error
+            assert abs(weight.mean() - result.mass[b, m]) < 5 * weight.std() / np.sqrt(len(X))
 
 
 def test_finer_cells_change_little() -> None:
@@ -58,9 +58,9 @@ def test_finer_cells_change_little() -> None:
 
 def test_the_classifier_is_wrong_about_itself_in_both_directions() -> None:
     places = grid(8)  # none on an axis, where both classes are equally probable
-    said = classify(places)
-    np.testing.assert_array_equal(said.confidence > said.accuracy, places[:, 0] > 0)
-    assert ((said.confidence >= 0.5) & (said.confidence <= 1)).all()
+    text = classify(places)
+    np.testing.assert_array_equal(text.confidence > text.accuracy, places[:, 0] > 0)
+    assert ((text.confidence >= 0.5) & (text.confidence <= 1)).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -68,23 +68,23 @@ def test_the_classifier_is_wrong_about_itself_in_both_directions() -> None:
 def test_a_slope_has_its_interval(true: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     errors = {n: n**true * rng.lognormal(0, 0.3, (60, 2)) for n in (100, 1000, 10_000)}
-    found = slope(errors, 1)
-    assert found.low < found.value < found.high
-    assert abs(found.value - true) < 0.06  # five standard errors: .3 / √(180 · 3.5)
+    result = slope(errors, 1)
+    assert result.low < result.value < result.high
+    assert abs(result.value - true) < 0.06  # five standard errors: .3 / √(180 · 3.5)
     assert (
         slope(errors, 1, at_least=1000).high - slope(errors, 1, at_least=1000).low
-        > found.high - found.low
+        > result.high - result.low
     )
 
 
 def test_errors_that_fall_more_slowly_fail() -> None:
     sizes = (1000, 10_000, 100_000)
     noise = np.random.default_rng(0).lognormal(0, 0.01, (3, 20, 3))
-    kept = {n: n**-0.5 * noise[i] * np.array([4, 2, 1]) for i, n in enumerate(sizes)}
-    assert all(claim.holds for claim in claims(kept))
-    slow = {n: drawn * np.array([n**0.2, 1, 1]) for n, drawn in kept.items()}
+    stored = {n: n**-0.5 * noise[i] * np.array([4, 2, 1]) for i, n in enumerate(sizes)}
+    assert all(claim.holds for claim in claims(stored))
+    slow = {n: drawn * np.array([n**0.2, 1, 1]) for n, drawn in stored.items()}
     assert [claim.holds for claim in claims(slow)] == [False, True, True, True]
-    crossed = {n: drawn[:, ::-1] for n, drawn in kept.items()}
+    crossed = {n: drawn[:, ::-1] for n, drawn in stored.items()}
     assert [claim.holds for claim in claims(crossed)] == [True, True, True, False]
 
 
@@ -111,10 +111,10 @@ def test_the_module_runs(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path) -> N
         sys, "argv", ["theorem1", "--scale", "smoke", "--figures", str(tmp_path / "figures")]
     )
     theorem1.main()
-    said = capsys.readouterr()
-    assert "sup over 7² places, 10 samples of each size, 5 bins" in said.out
-    assert "4 of 4 hold." in said.out
-    assert said.err.count("\n") == 3
+    text = capsys.readouterr()
+    assert "sup over 7² places, 10 samples of each size, 5 bins" in text.out
+    assert "4 of 4 hold." in text.out
+    assert text.err.count("\n") == 3
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         "theorem1.pdf",
         "theorem1.svg",

@@ -1,6 +1,4 @@
-"""What is known exactly of intervals, against draws; and that the table has all that was asked
-for.
-"""
+"""Exact coverage and scores of intervals against draws, and the rows of the table."""
 
 from __future__ import annotations
 

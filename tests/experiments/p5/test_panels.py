@@ -16,8 +16,8 @@ from experiments.p5.panels import (
 
 
 def artist(axes, gid):
-    (found,) = [one for one in axes.get_children() if one.get_gid() == gid]
-    return found
+    (result,) = [each for each in axes.get_children() if each.get_gid() == gid]
+    return result
 
 
 def test_the_highlighted_row_has_its_density_and_pit_value():
@@ -39,11 +39,11 @@ def test_the_highlighted_row_has_its_density_and_pit_value():
     share = norm.cdf(fit.y[row], fit.mean[row], 400.0)
     assert f"{share:.4f}" in density.texts[0].get_text()
     (truth,), (line,) = (
-        [one for one in means.lines if one.get_gid() == gid] for gid in ("truth", "line")
+        [each for each in means.lines if each.get_gid() == gid] for gid in ("truth", "line")
     )
     assert (np.diff(truth.get_xdata()) > 0).all() and line.get_ydata()[0] == -100
     assert artist(rows, "density").get_xdata().min() == pytest.approx(fit.x[row], abs=0.2)
-    assert [len(one.get_offsets()) for one in cells.collections] == [50, 8, 10]
+    assert [len(each.get_offsets()) for each in cells.collections] == [50, 8, 10]
 
 
 def test_a_prediction_that_is_right_lies_on_zero():

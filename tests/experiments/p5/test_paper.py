@@ -1,4 +1,4 @@
-"""What stands for which published number: keys that the paper has, values of the records, and
+"""Which number is measured for which published number: keys that the paper has, values of the records, and
 nothing without a study or a word why.
 """
 
@@ -63,11 +63,11 @@ def test_table_2_is_of_one_network(monkeypatch, tmp_path) -> None:
 
 
 def test_the_highlighted_point_of_a_given_line() -> None:
-    said = line.point_numbers(Normal(np.array([1484.01]), np.array([384.41])))
-    assert said == pytest.approx({"mean": 1484.01, "SD": 384.41, "PIT value": 0.9575}, abs=5e-5)
+    text = line.point_numbers(Normal(np.array([1484.01]), np.array([384.41])))
+    assert text == pytest.approx({"mean": 1484.01, "SD": 384.41, "PIT value": 0.9575}, abs=5e-5)
 
 
-def test_frosinis_statistic_by_hand_and_under_its_null_hypothesis() -> None:
+def test_frosini_statistic_by_hand_and_under_the_null() -> None:
     """Of 2 values, |.1 - .25| + |.5 - .75| over √2; of many uniform ones, E|B(u)| of a Brownian
     bridge is √(π/32).
     """
@@ -86,11 +86,11 @@ def test_section_41_in_small(monkeypatch) -> None:
         "DRAWS": 1999,
     }.items():
         monkeypatch.setattr(line, name, value)
-    found = line.section41()
-    assert len(found) == 2 * 4
+    result = line.section41()
+    assert len(result) == 2 * 4
     by_metric = {
         metric: verdict
-        for metric, verdict in verdicts(found, "Section 4.1").items()
+        for metric, verdict in verdicts(result, "Section 4.1").items()
         if verdict != "a setting"
     }
     # Frosini's p is below .001 with the paper's 10,000 calibration rows, not with 500.
@@ -123,9 +123,9 @@ def test_memory_grows_with_the_neighbours(monkeypatch) -> None:
         "TEST_ROWS": 2000,
     }.items():
         monkeypatch.setattr(memory, name, value)
-    found = memory.section43().set_index("metric").value
-    assert 0.9 < found["exponent of n in the memory of prediction"] < 1.05
-    assert 0.5 < found["factor of k in the memory of prediction"] < 2
+    result = memory.section43().set_index("metric").value
+    assert 0.9 < result["exponent of n in the memory of prediction"] < 1.05
+    assert 0.5 < result["factor of k in the memory of prediction"] < 2
     models = memory._models(Tran20(), np.random.default_rng(0))
     X = np.zeros((200, 20))
     assert memory.memory(models[100], X) > 1.3 * memory.memory(models[50], X)
@@ -134,5 +134,5 @@ def test_memory_grows_with_the_neighbours(monkeypatch) -> None:
 def test_every_result_has_a_study_or_a_reason() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in PUBLISHED[PUBLISHED.kind != "setting"].iterrows():
-        told = any(reason.applies_to(dict(row)) for reason in missing)
-        assert told or PAPER.study_of(row["item"]), row["item"]
+        tested = any(reason.applies_to(dict(row)) for reason in missing)
+        assert tested or PAPER.study_of(row["item"]), row["item"]

@@ -1,4 +1,4 @@
-"""What the paper prints: every number is there once, and says what its text says of it; its figures
+"""What the paper prints: every number is there once, with the words of its text; its figures
 and sentences are listed.
 
 The paper is there as the text of a page of the web, which has no marks of pages: ``page`` is empty,
@@ -35,7 +35,7 @@ CELLS = {  # in the order of the paper
     "Table 3": 8 * (1 + 3),
 }
 SETTINGS = {"Section 4.1": 8, "Section 4.2": 16, "Section 4.3": 26, "Section 4.4": 9 + 2}
-"""Of these numbers, those that say how a result was made."""
+"""Of these numbers, settings that made a result."""
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +148,9 @@ def test_contradictions_of_text_and_table_have_a_note(numbers):
 
 
 def test_the_highlighted_point_has_a_normal_pit_value(numbers):
-    said = numbers[numbers.item == "Section 4.1"].set_index("metric").value
-    pit = norm(said["mean"], said["SD"]).cdf(said["y of the highlighted point"])
-    assert pit == pytest.approx(said["PIT value"], abs=5e-5)  # printed to four digits
+    text = numbers[numbers.item == "Section 4.1"].set_index("metric").value
+    pit = norm(text["mean"], text["SD"]).cdf(text["y of the highlighted point"])
+    assert pit == pytest.approx(text["PIT value"], abs=5e-5)  # printed to four digits
 
 
 def test_every_figure_is_drawn_or_listed_as_missing():

@@ -1,4 +1,4 @@
-"""What is asked of the sentences of Torres et al., of numbers that are given: every claim can hold
+"""Tests of the sentences of Torres et al. on example numbers: every claim can hold
 and can fail.
 """
 
@@ -57,27 +57,27 @@ def test_claims_on_neighbours_and_bias() -> None:
             k: pd.DataFrame({"bias": [bias_of[k] + jitter(seed) for seed in SEEDS]})
             for k in bias_of
         }
-        found = {
+        result = {
             k: frame.assign(variance=[variance_of[k] - jitter(seed) for seed in SEEDS])
             for k, frame in by_k.items()
         }
-        return {k: frame.assign(mse=frame.bias + frame.variance) for k, frame in found.items()}
+        return {k: frame.assign(mse=frame.bias + frame.variance) for k, frame in result.items()}
 
     low, high = {250: 1.0, 500: 2.0, 1000: 8.0}, {250: 9.0, 500: 2.0, 1000: 1.0}
     assert all_are(bias.claims_on_k(parts(low, high)), True) == {"small_k"}
     assert all_are(bias.claims_on_k(parts(high, low)), False, {"small_k": {True, False}}) == {
         "small_k"
     }  # the sum is least in between as before
-    assert [one.holds for one in bias.claims_on_k(parts(low, low))][-1] is False
+    assert [each.holds for each in bias.claims_on_k(parts(low, low))][-1] is False
 
 
 def test_squared_bias_and_variance_are_separated() -> None:
     rng = np.random.default_rng(0)
-    found = bias.split_error(np.array([3.0, -1.0]) + 2 * rng.normal(size=(4000, 2)))
-    error = found.sem()
+    result = bias.split_error(np.array([3.0, -1.0]) + 2 * rng.normal(size=(4000, 2)))
+    error = result.sem()
     assert (
-        abs(found.bias.mean() - 5) < 4 * error.bias
-        and abs(found.variance.mean() - 4) < 4 * error.variance
+        abs(result.bias.mean() - 5) < 4 * error.bias
+        and abs(result.variance.mean() - 4) < 4 * error.variance
     )
     few = bias.split_error(np.array([[1.0], [2.0], [4.0]]))
     assert few.bias.mean() == pytest.approx((1 * 2 + 1 * 4 + 2 * 4) / 3)
@@ -102,7 +102,7 @@ def test_claims_on_two_biases() -> None:
 
     assert all_are(bias.claims_on_cells(cells(0.05, 0.12, (0.5, 2.0))), True) == {"two_biases"}
     assert all_are(bias.claims_on_cells(cells(0.05, 0.06, (2.0, 2.0))), False) == {"two_biases"}
-    assert [one.holds for one in bias.claims_on_cells(cells(1 / 12, 1 / 12, (1.0, 1.0)))] == [
+    assert [each.holds for each in bias.claims_on_cells(cells(1 / 12, 1 / 12, (1.0, 1.0)))] == [
         False,
         False,
     ]
@@ -305,7 +305,9 @@ def test_claims_on_the_simulation() -> None:
 def test_layers_are_not_tested_without_the_largest_size() -> None:
     few = simulated(lambda method, k, eps: 2.0, simulation_study.SIZES[:2])
     assert "layer_no_influence" not in held(p5.claims_by_size(few))
-    assert not [one for one in simulation_study.claims(few) if "reliable_by_size" in one.sentences]
+    assert not [
+        each for each in simulation_study.claims(few) if "reliable_by_size" in each.sentences
+    ]
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.949, True), (0.92, False)])
@@ -316,9 +318,9 @@ def test_reliability_is_tested_on_every_method_and_size(last: float, holds: bool
 
     frame = simulated(lambda method, k, eps: 2.0, coverage=coverage)
     texts = {
-        one.text: one.holds
-        for one in simulation_study.claims(frame)
-        if one.sentences[0] == RELIABLE
+        each.text: each.holds
+        for each in simulation_study.claims(frame)
+        if each.sentences[0] == RELIABLE
     }
     assert texts[next(text for text in texts if "for each network and method" in text)] is holds
     assert texts[next(text for text in texts if "on average over methods" in text)] is True

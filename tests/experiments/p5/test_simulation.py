@@ -103,21 +103,21 @@ def _record(size: int, parent: dict, after: dict, seed: int, value: float) -> di
 
 def study(value: Value = mse) -> list[dict]:
     plain = itertools.product(SIZES, simulation.NETWORKS, AFTER, SEEDS)
-    found = [
+    result = [
         record(size, network, method, seed, value(size, network, method, 1000, 0))
         for size, network, method, seed in plain
     ]
     local = itertools.product(SIZES, simulation.NETWORKS, simulation.LOCAL, SEEDS)
     for size, network, method, seed in local:
-        found += [
+        result += [
             record(size, network, method, seed, value(size, network, method, k, 0), k)
             for k in (100, 500)
         ]
-        found += [
+        result += [
             record(size, network, method, seed, value(size, network, method, 1000, eps), 1000, eps)
             for eps in (0.5, 1.0)
         ]
-    return found + [
+    return result + [
         knn(size, seed, 400.0, k) for size in SIZES[:2] for seed in SEEDS for k in (100, 1000)
     ]
 
@@ -129,8 +129,8 @@ def row_of(table: str, start: str) -> list[str]:
 
 def test_numbers_are_of_test_rows_after_recalibration():
     frame = numbers_of([record(1000, "small", "6", 2, 30.0), record(1000, "small", "6", 2, 30.0)])
-    found = frame.set_index("metric").value.to_dict()
-    assert found == {
+    result = frame.set_index("metric").value.to_dict()
+    assert result == {
         "training": 3.0,
         "prediction": 0.5,
         "mse_y": 30.02,
@@ -254,20 +254,20 @@ def test_figures_are_drawn_from_runs(tmp_path, monkeypatch):
         f"out={tmp_path}",
     ]
     quick = {"paper/p5/table2": ["parent.max_epochs=1", "parent.hidden=[8,8,8,8]"]}
-    found = {}
+    result = {}
     for name, methods in wanted.items():
         jobs = [
             plan([f"experiment={name}", method, *sizes, *quick.get(name, [])]).jobs[0]
             for method in methods
         ]
-        found[name] = [run(dataclasses.replace(job.config, save=False)) for job in jobs]
-    monkeypatch.setattr(figures, "runs_of", lambda name, folder: found[name])
+        result[name] = [run(dataclasses.replace(job.config, save=False)) for job in jobs]
+    monkeypatch.setattr(figures, "runs_of", lambda name, folder: result[name])
     paths = figures.draw(tmp_path, tmp_path / "pictures", ["line", "valley"])
     stems = ["figure1_line", "figure1_pit", "figure2", "figure3_means", "figure3_misses"]
     assert [path.name for path in paths] == [
         f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")
     ]
-    line, one, two, means, three = (
+    line, item, two, means, three = (
         figure
         for part in (figures.figures_1_and_2, figures.figure_3)
         for _, figure in part(tmp_path)
@@ -275,13 +275,13 @@ def test_figures_are_drawn_from_runs(tmp_path, monkeypatch):
     assert [axes.get_title(loc="left")[0] for axes in line.axes] == ["a", "b", "c", "e"] and len(
         means.axes
     ) == 4 + 1
-    assert [axes.get_title(loc="left").split(" · ")[0] for axes in one.axes] == [
+    assert [axes.get_title(loc="left").split(" · ")[0] for axes in item.axes] == [
         "all",
         "x near 4",
         "x near 17.68",
     ]
     assert len(two.axes) == len(three.axes) == 2
-    assert np.isclose(sum(step.get_data().values.sum() for step in one.axes[0].patches), 2 * 20)
+    assert np.isclose(sum(step.get_data().values.sum() for step in item.axes[0].patches), 2 * 20)
 
 
 def test_settings_are_those_that_a_run_has(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
@@ -298,13 +298,13 @@ def test_settings_are_those_that_a_run_has(monkeypatch: pytest.MonkeyPatch, tmp_
         rows = {"n_train": 8000, "n_calibration": 1000, "n_test": 1000}
         made["dataset"] = made["dataset"] | rows | {"n_features": 20}
     monkeypatch.setattr(simulation, "read", lambda folder: runs)
-    ours = simulation.settings(tmp_path)
+    measured = simulation.settings(tmp_path)
     keys = ["item", "dataset", "metric", "method"]
     published = read_published(Path(simulation.__file__).parent)
     known = set(published[keys].fillna("").itertuples(index=False, name=None))
-    assert set(ours[keys].fillna("").itertuples(index=False, name=None)) <= known
-    assert not ours.duplicated([*keys, "seed"]).any()
-    values = ours[ours.seed == 0].set_index("metric").value
+    assert set(measured[keys].fillna("").itertuples(index=False, name=None)) <= known
+    assert not measured.duplicated([*keys, "seed"]).any()
+    values = measured[measured.seed == 0].set_index("metric").value
     assert "rows, size 1 of 4" not in values and values["rows, size 2 of 4"] == 10_000
     assert values["neighbours, 1 of 3"] == 100 and "neighbours, 2 of 3" not in values
     assert values["approximation of the search, 2 of 3"] == 0.5

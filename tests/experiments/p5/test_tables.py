@@ -163,9 +163,9 @@ def test_the_truths_row_is_of_the_same_rows(dataset):
 
 
 def test_table_1_has_measured_and_published_numbers():
-    said = table1.compare_with_published(lines(250))
-    assert said.startswith("## Torres et al., Table 1: 6 seeds, 800 training rows\n")
-    rows = cells_of(said)
+    text = table1.compare_with_published(lines(250))
+    assert text.startswith("## Torres et al., Table 1: 6 seeds, 800 training rows\n")
+    rows = cells_of(text)
     assert list(rows) == [
         "linear",
         "global",
@@ -179,7 +179,7 @@ def test_table_1_has_measured_and_published_numbers():
         rows["local-linear, k chosen (ours)"][1] == "–"
         and rows["*true distribution*"][0] == "0.0 ± 0.0"
     )
-    assert "`local_linear_pit` 350 (100 to 600)" in said
+    assert "`local_linear_pit` 350 (100 to 600)" in text
     assert table1.compare_with_published([]) == "no run of the line on the parabola is there"
 
 
@@ -317,8 +317,8 @@ def stones(factor: float, isotonic: float = 1.0) -> list[dict]:
 
 
 def test_table_3_has_measured_and_published_numbers():
-    said = diamonds.compare_with_published(stones(0.94))
-    rows = cells_of(said)
+    text = diamonds.compare_with_published(stones(0.94))
+    rows = cells_of(text)
     assert list(rows)[:2] == ["**GLM**", "GLM, isotonic"] and len(rows) == 6
     assert rows["**network**"][:4] == ["552.5 ± 1.9", "557.8", ".900 ± .000", ".933"]
     assert rows["GLM, local, k = 1,000, raw units"][1:8:2] == ["751.2", ".898", ".946", ".986"]
@@ -328,7 +328,7 @@ def test_table_3_has_measured_and_published_numbers():
     )
     assert rows["GLM, local, k = 1,000, raw units"][-2] == "6 of 6"
     assert (
-        said.endswith("7 of 7 hold.")
+        text.endswith("7 of 7 hold.")
         and diamonds.compare_with_published([]) == "no run of the diamonds is there"
     )
 
@@ -372,18 +372,18 @@ def test_settings_of_runs_have_the_published_keys(monkeypatch, tmp_path):
     monkeypatch.setattr(table2, "read", lambda folder: runs)
     measured = table2.measured(tmp_path)
     cells = cells_of_paper(PAPER, PUBLISHED, measured)
-    ours = {
+    own_rows = {
         (cell.published["metric"], cell.published["method"]): (cell.measured.mean, cell.measured.n)
         for cell in cells
         if cell.published["item"] == "Section 4.2" and cell.measured is not None
     }
     assert {cell.verdict for cell in cells if cell.published["kind"] == "setting"} == {"a setting"}
-    values = {metric: value for (metric, _), (value, _) in ours.items()}
+    values = {metric: value for (metric, _), (value, _) in own_rows.items()}
     assert values["units of hidden layer 1"] == 256 and values["epochs"] == 15
-    assert values["draws"] == 100 and ("draws", "wsir") not in ours
+    assert values["draws"] == 100 and ("draws", "wsir") not in own_rows
     assert values["dropout"] == 0.5 and values["radius of neighbours"] == 0.5
     assert values["rows"] == 1000 and values["training rows (%)"] == 80
-    assert {n for _, n in ours.values()} == {2} and len(ours) == 15
+    assert {n for _, n in own_rows.values()} == {2} and len(own_rows) == 15
 
 
 def test_histograms_and_draws_are_variants_of_table_1(monkeypatch, tmp_path):

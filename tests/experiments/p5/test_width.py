@@ -53,7 +53,7 @@ def test_another_share_of_dropout_is_left_out(frame) -> None:
     assert width.by_width([other]).empty and not frame.empty
 
 
-def test_a_table_has_a_column_for_each_width_and_a_part_for_each_training(frame) -> None:
+def test_table_has_a_column_a_width_and_a_part_a_training(frame) -> None:
     text = width.table(frame)
     assert (
         "| 15 epochs | metric | 64 units (2) | 128 units (2) | 256 units (2) | 512 units (1) |"
@@ -66,14 +66,14 @@ def test_a_table_has_a_column_for_each_width_and_a_part_for_each_training(frame)
 
 
 def test_claims_hold_for_numbers_nearer_with_each_width(frame) -> None:
-    told = {claim.text: claim for claim in width.claims(frame)}
-    assert not any("30 epochs" in text for text in told)
-    nearer = told[
+    tested = {claim.text: claim for claim in width.claims(frame)}
+    assert not any("30 epochs" in text for text in tested)
+    nearer = tested[
         "MC dropout, 15 epochs: with each wider network the sMIS is nearer to the printed .874"
     ]
     assert nearer.holds and nearer.measured.endswith("512 units .999, 1 seed")
     text = "MC dropout, 15 epochs: with each wider network the MSE is nearer to the printed 75.1"
-    assert not told[text].holds
+    assert not tested[text].holds
 
 
 def test_without_a_run_there_is_a_sentence() -> None:

@@ -78,9 +78,9 @@ COMPUTED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("where", sorted(COMPUTED))
 def test_computed_claims_are_on_sentences_that_name_their_test(where, tmp_path) -> None:
-    told = list(load_test(where)(tmp_path))
-    assert told and all(each.holds for each in told)
-    assert {name for each in told for name in each.sentences} == {
+    tested = list(load_test(where)(tmp_path))
+    assert tested and all(each.holds for each in tested)
+    assert {name for each in tested for name in each.sentences} == {
         each.name for _, each in LISTED if where in each.tested_by
     }
 
@@ -103,7 +103,7 @@ def test_standing_follows_from_the_parts() -> None:
     assert all(each.standing in STANDINGS for each in asked.values())
 
 
-def told(folder: Path) -> list[Claim]:
+def example_claims(folder: Path) -> list[Claim]:
     calls.append(folder)
     return [
         Claim("seven is more than five", True, "7", ("a", "b")),
@@ -113,13 +113,13 @@ def told(folder: Path) -> list[Claim]:
 
 
 calls: list[Path] = []
-HERE_TOLD = f"{__name__}:told"
+EXAMPLE = f"{__name__}:example_claims"
 
 
 def test_a_test_is_called_once_for_many_sentences(tmp_path) -> None:
     calls.clear()
     asked = with_claims(
-        [sentence("a", HERE_TOLD), sentence("b", HERE_TOLD), sentence("c", HERE_TOLD)], tmp_path
+        [sentence("a", EXAMPLE), sentence("b", EXAMPLE), sentence("c", EXAMPLE)], tmp_path
     )
     assert calls == [tmp_path] and [each.verdict for each in asked] == [
         "holds",
@@ -127,9 +127,10 @@ def test_a_test_is_called_once_for_many_sentences(tmp_path) -> None:
         "not run yet",
     ]
     with pytest.raises(
-        ValueError, match=r"told has claims on b, whose line in claims.csv does not name it"
+        ValueError,
+        match=r"example_claims has claims on b, whose line in claims.csv does not name it",
     ):
-        with_claims([sentence("a", HERE_TOLD)], tmp_path)
+        with_claims([sentence("a", EXAMPLE)], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_invalid_lists_of_claims_are_refused(tmp_path, lines, message) -> None:
 
 def test_pages_show_quotes_parts_and_runs(tmp_path) -> None:
     (tmp_path / "claims.csv").write_text(
-        f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg"
+        f"{HEAD}a,3,we <b>win</b>,{EXAMPLE},kdg run x,,a note\nb,4,we often win,{EXAMPLE},kdg"
         " run x,,another\nc,5,it is nice,,,not testable,no number\n"
     )
     of = claims_page.claims_of(
@@ -181,23 +182,23 @@ def test_saved_claims_are_read_back(tmp_path) -> None:
 
 
 def test_a_part_of_another_scale_names_its_scale(tmp_path, monkeypatch) -> None:
-    (tmp_path / "claims.csv").write_text(f"{HEAD}a,3,we win,{HERE_TOLD},kdg run x,,a note\n")
+    (tmp_path / "claims.csv").write_text(f"{HEAD}a,3,we win,{EXAMPLE},kdg run x,,a note\n")
     paper = Paper("p0", "Nobody, 1999", tmp_path, [])
     parts = [Claim("x", True, "7", ("a",), scale="smoke"), Claim("y", True, "8", ("a",), scale="")]
-    monkeypatch.setattr(f"{__name__}.told", lambda _: parts)
+    monkeypatch.setattr(f"{__name__}.example_claims", lambda _: parts)
     of = claims_page.claims_of([paper], tmp_path, StoredPage(), "workstation")
     text = claims_page.markdown(of, ["Scale: workstation"])
     assert "- holds: x. 7; smoke scale\n- holds: y. 8\n" in text
     rows = claims_page.parts_table(of, "workstation", "now")
     assert rows.scale.tolist() == ["smoke", "workstation"]
-    kept = StoredPage(claims=rows.astype(str))
-    monkeypatch.setattr(f"{__name__}.told", lambda _: [])
-    again = claims_page.claims_of([paper], tmp_path, kept, "workstation")
+    stored = StoredPage(claims=rows.astype(str))
+    monkeypatch.setattr(f"{__name__}.example_claims", lambda _: [])
+    again = claims_page.claims_of([paper], tmp_path, stored, "workstation")
     assert claims_page.parts_table(again, "workstation", "later").equals(
         rows.astype({"holds": bool})
     )
-    (of,) = claims_page.claims_of([paper], tmp_path, kept, "smoke")
-    assert [one.scale for one in of.tested[0].parts] == ["", "workstation"]
+    (of,) = claims_page.claims_of([paper], tmp_path, stored, "smoke")
+    assert [item.scale for item in of.tested[0].parts] == ["", "workstation"]
 
 
 def test_below_needs_the_whole_interval_below_zero() -> None:

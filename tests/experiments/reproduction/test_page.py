@@ -297,8 +297,10 @@ def test_dry_run_prints_the_plan_and_runs_nothing(tmp_path, capsys) -> None:
         )
         == 0
     )
-    told = capsys.readouterr().out
-    assert re.search(r"p5 Table 1 +6 +0 +a minute", told) and "about a minute on two cores" in told
+    tested = capsys.readouterr().out
+    assert (
+        re.search(r"p5 Table 1 +6 +0 +a minute", tested) and "about a minute on two cores" in tested
+    )
     assert not (tmp_path / "smoke" / "page.html").exists()
 
 
@@ -310,11 +312,11 @@ def test_cells_with_one_run_or_none_are_not_judged() -> None:
 
 def test_no_share_where_nothing_can_be_run(tmp_path, capsys) -> None:
     assert main(["p1", "Table 1", "--scale", "smoke", "--no-runs", "--out", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
+    tested = capsys.readouterr().out
     assert (
-        "\nNothing of it can be run here.\n" in told
-        and "aimed at" not in told
-        and "0 of the 0" not in told
+        "\nNothing of it can be run here.\n" in tested
+        and "aimed at" not in tested
+        and "0 of the 0" not in tested
     )
 
 

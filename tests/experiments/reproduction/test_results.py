@@ -45,7 +45,7 @@ def test_random_cells_follow_from_stored_measurements(cells, measured) -> None:
         shown = shown.loc[:, ~shown.columns.duplicated()]
         merged = dict(list(mine.groupby([*keys, "variant"], dropna=False, sort=False)))
         for key, rows in shown.groupby([*keys, "variant"], dropna=False, sort=False):
-            same = [found for other, found in merged.items() if _same(key, other)]
+            same = [result for other, result in merged.items() if _same(key, other)]
             if same:
                 assert len(rows) == len(same) == 1
                 by_paper.append((rows.iloc[0], same[0], joined.get(key[0], "mean")))
@@ -73,9 +73,9 @@ def test_figure_2_of_p1_follows_from_its_archive(measured) -> None:
         )
 
 
-def _same(one: tuple, other: tuple) -> bool:
+def _same(each: tuple, other: tuple) -> bool:
     """Return whether two keys are alike; a missing part is none."""
-    return all((a == b) or (pd.isna(a) and pd.isna(b)) for a, b in zip(one, other, strict=True))
+    return all((a == b) or (pd.isna(a) and pd.isna(b)) for a, b in zip(each, other, strict=True))
 
 
 def test_stored_verdicts_follow_from_the_rules(cells) -> None:
@@ -86,11 +86,11 @@ def test_stored_verdicts_follow_from_the_rules(cells) -> None:
         again = cells_of(of, published, pd.DataFrame(), None, page.measurements(of, published))
         stored = cells[(cells.paper == name) & cells.variant.isna()]
         # The page has settings after the other numbers of an item, so both are sorted by it.
-        asked = [
+        tested = [
             (cell.published["item"], cell.verdict) for cell in again if cell.measured is not None
         ]
         shown = stored[stored.n > 0]
-        assert sorted(asked) == sorted(zip(shown["item"], shown.verdict, strict=True)), name
+        assert sorted(tested) == sorted(zip(shown["item"], shown.verdict, strict=True)), name
 
 
 def test_matches_have_the_same_sign_and_a_narrow_interval(cells) -> None:

@@ -1,4 +1,4 @@
-"""What a page says already stays on it: numbers, variants and claims, with when they were made."""
+"""Contents of an existing page stay on it: numbers, variants and claims, with when they were made."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def test_a_page_has_one_scale(tmp_path) -> None:
 
 
 def test_a_folder_without_a_page_has_no_stored_numbers(tmp_path) -> None:
-    kept = read_stored_page(tmp_path / "none", "paper")
+    stored = read_stored_page(tmp_path / "none", "paper")
     assert (
-        kept.items == {}
-        and kept.measurements(paper("p5"), read_published(paper("p5").folder)) == {}
+        stored.items == {}
+        and stored.measurements(paper("p5"), read_published(paper("p5").folder)) == {}
     )
     assert stored_note({}) == ""
 
@@ -115,23 +115,23 @@ def test_every_stored_number_is_found_by_its_keys(tmp_path) -> None:
         ignore_index=True,
     )
     whole.assign(sd="", n=1, made=THEN, scale="paper").to_csv(tmp_path / CELLS, index=False)
-    kept, nan = read_stored_page(tmp_path, "paper"), pytest.approx(float("nan"), nan_ok=True)
+    stored, nan = read_stored_page(tmp_path, "paper"), pytest.approx(float("nan"), nan_ok=True)
     for name, frame in published.items():
-        assert kept.measurements(paper(name), frame) == {
+        assert stored.measurements(paper(name), frame) == {
             label: {"": Measurement(pytest.approx(label), nan, 1, THEN, nan)}
             for label in frame.index
         }
-        assert kept.items[name] == list(dict.fromkeys(frame["item"]))
+        assert stored.items[name] == list(dict.fromkeys(frame["item"]))
 
 
 def test_items_of_the_page_join_the_chosen_ones() -> None:
-    asked = chosen(["p4", "Table 1", "p2"])
-    found = with_items(
-        asked, {"p5": ["Table 1"], "p4": ["Table 2"], "p2": ["Figure 1"], "p9": ["Table 1"]}
+    tested = chosen(["p4", "Table 1", "p2"])
+    result = with_items(
+        tested, {"p5": ["Table 1"], "p4": ["Table 2"], "p2": ["Figure 1"], "p9": ["Table 1"]}
     )
-    assert [of.name for of in found] == ["p2", "p4", "p5"]
-    assert [of.items for of in found] == [None, ("Table 1", "Table 2"), ("Table 1",)]
-    assert found[1].studies == paper("p4").studies  # those of both
+    assert [of.name for of in result] == ["p2", "p4", "p5"]
+    assert [of.items for of in result] == [None, ("Table 1", "Table 2"), ("Table 1",)]
+    assert result[1].studies == paper("p4").studies  # those of both
 
 
 def test_parts_of_a_claim_are_known_by_their_text() -> None:
@@ -140,12 +140,12 @@ def test_parts_of_a_claim_are_known_by_their_text() -> None:
         ("p1", "a", "y is less", "False", "3 > 2"),
         ("p1", "b", "x is less", "True", ""),
     ]
-    kept = StoredPage(
+    stored = StoredPage(
         claims=pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found"]).assign(
             made=THEN, scale="smoke"
         )
     )
     now = [Claim("y is less", True, "1 < 2", ("a",)), Claim("z is less", True, "0 < 2", ("a",))]
-    x, y, z = kept.parts("p1", "a", now)
+    x, y, z = stored.parts("p1", "a", now)
     assert (x, y, z) == (Claim("x is less", True, "1 < 2", ("a",), THEN, "smoke"), *now)
-    assert kept.parts("p2", "a", now) == now and StoredPage().parts("p1", "a", now) == now
+    assert stored.parts("p2", "a", now) == now and StoredPage().parts("p1", "a", now) == now

@@ -29,7 +29,7 @@ def published(rows: list[tuple[str, str, float]], **more: object) -> pd.DataFram
     )
 
 
-def found(*rows: tuple[str, str, list[float]], variant: str = "") -> pd.DataFrame:
+def measurements(*rows: tuple[str, str, list[float]], variant: str = "") -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
@@ -58,7 +58,7 @@ def t_of_two(sd: float, repeats: int = 1) -> float:
 
 
 @pytest.mark.parametrize(
-    ("value", "ours", "better", "verdict", "tolerance"),
+    ("value", "measured", "better", "verdict", "tolerance"),
     [
         # Two seeds of s = .014, and one repetition of the paper's, taken to be as noisy.
         (1.0, [0.99, 1.01], "lower", "match", t_of_two(np.sqrt(0.0002))),
@@ -77,11 +77,11 @@ def t_of_two(sd: float, repeats: int = 1) -> float:
         (0.5, [], "lower", "not run", np.nan),
     ],
 )
-def test_verdict_of_one_number(value, ours, better, verdict, tolerance) -> None:
+def test_verdict_of_one_number(value, measured, better, verdict, tolerance) -> None:
     (cell,) = cells_of(
         paper(better),
         published([("error", "a", value)]),
-        found(("error", "a", ours)) if ours else MEASURED,
+        measurements(("error", "a", measured)) if measured else MEASURED,
     )
     assert cell.verdict == verdict
     assert cell.tolerance == pytest.approx(tolerance, rel=1e-9, nan_ok=True)
@@ -92,65 +92,65 @@ def test_verdict_of_one_number(value, ours, better, verdict, tolerance) -> None:
 )
 def test_the_interval_is_that_of_welch(values, other, repeats) -> None:
     """SciPy computes the same from samples that have these deviations."""
-    theirs = np.linspace(-1, 1, repeats)
-    theirs = 1.7 + other * theirs / theirs.std(ddof=1)
-    welch = stats.ttest_ind(values, theirs, equal_var=False).confidence_interval(0.95)
-    ours = Measurement(float(np.mean(values)), float(np.std(values, ddof=1)), len(values))
+    printed = np.linspace(-1, 1, repeats)
+    printed = 1.7 + other * printed / printed.std(ddof=1)
+    welch = stats.ttest_ind(values, printed, equal_var=False).confidence_interval(0.95)
+    measured = Measurement(float(np.mean(values)), float(np.std(values, ddof=1)), len(values))
     study = Study(("Table 1",), {}, None, repeats)
     half = (welch.high - welch.low) / 2
     row = {"spread": other, "spread_is": "sd"}
-    assert interval_of(ours, row, study) == pytest.approx(half, rel=1e-10)
+    assert interval_of(measured, row, study) == pytest.approx(half, rel=1e-10)
     row = {"spread": other / np.sqrt(repeats), "spread_is": "se"}
-    assert interval_of(ours, row, study) == pytest.approx(half, rel=1e-10)
+    assert interval_of(measured, row, study) == pytest.approx(half, rel=1e-10)
 
 
 def test_one_run_has_the_degrees_of_freedom_of_the_paper() -> None:
-    one, study = Measurement(1.0, np.nan, 1), Study(("Table 1",), {}, None, 25)
+    item, study = Measurement(1.0, np.nan, 1), Study(("Table 1",), {}, None, 25)
     row = {"spread": 0.5, "spread_is": "sd"}
     expected = stats.t.ppf(0.975, 24) * np.sqrt(0.25 + 0.01)
-    assert interval_of(one, row, study) == pytest.approx(expected)
-    assert np.isnan(interval_of(one, {}, study))
+    assert interval_of(item, row, study) == pytest.approx(expected)
+    assert np.isnan(interval_of(item, {}, study))
 
 
 def test_opposite_signs_never_match() -> None:
     """The interval is narrow against the effect of the column, and the signs are not the same."""
-    said = published([("gain", "a", 0.3)])
-    (cell,) = cells_of(paper(), said, found(("gain", "a", [-0.04, -0.06, -0.05])))
+    table = published([("gain", "a", 0.3)])
+    (cell,) = cells_of(paper(), table, measurements(("gain", "a", [-0.04, -0.06, -0.05])))
     assert cell.verdict == "differs"
     (cell,) = cells_of(
-        paper(), published([("gain", "a", 0.1)]), found(("gain", "a", [-0.3, 0.1, -0.0]))
+        paper(), published([("gain", "a", 0.1)]), measurements(("gain", "a", [-0.3, 0.1, -0.0]))
     )
     assert cell.verdict == "inconclusive"
 
 
-def test_a_number_without_decimals_matches_only_what_rounds_to_it() -> None:
-    said = published([("aphd", "a", 1.0)], decimals=0)
+def test_number_without_decimals_matches_what_rounds_to_it() -> None:
+    table = published([("aphd", "a", 1.0)], decimals=0)
     verdicts = {}
     for values in ([0.9955, 0.9970], [0.4, 0.2], [0.1, 0.95]):
-        (cell,) = cells_of(paper(), said, found(("aphd", "a", values)))
+        (cell,) = cells_of(paper(), table, measurements(("aphd", "a", values)))
         assert cell.weak
         verdicts[tuple(values)] = cell.verdict
     assert list(verdicts.values()) == ["match", "differs", "match"]
-    (cell,) = cells_of(paper(), published([("auroc", "a", 100.0)], decimals=0), found())
+    (cell,) = cells_of(paper(), published([("auroc", "a", 100.0)], decimals=0), measurements())
     assert not cell.weak
 
 
 @pytest.mark.parametrize(
-    ("said", "value", "verdict"),
+    ("bound", "value", "verdict"),
     [("above", 1.2, "match"), ("above", 1.0, "differs"), ("at most", 1.0, "match")],
 )
-def test_a_bound_is_weak(said, value, verdict) -> None:
+def test_a_bound_is_weak(bound, value, verdict) -> None:
     (cell,) = cells_of(
         replace(paper(), about=frozenset({"said"})),
-        published([("temperature", "a", 1.0)], said=said),
-        found(("temperature", "a", [value])),
+        published([("temperature", "a", 1.0)], said=bound),
+        measurements(("temperature", "a", [value])),
     )
     assert cell.verdict == verdict and cell.weak
 
 
 def test_numbers_on_another_parent_are_neither_better_nor_worse() -> None:
-    said = published([("error", method, 0.5) for method in ("net", "a", "b", "c")])
-    ours = found(
+    table = published([("error", method, 0.5) for method in ("net", "a", "b", "c")])
+    measured = measurements(
         ("error", "net", [0.2, 0.2]),
         ("error", "a", [0.1, 0.1]),
         ("error", "b", [0.9, 0.9]),
@@ -158,9 +158,11 @@ def test_numbers_on_another_parent_are_neither_better_nor_worse() -> None:
     )
     of = replace(paper(), parents=dict.fromkeys("abc", "net"))
     different = ["different parent"] * 3
-    assert [cell.verdict for cell in cells_of(of, said, ours)] == [*different, "match"]
-    same = pd.concat([ours[ours.method != "net"], found(("error", "net", [0.5, 0.5]))])
-    assert [cell.verdict for cell in cells_of(of, said, same)] == [
+    assert [cell.verdict for cell in cells_of(of, table, measured)] == [*different, "match"]
+    same = pd.concat(
+        [measured[measured.method != "net"], measurements(("error", "net", [0.5, 0.5]))]
+    )
+    assert [cell.verdict for cell in cells_of(of, table, same)] == [
         "match",
         "better",
         "differs",
@@ -182,27 +184,30 @@ def test_a_statistic_of_tables_has_the_error_of_the_jackknife() -> None:
     assert joined == Measurement(
         pytest.approx(0.45), pytest.approx(values.std(ddof=1)), 4, comparable=0.4
     )
-    said = published([("error", "a", 0.9)])
+    table = published([("error", "a", 0.9)])
     study = Study(("Table 1",), {"smoke": Size()}, None, joined="jackknife")
-    ours = rows.assign(item="Table 1", dataset="d", metric="error", method="a", variant="")
-    (cell,) = cells_of(Paper("p0", "A paper", Path(), [study]), said, ours)
+    measured = rows.assign(item="Table 1", dataset="d", metric="error", method="a", variant="")
+    (cell,) = cells_of(Paper("p0", "A paper", Path(), [study]), table, measured)
     assert cell.target == 0.4 and cell.difference == pytest.approx(0.05)
 
 
 def test_deterministic_numbers_match_or_differ() -> None:
     study = Study(("Table 1",), {"smoke": Size()}, None, deterministic=True)
     of = Paper("p0", "A paper", Path(), [study])
-    said = published([("count", "a", 66.0), ("count", "b", 66.0)], decimals=0)
-    ours = found(("count", "a", [66.0]), ("count", "b", [67.0]))
-    assert [cell.verdict for cell in cells_of(of, said, ours)] == ["match", "differs"]
+    table = published([("count", "a", 66.0), ("count", "b", 66.0)], decimals=0)
+    measured = measurements(("count", "a", [66.0]), ("count", "b", [67.0]))
+    assert [cell.verdict for cell in cells_of(of, table, measured)] == ["match", "differs"]
 
 
 def test_seeds_are_joined_in_the_way_of_the_paper() -> None:
     study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, joined="median")
-    said, ours = published([("error", "a", 1.0)]), found(("error", "a", [1.0, 1.0, 4.0]))
+    table, measured = (
+        published([("error", "a", 1.0)]),
+        measurements(("error", "a", [1.0, 1.0, 4.0])),
+    )
     middles = []
     for of in (paper(), Paper("p0", "A paper", Path(), [study])):
-        (cell,) = cells_of(of, said, ours)
+        (cell,) = cells_of(of, table, measured)
         assert cell.measured is not None and cell.measured.sd == pytest.approx(np.sqrt(3))
         middles.append(cell.measured.mean)
     assert middles == [2.0, 1.0]
@@ -211,7 +216,7 @@ def test_seeds_are_joined_in_the_way_of_the_paper() -> None:
 def test_a_seed_at_infinity_leaves_a_median_inconclusive() -> None:
     """A radius that one seed never reaches: the interval of the median is unbounded."""
     study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, joined="median")
-    rows = found(("error", "a", [4.0, 3.5, 4.0, np.inf, 4.0]))
+    rows = measurements(("error", "a", [4.0, 3.5, 4.0, np.inf, 4.0]))
     (cell,) = cells_of(
         Paper("p0", "A paper", Path(), [study], {}), published([("error", "a", 4.0)]), rows
     )
@@ -220,9 +225,9 @@ def test_a_seed_at_infinity_leaves_a_median_inconclusive() -> None:
 
 
 def test_one_run_is_judged_by_the_published_spread() -> None:
-    said = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
+    table = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
     assert [
-        cells_of(paper(repeats=25), said, found(("error", "a", [value])))[0].verdict
+        cells_of(paper(repeats=25), table, measurements(("error", "a", [value])))[0].verdict
         for value in (0.7, 0.9, 0.1)
     ] == [
         "match",
@@ -232,18 +237,18 @@ def test_one_run_is_judged_by_the_published_spread() -> None:
 
 
 def test_variants_have_no_verdict() -> None:
-    said = published([("error", "a", 0.5)])
-    ours = pd.concat(
+    table = published([("error", "a", 0.5)])
+    measured = pd.concat(
         [
-            found(("error", "a", [0.1]), variant="k chosen"),
-            found(("error", "a", [0.2]), variant="other"),
+            measurements(("error", "a", [0.1]), variant="k chosen"),
+            measurements(("error", "a", [0.2]), variant="other"),
         ]
     )
-    (cell,) = cells_of(paper(), said, ours)
+    (cell,) = cells_of(paper(), table, measured)
     assert cell.verdict == "not run" and {
         title: each.mean for title, each in cell.variants.items()
     } == {"k chosen": 0.1, "other": 0.2}
-    (cell,) = cells_of(paper(), said, ours, missing={0: "weights"})
+    (cell,) = cells_of(paper(), table, measured, missing={0: "weights"})
     assert cell.verdict == "not runnable here"
 
 
@@ -252,8 +257,8 @@ def test_a_measurement_is_judged_in_its_first_table_only() -> None:
     first = published([("error", "a", 0.3), ("error", "b", np.nan), ("error", "c", 0.3)])
     again = published([("error", "a", 0.3), ("error", "b", 0.3)], item="Table 2")
     numbers = pd.concat([first, again], ignore_index=True)
-    ours = found(("error", "a", [0.3, 0.31]), ("error", "b", [0.3, 0.31]))
-    both = pd.concat([ours, ours.assign(item="Table 2")], ignore_index=True)
+    measured = measurements(("error", "a", [0.3, 0.31]), ("error", "b", [0.3, 0.31]))
+    both = pd.concat([measured, measured.assign(item="Table 2")], ignore_index=True)
     of = paper()
     assert [cell.verdict for cell in cells_of(of, numbers, both)] == [
         *("match", "lost in the text", "not run", "match", "match"),
@@ -271,14 +276,16 @@ def test_a_name_in_two_spellings_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"p0/published\.csv has no number of .*'method': 'A'.* \(1 such\)"
     ):
-        cells_of(paper(), published([("error", "a", 0.5)]), found(("error", "A", [0.1, 0.2])))
+        cells_of(
+            paper(), published([("error", "a", 0.5)]), measurements(("error", "A", [0.1, 0.2]))
+        )
 
 
 def test_keys_do_not_depend_on_the_spelling_of_numbers() -> None:
-    said = published([("error", "a", 0.5)], level=0.95).assign(ood=np.nan)
-    ours = found(("error", "a", [0.5, 0.5])).assign(level="0.95")
-    assert cells_of(paper(), said, ours)[0].verdict == "match"
-    assert cells_of(paper(), said, ours.assign(level=0.9500), None)[0].verdict == "match"
+    table = published([("error", "a", 0.5)], level=0.95).assign(ood=np.nan)
+    measured = measurements(("error", "a", [0.5, 0.5])).assign(level="0.95")
+    assert cells_of(paper(), table, measured)[0].verdict == "match"
+    assert cells_of(paper(), table, measured.assign(level=0.9500), None)[0].verdict == "match"
 
 
 @settings(max_examples=60, deadline=None)
@@ -291,8 +298,8 @@ def test_keys_do_not_depend_on_the_spelling_of_numbers() -> None:
 def test_a_match_is_within_its_tolerance_and_better_is_beyond(
     values, hundredths, spread, better
 ) -> None:
-    said = published([("error", "a", hundredths / 100)], spread=spread, spread_is="sd", decimals=2)
-    (cell,) = cells_of(paper(better), said, found(("error", "a", values)))
+    table = published([("error", "a", hundredths / 100)], spread=spread, spread_is="sd", decimals=2)
+    (cell,) = cells_of(paper(better), table, measurements(("error", "a", values)))
     apart, limit = cell.difference, cell.tolerance * (1 + 1e-9)
     assert (cell.verdict in ("match", "inconclusive")) == (abs(apart) <= limit)
     if cell.verdict == "match":

@@ -43,13 +43,13 @@ def saved(numbers, path: Path):
     return read(path)
 
 
-def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
+def assert_same(each: pd.DataFrame, other: pd.DataFrame) -> None:
     """Assert that two frames have the same rows in any order, to the last bit."""
-    columns = sorted(one)
+    columns = sorted(each)
     pd.testing.assert_frame_equal(
         *(
             frame[columns].sort_values(columns, ignore_index=True).astype({"openml": float})
-            for frame in (one, other)
+            for frame in (each, other)
         ),
         check_dtype=False,
     )
@@ -67,32 +67,32 @@ def test_archive_is_read_as_written(runs, tmp_path) -> None:
 def test_statistics_of_the_archive_are_those_of_the_runs(runs, tmp_path) -> None:
     numbers = by_version(runs(), runs())
     again = saved(numbers, tmp_path / "archive.csv")
-    found, expected = published.figure2_numbers(again), published.figure2_numbers(numbers)
-    assert len(found)
-    pd.testing.assert_frame_equal(found, expected)
+    result, expected = published.figure2_numbers(again), published.figure2_numbers(numbers)
+    assert len(result)
+    pd.testing.assert_frame_equal(result, expected)
 
 
 @pytest.mark.parametrize("more", [{"seeds": (2,)}, {"names": "d"}], ids=["seed", "table"])
 def test_runs_add_to_the_archive(runs, tmp_path, more) -> None:
-    kept = saved(by_version(runs()), tmp_path / "archive.csv")
-    whole = joined(by_version(runs(**more)), kept)
+    stored = saved(by_version(runs()), tmp_path / "archive.csv")
+    whole = joined(by_version(runs(**more)), stored)
     for version in (GEODESIC, OWN):
         assert_same(whole[version], by_version([*runs(), *runs(**more)])[version])
 
 
 def test_a_run_replaces_its_archived_numbers(runs, tmp_path) -> None:
-    kept = saved(by_version(runs()), tmp_path / "archive.csv")
+    stored = saved(by_version(runs()), tmp_path / "archive.csv")
     now = runs(seeds=(1,), shift=0.01)
-    whole = joined(by_version(now), kept)[GEODESIC]
-    assert_same(whole, by_version([one for one in runs() if one["seed"] == 0] + now)[GEODESIC])
+    whole = joined(by_version(now), stored)[GEODESIC]
+    assert_same(whole, by_version([each for each in runs() if each["seed"] == 0] + now)[GEODESIC])
 
 
 def test_archived_numbers_on_another_parent_are_left_out(record, tmp_path) -> None:
     """A method stands beside its own parent alone; the other seed's parent is the same."""
     before = [record("a", "isotonic", seed=seed) for seed in (0, 1)]
-    kept = saved(by_version(before), tmp_path / "archive.csv")
+    stored = saved(by_version(before), tmp_path / "archive.csv")
     now = [record("a", "kdf_reference", seed=0, of_parent={"error": 0.2})]
-    whole = joined(by_version(now), kept)[GEODESIC]
+    whole = joined(by_version(now), stored)[GEODESIC]
     assert set(whole[whole.method == "isotonic"].seed) == {1}
     errors = whole[(whole.method == "parent") & (whole.metric == "error")]
     assert dict(zip(errors.seed, errors.value, strict=True)) == {0: 0.2, 1: 0.1}
@@ -100,27 +100,27 @@ def test_archived_numbers_on_another_parent_are_left_out(record, tmp_path) -> No
 
 @pytest.mark.slow
 def test_a_seed_of_one_table_waits_for_the_others(runs) -> None:
-    found, more = (
+    result, more = (
         published.figure2_numbers(by_version(records, records))
         for records in (runs(), [*runs(), *runs(seeds=(2,), names="b")])
     )
-    pd.testing.assert_frame_equal(found, more)
+    pd.testing.assert_frame_equal(result, more)
     whole = published.figure2_numbers(by_version(runs(seeds=(0, 1, 2))))
-    assert set(whole.seed.dropna()) == {0, 1, 2} and set(found.seed.dropna()) == {0, 1}
+    assert set(whole.seed.dropna()) == {0, 1, 2} and set(result.seed.dropna()) == {0, 1}
 
 
 @pytest.mark.slow
 def test_an_archive_in_a_folder_counts_as_runs(runs, tmp_path) -> None:
     folder = tmp_path / "runs"
     saved(by_version(runs()), archive.archive_path(folder))
-    (one,) = (r for r in runs(seeds=(2,), names="a") if r["method"] == "isotonic")
+    (each,) = (r for r in runs(seeds=(2,), names="a") if r["method"] == "isotonic")
     path = folder / "a" / "isotonic" / "1" / "result.json"
     path.parent.mkdir(parents=True)
     words = {"experiment": "paper/p1/cc18", "overrides": ["seed=2"], "run_id": "1"}
-    path.write_text(json.dumps(one | words))
-    found = archive.numbers_below(folder)
-    assert_same(found[GEODESIC], by_version([*runs(), one])[GEODESIC])
-    assert len(published.archived(folder)) == len(to_rows(found))
+    path.write_text(json.dumps(each | words))
+    result = archive.numbers_below(folder)
+    assert_same(result[GEODESIC], by_version([*runs(), each])[GEODESIC])
+    assert len(published.archived(folder)) == len(to_rows(result))
 
 
 def test_nothing_is_archived_of_an_empty_folder(tmp_path) -> None:

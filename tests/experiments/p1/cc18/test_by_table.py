@@ -46,12 +46,12 @@ def test_a_number_is_mean_and_deviation_at_the_largest_sample(of_letter):
     rows = by_table.numbers_by_table(of_letter())
     assert set(rows.method) == {"random_forest", "kdf geodesic"}
     errors = rows[(rows.metric == "error") & (rows.method == "kdf geodesic")]
-    found = Measurement.from_rows(errors, "jackknife")
-    assert found.n == 3
-    assert (found.mean, found.sd) == pytest.approx((0.07, np.std([0.05, 0.06, 0.1], ddof=1)))
+    result = Measurement.from_rows(errors, "jackknife")
+    assert result.n == 3
+    assert (result.mean, result.sd) == pytest.approx((0.07, np.std([0.05, 0.06, 0.1], ddof=1)))
 
 
-def test_confidence_is_of_the_last_radius_and_of_the_other_version(of_letter):
+def test_confidence_is_that_of_the_last_radius_in_the_other_version(of_letter):
     rows = by_table.numbers_by_table(of_letter())
     far = rows[rows.metric == "mmc"]
     assert set(far.radius) == {5.0} and set(far.method) == {"random_forest", "kdf geodesic"}

@@ -17,10 +17,10 @@ MADE_OF_RUNS = [part for part in cc18.PARTS if part != "stored"]
     ("sizes", "parents"), [((400,), ("random_forest",)), ((100, 400), ("random_forest", "mlp"))]
 )
 def test_everything_prints_and_draws(tmp_path, monkeypatch, capsys, sizes, parents, study) -> None:
-    for i, one in enumerate(study(sizes, parents)):
-        run = tmp_path / "runs" / one["dataset"]["name"] / one["method"] / str(i)
+    for i, each in enumerate(study(sizes, parents)):
+        run = tmp_path / "runs" / each["dataset"]["name"] / each["method"] / str(i)
         run.mkdir(parents=True)
-        (run / "result.json").write_text(json.dumps(one))
+        (run / "result.json").write_text(json.dumps(each))
     monkeypatch.setattr(
         "sys.argv",
         ["cc18", str(tmp_path / "runs"), "--every", "--to", str(tmp_path), "--only", *MADE_OF_RUNS],
@@ -44,11 +44,11 @@ def test_stored_numbers_are_drawn_twelve_tables_a_page(tmp_path, monkeypatch) ->
     numbers = cc18.published_numbers()
     names = list(dict.fromkeys(numbers.dataset))[:3]
     monkeypatch.setattr(cc18, "published_numbers", lambda: numbers[numbers.dataset.isin(names)])
-    asked = []
+    tested = []
     monkeypatch.setattr(
         cc18,
         "pages",
-        lambda stored, rows_a_page: asked.append(rows_a_page) or pages(stored, rows_a_page=2),
+        lambda stored, rows_a_page: tested.append(rows_a_page) or pages(stored, rows_a_page=2),
     )
     monkeypatch.setattr(
         "sys.argv", ["cc18", str(tmp_path), "--to", str(tmp_path), "--only", "stored"]
@@ -60,14 +60,14 @@ def test_stored_numbers_are_drawn_twelve_tables_a_page(tmp_path, monkeypatch) ->
             "figure5_published",
             "figure6_published",
         }
-    assert asked == [12]
+    assert tested == [12]
 
 
 def test_two_settings_end_with_one_line(tmp_path, monkeypatch, record) -> None:
-    for i, one in enumerate([record(), record(k=3)]):
+    for i, each in enumerate([record(), record(k=3)]):
         run = tmp_path / "a" / "kdf" / str(i)
         run.mkdir(parents=True)
-        (run / "result.json").write_text(json.dumps(one))
+        (run / "result.json").write_text(json.dumps(each))
     monkeypatch.setattr("sys.argv", ["cc18", str(tmp_path), "--every"])
     with pytest.raises(
         SystemExit, match=r"every run: two runs of KDF on .* which differ in calibrator\.k"

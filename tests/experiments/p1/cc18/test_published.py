@@ -44,8 +44,8 @@ code, to three decimals.
 def test_published_improvements_have_their_medians(which) -> None:
     parent, metric, method = which
     numbers = published_numbers()
-    found = improvement_by_size(numbers[numbers.parent == parent], metric, threshold=0)
-    medians = at_sizes(found.curves[method], found.sizes, SIZES)
+    result = improvement_by_size(numbers[numbers.parent == parent], metric, threshold=0)
+    medians = at_sizes(result.curves[method], result.sizes, SIZES)
     assert [count for _, count in medians] == [45, 45, 32, 18, 8]
     assert [value for value, _ in medians] == pytest.approx(SUMMARY[which], abs=6e-4)
 
@@ -58,8 +58,8 @@ def test_published_counts_and_medians_at_the_largest_samples() -> None:
     assert "| error lower or equal | 19 of 45 | 19 of 45 |" in text
     assert "| ECE lower" not in text  # what is published is no ECE of 15 bins
     assert "| error lower or equal | 40 of 45 | 40 of 45 |" in claims(network, network, 0)
-    for found, method, lower in ((forest, "kdf_reference", 31), (network, "kdn_reference", 36)):
-        ece = found.column("ece_by_edges")
+    for result, method, lower in ((forest, "kdf_reference", 31), (network, "kdn_reference", 36)):
+        ece = result.column("ece_by_edges")
         assert (ece[method] < ece["parent"]).sum() == lower
     assert forest.column("error").median().round(3).to_dict() == {
         "parent": 0.086,
@@ -112,11 +112,11 @@ def test_published_confidence_becomes_oce_where_a_prior_is_known(record) -> None
     own = tables(
         frame([record("letter", openml=6, prior=[0.0415] * 20 + [0.034] * 5)]), "random_forest"
     )
-    theirs = tables(published_numbers(priors_of(own)), "random_forest")
-    oce = theirs.column("oce@5")
+    published = tables(published_numbers(priors_of(own)), "random_forest")
+    oce = published.column("oce@5")
     assert oce.notna().any(axis=1).sum() == 1
     assert oce.loc["6", "isotonic"] == pytest.approx(
-        theirs.values.loc[("6", "isotonic"), "mmc@5"] - 0.0415
+        published.values.loc[("6", "isotonic"), "mmc@5"] - 0.0415
     )
 
 
@@ -125,24 +125,24 @@ def test_common_tables_have_published_and_measured_numbers(record) -> None:
         record(name, "kdf_reference", openml=number, learn=8000, values={"error": 0.05})
         for name, number in (("letter", 6), ("new", 99999))
     ]
-    found = tables(frame(runs), "random_forest")
+    result = tables(frame(runs), "random_forest")
     assert "| KDF, authors' code | .055 / .050 |" in compare_with_published(
-        found, published_numbers()
+        result, published_numbers()
     )
     assert "Medians over 1 of the 45 published tables." in compare_with_published(
-        found, published_numbers()
+        result, published_numbers()
     )
     assert "| 6 | letter | 8,999 / 8,000 | .053 / .100 | .055 / .050 |" in table_by_table(
-        found, published_numbers()
+        result, published_numbers()
     )
     assert "No table of these runs" in compare_with_published(
         tables(frame([record()]), "random_forest"), published_numbers()
     )
 
 
-def value_of(found: pd.DataFrame, seed: int | None, **keys: object) -> list[float]:
+def value_of(result: pd.DataFrame, seed: int | None, **keys: object) -> list[float]:
     """Return the values of one seed left out, or of all seeds, in the rows that have the keys."""
-    rows = found[found.seed.isna() if seed is None else found.seed == seed]
+    rows = result[result.seed.isna() if seed is None else result.seed == seed]
     for name, value in keys.items():
         rows = rows[rows[name].isna() if value is None else rows[name] == value]
     return rows.value.tolist()
@@ -161,15 +161,15 @@ def test_other_versions_take_no_seed_from_the_main_one(record) -> None:
     more = {"distance": "euclidean", "values": {"error": 0.15}}
     runs += [record(name, "kdf_reference", **more) for name in "abc"]
     runs += [record(name, "kdf", values={"error": 0.05}) for name in "abc"]
-    found = figure2_numbers(by_version(runs))
+    result = figure2_numbers(by_version(runs))
     expected = {("kdf geodesic", ""): 0.1, ("kdf euclidean", ""): -0.5, ("kdf geodesic", OWN): 0.5}
     for (method, variant), gain in expected.items():
-        assert value_of(found, None, method=method, variant=variant, **GAIN) == pytest.approx(
+        assert value_of(result, None, method=method, variant=variant, **GAIN) == pytest.approx(
             [gain]
         )
-    geodesic = found[(found.method == "kdf geodesic") & (found.variant == "")]
+    geodesic = result[(result.method == "kdf geodesic") & (result.variant == "")]
     assert set(geodesic.seed.dropna()) == {0, 1}
-    assert set(found[found.method == "random_forest"].variant) == {""}
+    assert set(result[result.method == "random_forest"].variant) == {""}
 
 
 def test_means_over_seeds_come_before_medians_over_tables(record) -> None:
@@ -180,12 +180,12 @@ def test_means_over_seeds_come_before_medians_over_tables(record) -> None:
         for name, by_seed in errors.items()
         for seed, error in enumerate(by_seed)
     ]
-    found = figure2_numbers(by_version(runs))
+    result = figure2_numbers(by_version(runs))
     keys = {"metric": "error, median of tables", "method": "kdf geodesic"}
-    assert value_of(found, None, **keys) == pytest.approx([0.25])
+    assert value_of(result, None, **keys) == pytest.approx([0.25])
     # Without the first seed the second is left, and the other way round.
-    assert value_of(found, 0, **keys) == pytest.approx([0.3])
-    assert value_of(found, 1, **keys) == pytest.approx([0.1])
+    assert value_of(result, 0, **keys) == pytest.approx([0.3])
+    assert value_of(result, 1, **keys) == pytest.approx([0.1])
 
 
 def test_published_numbers_are_over_the_tables_that_ran(record) -> None:
@@ -201,8 +201,8 @@ def test_published_numbers_are_over_the_tables_that_ran(record) -> None:
         record(name, "kdf_reference", openml=number, learn=400, values={"error": 0.1})
         for name, number in (("letter", 6), ("balance_scale", 11))
     ]
-    found = figure2_numbers(by_version(runs))
-    row = found[(found.metric == "error, median of tables") & (found.method == "kdf geodesic")]
+    result = figure2_numbers(by_version(runs))
+    row = result[(result.metric == "error, median of tables") & (result.method == "kdf geodesic")]
     assert row.comparable.tolist() == pytest.approx(2 * [largest.mean()])
 
 
@@ -210,8 +210,10 @@ def test_confidence_of_test_rows_is_at_radius_0_of_far_runs(record) -> None:
     runs = [
         record(name, "kdf_figure1", values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"
     ]
-    found = figure2_numbers(by_version([], runs))
-    assert found[(found.radius == 0) & found.seed.isna()].set_index("method").value.to_dict() == {
+    result = figure2_numbers(by_version([], runs))
+    assert result[(result.radius == 0) & result.seed.isna()].set_index(
+        "method"
+    ).value.to_dict() == {
         "kdf geodesic": 0.9,
         "random_forest": 0.8,
     }

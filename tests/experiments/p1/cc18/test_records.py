@@ -60,7 +60,7 @@ def test_runs_that_cannot_be_in_one_table_are_refused(second, message, record) -
     assert message in str(raised.value)
 
 
-def test_tables_have_means_over_common_seeds_at_the_largest_sample(record) -> None:
+def test_tables_have_means_over_common_seeds_of_largest_samples(record) -> None:
     def run(method, seed, error, learn=200, dataset="a"):
         return record(
             dataset,
@@ -83,14 +83,14 @@ def test_tables_have_means_over_common_seeds_at_the_largest_sample(record) -> No
         run("isotonic", 1, 0.7, dataset="b"),
         run("kdf", 0, 0.7, dataset="c"),
     ]
-    found = tables(frame(runs), "random_forest")
-    assert found.datasets == ["a"]
-    assert found.column("error").loc["a"].to_dict() == pytest.approx(
+    result = tables(frame(runs), "random_forest")
+    assert result.datasets == ["a"]
+    assert result.column("error").loc["a"].to_dict() == pytest.approx(
         {"parent": 0.1, "kdf": 0.2, "isotonic": 0.2}
     )
-    assert found.values.loc[("a", "kdf"), "oce"] == (2 + 3 + 4) / 3  # radii above 1
-    assert found.left_out == {"b": "no seed that all methods have", "c": "no run of isotonic"}
-    assert (found.learn, dict(found.seeds), found.radii) == (
+    assert result.values.loc[("a", "kdf"), "oce"] == (2 + 3 + 4) / 3  # radii above 1
+    assert result.left_out == {"b": "no seed that all methods have", "c": "no run of isotonic"}
+    assert (result.learn, dict(result.seeds), result.radii) == (
         {"a": 200},
         {"a": 2},
         [1.0, 1.5, 2.0, 5.0],
@@ -130,6 +130,6 @@ def test_runs_of_an_experiment_are_read_by_tables_and_methods(tmp_path) -> None:
                 }
             )
         )
-    found = {record["run_id"] for record in runs_of("bench/tables", tmp_path)}
-    assert found == {job.config.run_id for job in wanted}
+    result = {record["run_id"] for record in runs_of("bench/tables", tmp_path)}
+    assert result == {job.config.run_id for job in wanted}
     assert len(runs_of("bench/tables", tmp_path, free=["dataset.n_train"])) == len(wanted) + 1

@@ -35,11 +35,11 @@ def test_the_gate_is_chosen_by_calibration_nll_for_each_seed(record) -> None:
         record(method=m, seed=seed, nll=value, values={"error": errors[m] + seed})
         for (m, seed), value in nll.items()
     ]
-    found = with_choice(tables(frame(runs), "random_forest"))
-    assert found.values.loc[("a", CHOICE), "error"] == pytest.approx(
+    result = with_choice(tables(frame(runs), "random_forest"))
+    assert result.values.loc[("a", CHOICE), "error"] == pytest.approx(
         (0.02 + 1.06) / 2
     )  # KDF with seed 0, the other with seed 1
-    text = dominance(found)
+    text = dominance(result)
     assert (
         "Chosen by NLL on calibration rows, in runs: " in text
         and "KDF 1" in text
@@ -49,7 +49,7 @@ def test_the_gate_is_chosen_by_calibration_nll_for_each_seed(record) -> None:
 
 
 def test_without_the_calibration_nll_there_is_a_message(record) -> None:
-    found = with_choice(
+    result = with_choice(
         tables(
             frame(
                 [record(method=method, nll=1.0 if method == "kdf" else None) for method in METHODS]
@@ -57,10 +57,10 @@ def test_without_the_calibration_nll_there_is_a_message(record) -> None:
             "random_forest",
         )
     )
-    assert found.methods == ["parent", *METHODS]
+    assert result.methods == ["parent", *METHODS]
     assert (
         "not every record of a method with a density gate has learnt.calibrator.calibration_nll"
-        in dominance(found)
+        in dominance(result)
     )
     chosen_in_runs = with_choice(
         tables(
@@ -104,17 +104,17 @@ def test_tables_against_the_parent_and_each_other(record) -> None:
         record(str(i), "isotonic", values={"oce": dict.fromkeys(RADII, 0.3), "error": 0.2})
         for i in range(10)
     ]
-    found = tables(frame(runs), "random_forest")
+    result = tables(frame(runs), "random_forest")
     assert "| **KDF** | 10/0/0 (p .004) | 0/10/0 (p 1)" in against_parent(
-        found
+        result
     )  # two tests of the most extreme signs: 2·2/2¹⁰
     assert (
         "| isotonic | 0/0/10 (p .004) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/0/10"
-        in against_parent(found)
+        in against_parent(result)
     )
-    assert against_each_other(found, "error").splitlines()[-1] == "| **KDF** | 10/0/0 (p .002) |"
+    assert against_each_other(result, "error").splitlines()[-1] == "| **KDF** | 10/0/0 (p .002) |"
     assert (
-        far_field(found).splitlines()[-1] == "| isotonic | .3000 | .3000 | .3000 | .3000 | .3000 |"
+        far_field(result).splitlines()[-1] == "| isotonic | .3000 | .3000 | .3000 | .3000 | .3000 |"
     )
 
 
@@ -124,13 +124,13 @@ def test_improvement_is_interpolated_within_the_sizes_of_a_table(record) -> None
         record(name, learn=learn, values={"error": error})
         for (name, learn), error in errors.items()
     ]
-    found = improvement_by_size(frame(runs), "error", 1e-3)
-    np.testing.assert_allclose(found.sizes, [100, 200, 300])
+    result = improvement_by_size(frame(runs), "error", 1e-3)
+    np.testing.assert_allclose(result.sizes, [100, 200, 300])
     np.testing.assert_allclose(
-        found.curves["kdf"], [[0, 0.25, 0.5], [-1, 0, np.nan], [0, np.nan, np.nan]], atol=1e-12
+        result.curves["kdf"], [[0, 0.25, 0.5], [-1, 0, np.nan], [0, np.nan, np.nan]], atol=1e-12
     )
-    assert (found.curves["parent"][~np.isnan(found.curves["kdf"])] == 0).all()
-    assert at_sizes(found.curves["kdf"], found.sizes, [100, 150, 300, 400]) == [
+    assert (result.curves["parent"][~np.isnan(result.curves["kdf"])] == 0).all()
+    assert at_sizes(result.curves["kdf"], result.sizes, [100, 150, 300, 400]) == [
         (0.0, 3),
         (pytest.approx((0.125 - 0.5) / 2), 2),
         (0.5, 1),
