@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted_noun, head, line, number, spread
+from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings, trains_otherwise
@@ -60,10 +60,9 @@ def _table(records: Sequence[Record]) -> str:
     frame = frame.drop_duplicates(
         ["of", "method", "seed", "column"]
     )  # a parent is in each run that stands on it
-    lines = head(["method", "of", *(title for *_, title in COLUMNS.values())])
-    for method in (name for name in METHODS if name in set(frame.method)):
-        lines += _lines(method, frame[frame.method == method])
-    return "\n".join(lines)
+    methods = (name for name in METHODS if name in set(frame.method))
+    lines = [row for name in methods for row in _lines(name, frame[frame.method == name])]
+    return table(["method", "of", *(title for *_, title in COLUMNS.values())], lines)
 
 
 def _parent(record: Record) -> str:
@@ -95,16 +94,16 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
             yield {**known, "column": column, "value": value}
 
 
-def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
+def _lines(method: str, frame: pd.DataFrame) -> Iterable[list[str]]:
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
-    for table, encoder in TABLES.items():
-        if len(rows := published[published.item == table]):
+    for item, encoder in TABLES.items():
+        if len(rows := published[published.item == item]):
             cells = [_printed(rows, metric, ood) for metric, ood, _ in COLUMNS.values()]
-            yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
+            yield [f"**{METHODS[method]}**", f"{item}, {encoder}", *cells]
     for where, rows in frame.groupby("of", sort=False):
         cells = [spread(rows[rows.column == column].value, digits=2) for column in COLUMNS]
-        yield line([METHODS[method], str(where), *cells])
+        yield [METHODS[method], str(where), *cells]
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:

@@ -20,9 +20,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
+from experiments.common import markdown
 from experiments.common.claims import Claim, below, in_every_seed
 from experiments.common.command import print_claims, study_options
-from experiments.common.markdown import head, line, number, spread
+from experiments.common.markdown import number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import (
     ClassPrecision,
@@ -138,16 +139,17 @@ def _boundary(name: str, nll: pd.DataFrame, result: pd.DataFrame) -> Iterator[Cl
 
 def table(result: pd.DataFrame) -> str:
     """Return mean ± standard deviation over splits, a row for each fit."""
-    lines = head(["fit", "binary NLL", "mean change of the confidence", "largest"])
-    for method, rows in result.groupby("method", sort=False):
-        changes = [
-            spread(rows[name].dropna(), digits=4) if rows[name].notna().any() else "–"
-            for name in ("moved", "most")
+    columns = ["fit", "binary NLL", "mean change of the confidence", "largest"]
+    rows = (
+        [
+            str(method),
+            *(spread(part[name].dropna(), digits=4) for name in ("nll", "moved", "most")),
         ]
-        lines.append(line([str(method), spread(rows.nll, digits=4), *changes]))
-    some = result[result.method == RULE]
-    widths = f"{number(float(some.bandwidth.median()), 4)} in the median of classes and splits"
-    return "\n".join([*lines, "", f"{RULE}: {widths}."])
+        for method, part in result.groupby("method", sort=False)
+    )
+    median = number(float(result[result.method == RULE].bandwidth.median()), 4)
+    width = f"{RULE}: {median} in the median of classes and splits."
+    return f"{markdown.table(columns, rows)}\n\n{width}"
 
 
 def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.command import study_options
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.titles import titles
 from kdgraph.config import conf_dir
@@ -202,9 +202,8 @@ def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
     means, error, worst = result.means[measure], result.error[measure], result.worst[measure]
     names = [METHODS.get(m, m) for m in methods]
     errors = ["label-shift error, mean", "of the worst shift"]
-    lines = head(["use-set", "uncalibrated", *names, *errors])
     in_sample = [number(means.loc[(IN_SAMPLE, "unshifted"), m], 4) for m in methods]
-    lines.append(line([IN_SAMPLE, "–", *in_sample, "–", "–"]))
+    lines = [[IN_SAMPLE, "–", *in_sample, "–", "–"]]
     for kind in [NONE, *error]:
         rows = {fit: means.loc[(kind, fit)] for fit in ("uncalibrated", "unshifted", "weighted")}
         cells = [
@@ -212,8 +211,8 @@ def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
             f" ({signed(rows['weighted'][m] - rows['unshifted'][m], 4)})"
             for m in methods
         ]
-        errors = ["–", "–"] if kind == NONE else [number(error[kind], 4), number(worst[kind], 4)]
-        lines.append(line([kind, number(rows["uncalibrated"][NONE], 4), *cells, *errors]))
+        of_kind = ["–", "–"] if kind == NONE else [number(error[kind], 4), number(worst[kind], 4)]
+        lines.append([kind, number(rows["uncalibrated"][NONE], 4), *cells, *of_kind])
     spread = (
         f"{number(result.spread[measure][NONE], 4)} on held-out rows,"
         f" {number(result.spread[measure][IN_SAMPLE], 4)} in sample"
@@ -222,9 +221,8 @@ def loss_table(result: Summary, methods: Sequence[str], measure: str) -> str:
         "In brackets: what knowing the frequencies changes; its mean"
         " over the methods is the label-shift error."
     )
-    return "\n".join(
-        [*lines, "", f"{note} Largest less smallest of the methods without a shift: {spread}."]
-    )
+    body = markdown_table(["use-set", "uncalibrated", *names, *errors], lines)
+    return f"{body}\n\n{note} Largest less smallest of the methods without a shift: {spread}."
 
 
 def gap_table(result: Summary, methods: Sequence[str]) -> str:

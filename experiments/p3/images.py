@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted_noun, head, line, spread
+from experiments.common.markdown import counted_noun, spread, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings
 from experiments.common.titles import titles
@@ -80,15 +80,16 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     ]
     frame = pd.DataFrame(result)
     levels = sorted(frame.level.unique())
-    lines = head(["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)])
-    for title, group in frame.groupby("title", sort=False):
-        cells = [spread(group[group.level == level].value, 100, 1) for level in levels]
-        lines.append(line([str(title), *cells]))
+    columns = ["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)]
+    lines = (
+        [str(title), *(spread(group[group.level == at].value, 100, 1) for at in levels)]
+        for title, group in frame.groupby("title", sort=False)
+    )
     title = (
         "## TOOD, Figure 5: images out of distribution, moved against a"
         f" network of the same training rows: {rows}"
     )
-    return f"{title}, {counted_noun([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
+    return f"{title}, {counted_noun([frame.seed.nunique()], 'seed')}\n\n{table(columns, lines)}"
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common import markdown
 from experiments.common.frames import where
-from experiments.common.markdown import counted_noun, head, line, spread
+from experiments.common.markdown import counted_noun, listed, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
 from experiments.common.settings import by_size, differing_settings
@@ -89,17 +90,18 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
         & (published.metric == METRICS[metric])
         & published.value.notna()
     ]
-    lines = head([f"{METRICS[metric]}, {study.datasets[dataset]} against", *study.sets.values()])
+    lines = []
     for title, (method, items) in study.published.items():
         printed = [
             _printed(published, method, items, study.stands_for.get(n, n)) for n in study.sets
         ]
-        lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
+        lines += [[f"**{title}**", *printed]] if set(printed) != {"–"} else []
     for method, title in study.methods.items():
         for setting, rows in frame[frame.method == method].groupby("setting", sort=False):
             cells = [spread(where(rows, metric=metric, set=n).value, 100, 1) for n in study.sets]
-            lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
-    return "\n".join(lines)
+            lines.append([listed(title, str(setting)), *cells])
+    heading = f"{METRICS[metric]}, {study.datasets[dataset]} against"
+    return markdown.table([heading, *study.sets.values()], lines)
 
 
 def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
-from experiments.common.markdown import head, line, number
+from experiments.common.markdown import number
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import read_published
 from experiments.common.titles import titles
@@ -128,7 +128,8 @@ def table2(frame: pd.DataFrame) -> str:
     published = read_published(Path(__file__).parent)
     published = where(published, item="Table 2", dataset="crime")
     printed = published.set_index("method").value
-    lines = head(["with max group MCE", "published", "median", "range", "as high as published"])
+    columns = ["with max group MCE", "published", "median", "range", "as high as published"]
+    rows = []
     for metric, values in correlations(frame).items():
         printed_value = float(printed[str(crime.SETTING.correlated[str(metric)])])
         cells = [
@@ -138,8 +139,8 @@ def table2(frame: pd.DataFrame) -> str:
             f"{number(float(values.min()), 2)} to {number(float(values.max()), 2)}",
             f"{int((values >= printed_value).sum())} of {len(values)}",
         ]
-        lines.append(line(cells).replace("-", "−"))
-    return "\n".join(lines)
+        rows.append([cell.replace("-", "−") for cell in cells])
+    return markdown_table(columns, rows)
 
 
 def main() -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.common import markdown
 from experiments.common.command import in_one_line, study_options
 from experiments.common.frames import where
-from experiments.common.markdown import head, line, number, spread
+from experiments.common.markdown import number, spread
 from experiments.common.published import read_published
 from experiments.p4 import crime, setting
 from experiments.p4.stopping import configs_of
@@ -77,7 +78,8 @@ def tables(frame: pd.DataFrame | None = None) -> pd.DataFrame:
 
 def table(frame: pd.DataFrame) -> str:
     """Return means and deviations over seeds for each weight, and of the chosen weights."""
-    lines = head(["weight", "rows", "ECE", "ECE, 15 bins", "NLL", "Brier", "max group MCE"])
+    columns = ["weight", "rows", "ECE", "ECE, 15 bins", "NLL", "Brier", "max group MCE"]
+    lines = []
     parts = [
         (f"{weight:g}", str(on), part)
         for on, rows in frame.groupby("on", sort=False)
@@ -91,14 +93,14 @@ def table(frame: pd.DataFrame) -> str:
             spread(factor * part[part.metric == metric].value, digits=1 if factor > 1 else 3)
             for metric, factor in SHOWN.items()
         ]
-        lines.append(line([weight, on, *cells]))
+        lines.append([weight, on, *cells])
     published = read_published(Path(__file__).parent)
     own = where(published, method="mmce", dataset="crime")
     printed = own.set_index("metric").value
     cells = [number(float(printed["ECE in percent"]), 1), "–"]
     cells += [number(float(printed[name]), 2) for name in ("NLL", "Brier")]
     cells.append(number(float(printed["max group MCE"])))
-    return "\n".join([*lines, line(["published", "test", *cells])])
+    return markdown.table(columns, [*lines, ["published", "test", *cells]])
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import number, signed, table
 from experiments.common.titles import titles
 from experiments.p1.cc18.records import CHOICE, KDGRAPH_METHODS, Tables, kernel_method, label
 from experiments.p1.cc18.statistics import DECIMALS, dominating, median
@@ -26,28 +26,26 @@ def claims(result: Tables, published: Tables | None, threshold: float) -> str:
     present = (
         _facts(published, kernel_method(published), "ece_by_edges", threshold) if published else {}
     )
-    lines = head(
-        [f"{label(method)} against the {label('parent', result.parent)}", "here", "published"]
-    )
-    lines += [line([claim, text, present.get(claim, "–")]) for claim, text in subset.items()]
-    return "\n".join([*lines, "", NOTE])
+    title = f"{label(method)} against the {label('parent', result.parent)}"
+    rows = ([claim, text, present.get(claim, "–")] for claim, text in subset.items())
+    return f"{table([title, 'here', 'published'], rows)}\n\n{NOTE}"
 
 
 def dominance(result: Tables) -> str:
     """Return on how many tables a method is dominated in error, ECE, NLL and mean OCE at once."""
     if missing := [name for name in CRITERIA if name not in result.values]:
         return f"Dominance needs {', '.join(missing)}, which the records do not have."
-    lines = head(["method", "dominated on", "by"])
+    rows = []
     for method in result.methods:
-        by = [_dominating(result, table, method) for table in result.datasets]
+        by = [_dominating(result, dataset, method) for dataset in result.datasets]
         counted = [
             f"{label(other, result.parent)} {n}"
             for other in result.methods
             if (n := sum(other in each for each in by))
         ]
         n_by = f"{sum(map(bool, by))} of {len(by)}"
-        lines.append(line([label(method, result.parent), n_by, ", ".join(counted) or "–"]))
-    return "\n".join([*lines, "", _what_was_chosen(result)])
+        rows.append([label(method, result.parent), n_by, ", ".join(counted) or "–"])
+    return f"{table(['method', 'dominated on', 'by'], rows)}\n\n{_what_was_chosen(result)}"
 
 
 def with_choice(result: Tables) -> Tables:
@@ -64,7 +62,7 @@ def with_choice(result: Tables) -> Tables:
     if NLL not in runs or runs.empty or runs[NLL].isna().any():
         return result
     best = runs[NLL].unstack("method").idxmin(axis=1)
-    chosen = runs.loc[[(table, method, seed) for (table, seed), method in best.items()]]
+    chosen = runs.loc[[(dataset, method, seed) for (dataset, seed), method in best.items()]]
     return replace(
         result,
         runs=pd.concat(
