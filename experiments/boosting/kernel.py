@@ -140,8 +140,8 @@ def measure(table: str, seed: int) -> Iterator[dict[str, object]]:
         X, X_validation, y, y_validation = train_test_split(
             parts[0].X, parts[0].y, test_size=0.1, random_state=0, stratify=parts[0].y
         )
-        how: dict[str, Any] = {"num_leaves": n_leaves, "learning_rate": rate}
-        model = LGBMClassifier(n_estimators=1000, random_state=0, n_jobs=1, verbose=-1, **how)
+        options: dict[str, Any] = {"num_leaves": n_leaves, "learning_rate": rate}
+        model = LGBMClassifier(n_estimators=1000, random_state=0, n_jobs=1, verbose=-1, **options)
         model.fit(
             X,
             y,

@@ -90,8 +90,8 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
                 ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
             )
             title = ", ".join(filter(None, [_parent(record), "here", setting]))
-            known = {"of": title, "method": method, "seed": record["seed"]}
-            yield {**known, "column": column, "value": value}
+            shared = {"of": title, "method": method, "seed": record["seed"]}
+            yield {**shared, "column": column, "value": value}
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[list[str]]:
@@ -101,9 +101,9 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[list[str]]:
         if len(rows := published[published.item == item]):
             cells = [_printed(rows, metric, ood) for metric, ood, _ in COLUMNS.values()]
             yield [f"**{METHODS[method]}**", f"{item}, {encoder}", *cells]
-    for where, rows in frame.groupby("of", sort=False):
+    for place, rows in frame.groupby("of", sort=False):
         cells = [spread(rows[rows.column == column].value, digits=2) for column in COLUMNS]
-        yield [METHODS[method], str(where), *cells]
+        yield [METHODS[method], str(place), *cells]
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:

@@ -67,10 +67,10 @@ def claims_on_plane(plane: pd.DataFrame) -> Iterator[Claim]:
             f"{n:,} rows ({counted_noun([int(count)], 'seed')})"
             for n, count in group.groupby("n_train").seed.nunique().items()
         )
-        where = _title(dataset, parent)
-        yield from _similar_error(medians["error"], where, sizes)
-        yield from _hellinger(medians["hellinger on the grid"], where, sizes)
-        yield from _geodesic(medians, where, sizes)
+        place = _title(dataset, parent)
+        yield from _similar_error(medians["error"], place, sizes)
+        yield from _hellinger(medians["hellinger on the grid"], place, sizes)
+        yield from _geodesic(medians, place, sizes)
 
 
 def claims_on_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
@@ -85,44 +85,44 @@ def _title(dataset: object, parent: object) -> str:
     return f"{str(dataset).replace('_', ' ')}, {GROUPS[str(parent)][1].upper()}"
 
 
-def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
+def _similar_error(medians: pd.DataFrame, place: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
         excess = medians.geodesic - medians.parent
         text = (
-            f"{where}: error is at most {number(SIMILAR, 2)} above"
+            f"{place}: error is at most {number(SIMILAR, 2)} above"
             " the parent's at each number of rows"
         )
         evidence = f"{signed(float(excess.min()))} to {signed(float(excess.max()))}; {sizes}"
         yield Claim(text, bool(excess.max() <= SIMILAR), evidence, ("fig1_accuracy", "intro"))
 
 
-def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
+def _hellinger(medians: pd.DataFrame, place: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
         details = ", ".join(
             f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}"
             for n, row in medians.iterrows()
         )
         text = (
-            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows"
+            f"{place}: Hellinger distance on the grid is below the parent's at each number of rows"
         )
         holds = bool((medians.geodesic < medians.parent).all())
         yield Claim(text, holds, f"{details}; {sizes}", ("fig1_hellinger",))
 
 
-def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> Iterator[Claim]:
+def _geodesic(medians: Mapping[str, pd.DataFrame], place: str, sizes: str) -> Iterator[Claim]:
     present = {m: each for m, each in medians.items() if {"geodesic", "euclidean"} <= set(each)}
     if present:
         worst = {m: float((each.geodesic - each.euclidean).max()) for m, each in present.items()}
         details = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
         text = (
-            f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
+            f"{place}: error and Hellinger distance are lower with geodesic than with Euclidean"
             " distances at each number of rows"
         )
         evidence = f"largest difference: {details}; {sizes}"
         yield Claim(text, all(value < 0 for value in worst.values()), evidence, ("fig1_geodesic",))
 
 
-def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
+def _prior(of: pd.DataFrame, place: str) -> Iterator[Claim]:
     far = of[
         (of["on"] == "ood") & (of.metric == "mmc") & (of.model == "geodesic") & (of.n_train == 1000)
     ]
@@ -136,7 +136,7 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
             f" {last}; median of {seeds}, 1,000 rows"
         )
         text = (
-            f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius"
+            f"{place}: mean max confidence comes to within .01 of the prior, .5, by radius"
             f" {curve.index[-1]:g}, and stays"
         )
         yield Claim(text, bool(np.isfinite(first)), evidence, ("fig1_prior", "intro"))
@@ -270,11 +270,11 @@ def far_rows_of_tables(result: Tables) -> Iterator[Claim]:
             f"the median OCE of {other} at radius {FAR:g} is above that of {label(own_method)}, and"
             f" within .1 of the {parent}'s or above"
         )
-        known = {name: float(oce[name].median()) for name in (other, own_method, "parent")}
-        holds = known[other] > known[own_method] and known[other] >= known["parent"] - 0.1
+        shared = {name: float(oce[name].median()) for name in (other, own_method, "parent")}
+        holds = shared[other] > shared[own_method] and shared[other] >= shared["parent"] - 0.1
         medians = (
-            f"{number(known[other])}, {label(own_method)} {number(known[own_method])}, {parent}"
-            f" {number(known['parent'])}; {n} tables"
+            f"{number(shared[other])}, {label(own_method)} {number(shared[own_method])}, {parent}"
+            f" {number(shared['parent'])}; {n} tables"
         )
         yield Claim(text, holds, medians, ("id_methods_ood", "fig2_oce"))
 
@@ -309,20 +309,20 @@ def shapes(folder: Path) -> Iterator[Claim]:
         models = [name for name in medians.index if name != "parent"]
         if not inside or not outside or not models:
             continue
-        where = str(param if param == ood else f"{param} of the {ood}")
+        place = str(param if param == ood else f"{param} of the {ood}")
         seeds = family.seed.nunique()
         inside_least = float(medians.loc[models[0], list(inside)].min())
         most = float(medians.loc[models[0], outside].max())
         least = float(medians.loc["parent", outside].min())
         yield Claim(
-            f"{where}: median confidence of KDN is below that in"
+            f"{place}: median confidence of KDN is below that in"
             " distribution at every value out of it",
             most < inside_least,
             f"at most {number(most)}, in distribution {number(inside_least)};"
             f" {counted_noun([seeds], 'seed')}",
             ("fig3",),
         )
-        text = f"{where}: median confidence of the network is above .9 at every value"
+        text = f"{place}: median confidence of the network is above .9 at every value"
         evidence = f"at least {number(least)}; {counted_noun([seeds], 'seed')}"
         yield Claim(text, least > 0.9, evidence, ("fig3",))
 

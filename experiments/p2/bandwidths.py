@@ -199,8 +199,8 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         }
         mirrored = changes(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
         gap = np.abs(mirrored - plain)
-        known = {"method": f"{bandwidth} {REFLECTED}", "nll": losses_and_gap(mirrored)}
-        yield {**known, "moved": gap.mean(), "most": gap.max()}
+        shared = {"method": f"{bandwidth} {REFLECTED}", "nll": losses_and_gap(mirrored)}
+        yield {**shared, "moved": gap.mean(), "most": gap.max()}
 
 
 def _records(options: argparse.Namespace) -> Iterable[Record]:

@@ -62,7 +62,7 @@ def losses(study: Study, draws: int) -> pd.DataFrame:
 
 def _fits(study: Study, fit: np.ndarray, judge: np.ndarray) -> dict[str, dict[str, float]]:
     X, y = study.X[fit], study.y[fit]
-    known = {"X_calibration": X, "y_calibration": y}
+    shared = {"X_calibration": X, "y_calibration": y}
     result = {}
     for method, model in study.models.items():
         if "calibrator" not in model.post_hoc:
@@ -70,8 +70,8 @@ def _fits(study: Study, fit: np.ndarray, judge: np.ndarray) -> dict[str, dict[st
         calibrator = model.post_hoc["calibrator"]
         # Classes without a curve, or with one that a warning names, are those of the figures.
         with warnings.catch_warnings(action="ignore"):
-            plain = clone(calibrator).fit(X, y, **known)
-            crossed = cross_fit(model.parent, calibrator).fit(X, y, **known)
+            plain = clone(calibrator).fit(X, y, **shared)
+            crossed = cross_fit(model.parent, calibrator).fit(X, y, **shared)
         result[method] = {
             "in_sample": _nll(plain, X, y),
             "cross_fitted": crossed.nll_,

@@ -86,11 +86,11 @@ def study(
         top_label = TopLabel.from_proba(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
         unshifted = {m: confidence(m, X[held], y[held], None, X[use]) for m in methods}
-        where: dict[str, Any] = {"kind": IN_SAMPLE, "seed": seed, "shift": -1}
+        keys: dict[str, Any] = {"kind": IN_SAMPLE, "seed": seed, "shift": -1}
         for method in methods:
-            known = confidence(method, X[held], y[held], None, X[held])
-            measured = losses_and_gap(known, y[held], np.ones(len(held)))
-            result.append({**where, "method": method, "fit": "unshifted", **measured})
+            shared = confidence(method, X[held], y[held], None, X[held])
+            measured = losses_and_gap(shared, y[held], np.ones(len(held)))
+            result.append({**keys, "method": method, "fit": "unshifted", **measured})
         for place, shift in enumerate(shifts(prior, draws, rng)):
             weight = shift.weight[y[use]]
             fits = [(NONE, "uncalibrated", top_label)]
@@ -105,9 +105,9 @@ def study(
                     (method, "weighted", known_shift),
                 ]
             for method, fit, predicted in fits:
-                where = {"kind": shift.kind, "seed": seed, "shift": place}
+                keys = {"kind": shift.kind, "seed": seed, "shift": place}
                 measured = losses_and_gap(predicted, y[use], weight)
-                result.append({**where, "method": method, "fit": fit, **measured})
+                result.append({**keys, "method": method, "fit": fit, **measured})
     return pd.DataFrame(result)
 
 
@@ -232,19 +232,19 @@ def gap_table(result: Summary, methods: Sequence[str]) -> str:
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     for kind in [NONE, *result.error["nll"]]:
         uncalibrated = number(gap.loc[(kind, "uncalibrated"), NONE], 4)
-        shifted, known = (gap.loc[(kind, fit), list(methods)] for fit in ("unshifted", "weighted"))
+        shifted, shared = (gap.loc[(kind, fit), list(methods)] for fit in ("unshifted", "weighted"))
         cells = [
-            number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(known[m], 4)}"
+            number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(shared[m], 4)}"
             for m, value in shifted.items()
         ]
-        share = "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %"
+        share = "–" if kind == NONE else f"{100 * repaired(shifted, shared, at_rest):.0f} %"
         rows.append([kind, uncalibrated, *cells, share])
     return markdown_table(["use-set", "uncalibrated", *names, "repaired, mean"], rows)
 
 
-def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
+def repaired(shifted: pd.Series, shared: pd.Series, at_rest: pd.Series) -> float:
     """Return the share of a shift's added gap that known frequencies remove, of Float[m] each."""
-    return float((shifted - known).mean() / (shifted - at_rest).mean())
+    return float((shifted - shared).mean() / (shifted - at_rest).mean())
 
 
 def ratios(result: Summary, measure: str, basis: str) -> dict[str, float]:
@@ -289,8 +289,8 @@ def claims(result: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         for fit in ("unshifted", "weighted")
     }
     shares = {
-        kind: repaired(of_fit["unshifted"][kind], known, at_rest)
-        for kind, known in of_fit["weighted"].items()
+        kind: repaired(of_fit["unshifted"][kind], shared, at_rest)
+        for kind, shared in of_fit["weighted"].items()
     }
     yield Claim(
         "recalibrating with known class frequencies takes away most of what"

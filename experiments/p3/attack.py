@@ -31,11 +31,10 @@ import pandas as pd
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.titles import titles
-from experiments.p3.command import run_study
+from experiments.p3.command import configs_of, run_study
 from experiments.p3.images import CIFAR
 from kdgraph.base import FittedModel
 from kdgraph.base.network_access import access_network
-from kdgraph.config import plan
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import auroc
 from kdgraph.runner import stages
@@ -61,13 +60,11 @@ OTHER_SEED = 1000  # Offset of the seed of a network that is not attacked
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
     """Return the composed config of each method on one data set."""
-    words = ["experiment=paper/p3/cifar", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES]
-    words += more
-    epochs = {True: [f"parent.encoder.max_epochs=choice({EPOCHS})"], False: []}
-    return {
-        n: plan([*words, *epochs[n in TOOD], f"method=choice(paper/p3/cifar/{n})"]).jobs[0].config
-        for n in TITLES
+    epochs = [f"parent.encoder.max_epochs=choice({EPOCHS})"]
+    methods = {
+        name: [*epochs * (name in TOOD), f"method=choice(paper/p3/cifar/{name})"] for name in TITLES
     }
+    return configs_of("paper/p3/cifar", dataset, methods, [*SIZES, *more])
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
@@ -93,18 +90,23 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     for drawn in stages.ood_sets(of["msp"].ood, splits, seed):
         if drawn.name in SETS:
             sign = np.sign(access_network(networks[ATTACKED]).input_gradient(drawn.X, _loss))
-            known = {"dataset": title, "seed": seed, "set": drawn.name}
+            shared = {"dataset": title, "seed": seed, "set": drawn.name}
             unmoved = {n: auroc(_scores(models[n, ""], drawn.X, seed), inside[n, ""]) for n in TOOD}
             for name, which, moved in _moved_against_trees(
                 trees, {name: models[name, ""] for name in TOOD}, splits.train.X, drawn.X, seed
             ):
                 value = auroc(_scores(models[name, ""], moved, seed), inside[name, ""])
                 for step, of_step in ((0, unmoved[name]), (max(STEPS), value)):
-                    yield known | {"step": step, "method": name, "network": which, "value": of_step}
+                    yield shared | {
+                        "step": step,
+                        "method": name,
+                        "network": which,
+                        "value": of_step,
+                    }
             for step in sorted({0, *STEPS, *(-step for step in STEPS)}):
                 moved = np.clip(drawn.X + np.float32(step / 255) * sign, 0, 1)
                 for (name, which), model in models.items():
-                    yield known | {
+                    yield shared | {
                         "step": step,
                         "method": name,
                         "network": which,
@@ -186,7 +188,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             yield from _robust(svhn, str(dataset), seeds)
 
 
-def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
+def _compromised(mean: pd.DataFrame, place: str, seeds: str) -> Iterator[Claim]:
     apart = mean[mean[0] > SEPARATES]
     if len(apart):
         lowest = apart[list(STEPS)].min(axis=1)
@@ -195,7 +197,7 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             for name, row in apart.iterrows()
         )
         text = (
-            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
+            f"{place}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
             f" below that without on each set where that is above {number(SEPARATES, 1)}"
         )
         evidence = f"{details}; {seeds}"
@@ -254,13 +256,7 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
 def main() -> None:
     """Print and save the claims."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
-    run_study(
-        __doc__,
-        "p3_attack",
-        3,
-        lambda seed: (row for t, composed in planned.items() for row in measure(t, composed, seed)),
-        claims,
-    )
+    run_study(__doc__, "p3_attack", 3, planned, measure, claims)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def _with_all_rows(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Ite
         most = group[group["rows"] == n_rows]
         mean = _by_method(most)
         if set(BOTH) <= set(mean):
-            where = f"{sizes.datasets[str(dataset)]}, {n_rows:,} training rows"
-            claims = labels(mean, where, _seeds(most))
+            place = f"{sizes.datasets[str(dataset)]}, {n_rows:,} training rows"
+            claims = labels(mean, place, _seeds(most))
             yield from (claim for claim in claims if claim.sentences == AS_WELL)
 
 
@@ -113,32 +113,32 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
     own = frame[frame.dataset.isin(titles)] if len(frame) else frame
     for (dataset, rows), group in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
         n_rows = str(rows).partition(" rows")[0].replace("training", "").strip()
-        where = listed(titles[str(dataset)], n_rows) + (" training rows" if rows else "")
+        place = listed(titles[str(dataset)], n_rows) + (" training rows" if rows else "")
         seeds = _seeds(group)
         mean = _by_method(group[(group.metric == "auroc") & (group.set != IN)])
         others = [name for name in mean if name not in {*BOTH, *NOT_IN_PAPER}]
         if "tood_given" in mean and others:
-            yield from _outperforms(mean, others, where, seeds)
+            yield from _outperforms(mean, others, place, seeds)
         if set(BOTH) <= set(mean):
-            yield from labels(mean, where, seeds)
+            yield from labels(mean, place, seeds)
         aphd = group[(group.metric == APHD) & (group.method == "tood_given")]
         distance = aphd.groupby("set").value.mean()
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
             largest = number(float(outside.max()), 4)
-            text = f"{where}: mean APHD of test rows is above that of each set out of distribution"
+            text = f"{place}: mean APHD of test rows is above that of each set out of distribution"
             evidence = (
                 f"{number(inside, 4)} of test rows, at most"
                 f" {largest}, of {outside.idxmax()}; {seeds}"
             )
             yield Claim(text, bool(outside.max() < inside), evidence, ("id_larger",))
             if str(dataset) in IMAGES:
-                close = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
+                close = f"{place}: mean APHD of test rows is above {number(NEAR_1, 2)}"
                 evidence = f"{number(inside, 4)}; {seeds}"
                 yield Claim(close, inside > NEAR_1, evidence, ("close_to_1",))
 
 
-def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
+def labels(mean: pd.DataFrame, place: str, seeds: str) -> Iterator[Claim]:
     """Yield whether shuffling changes the AUROC, by set, and whether it makes it worse."""
     change = mean.tood_shuffled - mean.tood_given
     each = ", ".join(
@@ -146,17 +146,17 @@ def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         for name, row in mean.iterrows()
     )
     evidence = f"given and shuffled: {each}; {seeds}"
-    text = f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    text = f"{place}: AUROC with shuffled labels is within .05 of that with given ones on every set"
     yield Claim(text, bool((change.abs() <= AS_GOOD).all()), evidence, size_labels_study.LABELS)
     text = (
-        f"{where}: AUROC with shuffled labels is at most .05"
+        f"{place}: AUROC with shuffled labels is at most .05"
         " below that with given ones on every set"
     )
     yield Claim(text, bool((change >= -AS_GOOD).all()), evidence, AS_WELL)
 
 
 def _outperforms(
-    mean: pd.DataFrame, others: Sequence[str], where: str, seeds: str
+    mean: pd.DataFrame, others: Sequence[str], place: str, seeds: str
 ) -> Iterator[Claim]:
     best, rivals = mean[others].max(axis=1), ", ".join(others)
     ahead = (mean.tood_given - best).round(2)
@@ -164,7 +164,7 @@ def _outperforms(
         f"{n} {number(mean.tood_given[n], 2)} against {number(best[n], 2)}" for n in mean.index
     )
     yield Claim(
-        f"{where}: mean AUROC of TOOD is, to two digits, at least that of"
+        f"{place}: mean AUROC of TOOD is, to two digits, at least that of"
         f" each other method ({rivals}) on every set",
         bool((ahead >= 0).all()),
         f"{each}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
@@ -172,7 +172,7 @@ def _outperforms(
         ("outperforms",),
     )
     text = (
-        f"{where}: mean AUROC of TOOD is at most .05 below that of the"
+        f"{place}: mean AUROC of TOOD is at most .05 below that of the"
         f" best other method ({rivals}) on every set"
     )
     evidence = f"least {signed(float(ahead.min()), 2)}; {seeds}"

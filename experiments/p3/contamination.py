@@ -101,15 +101,15 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             f" {METHODS[str(best)]}{', a tie' * (ahead == 0)};"
             f" {counted_noun([rows.seed.nunique()], 'seed')}; all score sets of 50 rows"
         )
-        where = f"{DATASETS[str(dataset)]}, sets against sets"
+        place = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)
         text = (
-            f"{where}: mean AUROC of TOOD is, to two digits, at least"
+            f"{place}: mean AUROC of TOOD is, to two digits, at least"
             f" that of each other test ({rivals})"
         )
         yield Claim(text, ahead >= 0, evidence, ("outperforms",))
         text = (
-            f"{where}: mean AUROC of TOOD is at most .05 below that"
+            f"{place}: mean AUROC of TOOD is at most .05 below that"
             f" of the best other test ({rivals})"
         )
         shown = f"{signed(ahead, 2)}; {evidence}"

@@ -118,25 +118,25 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
 
 def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
     figure = cast("Figure", axes.figure)
-    where = {"transform": axes.transAxes, "ha": "right", "fontsize": style.LABEL_SIZE}
+    text_style = {"transform": axes.transAxes, "ha": "right", "fontsize": style.LABEL_SIZE}
     title = f"{block.title},\n{block.rows:,} training rows"
-    axes.text(-0.03, 1 + 0.2 / len(names), title, va="bottom", **where)
+    axes.text(-0.03, 1 + 0.2 / len(names), title, va="bottom", **text_style)
     for i, name in enumerate(names):
         text = style.shorten_text(figure, block.sets[name], style.LABEL_SIZE, _NAMES - 0.1)
-        axes.text(-0.03, _middle(i, len(names)), text, va="center", **where)
+        axes.text(-0.03, _middle(i, len(names)), text, va="center", **text_style)
 
 
 def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
     own = _shares(of.sets[IN])
     line: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 0.9}
-    beside: dict[str, Any] = {"transform": axes.transAxes, "fontsize": style.LABEL_SIZE}
+    note_style: dict[str, Any] = {"transform": axes.transAxes, "fontsize": style.LABEL_SIZE}
     for i, name in enumerate(names):
         floor = float(len(names) - 1 - i)
         axes.stairs(floor + own, _BINS, baseline=floor, fill=True, color=_FILL, gid="test rows")
         if name in of.sets:
             axes.stairs(floor + _shares(of.sets[name]), _BINS, baseline=floor, gid=name, **line)
             share = number(of.auroc[name], 2)
-            axes.text(1.03, _middle(i, len(names)), share, va="center", **beside)
+            axes.text(1.03, _middle(i, len(names)), share, va="center", **note_style)
         axes.axhline(floor, color=style.GREY, linewidth=0.4)
     dotted: dict[str, Any] = {"color": style.BLACK, "linewidth": 0.6, "linestyle": (0, (1, 1.5))}
     for threshold in of.thresholds:

@@ -47,7 +47,7 @@ def aurocs(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    known = {
+    shared = {
         "dataset": record["dataset"]["name"],
         "labels": record["config"]["detector"]["labels"],
         "seed": record["seed"],
@@ -59,7 +59,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
             and "epsilon" in (entry.get("params") or {})
         ):
             level = round(_MAX_INTENSITY * entry["params"]["epsilon"])
-            place = {**known, "set": entry["ood"].rpartition("/")[2], "level": level}
+            place = {**shared, "set": entry["ood"].rpartition("/")[2], "level": level}
             yield {**place, "value": entry["value"]}
 
 

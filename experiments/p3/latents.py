@@ -17,11 +17,10 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import number
-from experiments.p3.command import run_study
+from experiments.p3.command import configs_of, run_study
 from experiments.p3.images import MNIST
 from experiments.p3.seconds import faster, in_turn
 from kdgraph.base import FittedModel
-from kdgraph.config import plan
 from kdgraph.data.dataset import Splits
 from kdgraph.detection import TreeHamming
 from kdgraph.metrics import auroc
@@ -35,13 +34,9 @@ SHARE = 1000 / 2500  # Test rows per fitted row
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
     """Return the configs of TOOD with given and shuffled labels and of the MSP of LeNet-5."""
-    words = ["experiment=paper/p3/mnist", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES]
-    words += more
     methods = {"given": "tood_given", "shuffled": "tood_shuffled", "network": "msp"}
-    return {
-        name: plan([*words, f"method=choice(paper/p3/mnist/{method})"]).jobs[0].config
-        for name, method in methods.items()
-    }
+    words = {name: [f"method=choice(paper/p3/mnist/{m})"] for name, m in methods.items()}
+    return configs_of("paper/p3/mnist", dataset, words, [*SIZES, *more])
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
@@ -50,7 +45,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     sets = {each.name: each.X for each in stages.ood_sets(of["given"].ood, splits, seed)}
     rows = [splits.test.X, *sets.values()]
     parents = {}
-    known = {"dataset": title, "seed": seed, "set": ""}
+    shared = {"dataset": title, "seed": seed, "set": ""}
 
     def fitted(name: str) -> FittedModel:
         parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)
@@ -67,7 +62,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
             model.predict_outputs(["ood_score"], X)
 
     for name, seconds in in_turn({"tood": tood, "network": msp}, seed).items():
-        yield {**known, "setting": name, "labels": "given", "metric": "seconds", "value": seconds}
+        yield {**shared, "setting": name, "labels": "given", "metric": "seconds", "value": seconds}
     for labels in LABELS:
         latents = _after(of[labels], parents["given"], splits, seed).post_hoc["detector"]
         trees = ExtraTreesClassifier(100, random_state=seed)
@@ -81,7 +76,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
             inside = detector.ood_score_of_sets(seen(splits.test.X), rng)
             for name, X in sets.items():
                 value = auroc(detector.ood_score_of_sets(seen(X), rng), inside)
-                place = {**known, "setting": setting, "labels": labels, "set": name}
+                place = {**shared, "setting": setting, "labels": labels, "set": name}
                 yield {**place, "metric": "auroc", "value": value}
 
 
@@ -120,13 +115,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 def main() -> None:
     """Print and save the claims."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
-    run_study(
-        __doc__,
-        "p3_latents",
-        3,
-        lambda seed: (row for t, composed in planned.items() for row in measure(t, composed, seed)),
-        claims,
-    )
+    run_study(__doc__, "p3_latents", 3, planned, measure, claims)
 
 
 if __name__ == "__main__":

@@ -25,17 +25,17 @@ def table_of(records: Iterable[Record], keys: Sequence[str] = ()) -> pd.DataFram
 
 
 def _rows(record: Record, keys: Sequence[str]) -> Iterable[dict[str, Any]]:
-    known = {
+    shared = {
         "dataset": record["dataset"]["name"],
         "method": record["method"],
         "seed": record["seed"],
     }
-    known |= {key.rpartition(".")[2]: _value(record["config"], key) for key in keys}
+    shared |= {key.rpartition(".")[2]: _value(record["config"], key) for key in keys}
     offset = (record.get("learnt") or {}).get("detector", {}).get("offset", np.nan)
     for entry in record["metrics"]:
         if entry["of"] != DETECTED or entry["value"] is None:
             continue
-        result = {**known, "set": entry["ood"] or IN, "metric": entry["metric"]}
+        result = {**shared, "set": entry["ood"] or IN, "metric": entry["metric"]}
         result["value"] = entry["value"]
         yield result
         if entry["metric"] == "mean_ood_score" and "n_of" in entry:
@@ -48,10 +48,12 @@ def _value(config: Any, key: str) -> Any:
     return config
 
 
-def by_seed(frame: pd.DataFrame, metric: str, at: str, **where: Any) -> tuple[list, np.ndarray]:
+def by_seed(
+    frame: pd.DataFrame, metric: str, at: str, **values_by_column: Any
+) -> tuple[list, np.ndarray]:
     """Return the values of the column ``at``, and Float[s, v] of the seeds that have all."""
     chosen = frame[frame.metric == metric]
-    for column, value in where.items():
+    for column, value in values_by_column.items():
         chosen = chosen[chosen[column] == value]
     wide = chosen.pivot(index="seed", columns=at, values="value").dropna()
     return list(wide.columns), wide.to_numpy(float)

@@ -138,17 +138,17 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
     frame = frame[frame.set.isin(sizes.sets)]
     titles = {name: title for name, (title, _) in sizes.sets.items()}
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
-        where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
+        title = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
         at = group[group.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
         first, last = at.columns[0], at.columns[-1]
         falls = [titles[str(x)] for x, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
         evidence = f"from {first:,} to {last:,} rows; it falls of {', '.join(falls)}"
-        text = f"more training rows give a larger APHD of all sets (Section 6), {where}"
+        text = f"more training rows give a larger APHD of all sets (Section 6), {title}"
         yield Claim(text, not falls, evidence if falls else "of all sets", ("grows_with_rows",))
         most = at[last]
         above = [titles[str(x)] for x in most.index if x != IN and most[x] >= most[IN]]
         evidence = f"with {last:,} rows it is larger of {', '.join(above)}"
-        text = f"APHD is smaller out of distribution (Section 3.2), {where}"
+        text = f"APHD is smaller out of distribution (Section 3.2), {title}"
         yield Claim(text, not above, evidence if above else "of none it is larger", ("id_larger",))
     for dataset, group in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
         most = group[group["rows"] == group["rows"].max()]

@@ -98,6 +98,11 @@ def draw_table(title: str, config: Any, seed: int) -> Table:
     )
 
 
+def measure_split(title: str, config: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield :func:`measure` of the split of a seed."""
+    return measure(draw_table(title, config, seed), seed)
+
+
 def measure(
     table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] = SETTINGS
 ) -> Iterator[dict[str, Any]]:
@@ -107,10 +112,10 @@ def measure(
     distribution, or "".
     """
     train = table.splits.train
-    known = {"dataset": table.title, "seed": seed, "share": table.share, "rows": len(train.y)}
-    known |= {"size": SET_SIZE, "set": ""}
+    shared = {"dataset": table.title, "seed": seed, "share": table.share, "rows": len(train.y)}
+    shared |= {"size": SET_SIZE, "set": ""}
     for labels in LABELS:
-        about = {**known, "labels": labels, "setting": DEFAULT}
+        about = {**shared, "labels": labels, "setting": DEFAULT}
         for setting, parameters in settings.items():
             detector = fitted_tood(
                 ExtraTreesClassifier(**{"n_estimators": 100, **parameters}),
@@ -133,7 +138,7 @@ def measure(
         detector = fitted_tood(ExtraTreesClassifier(100), few, table, labels, seed)
         yield from _in_smaller_sets(detector, table, {**about, "rows": FEW_TRAINING_ROWS}, VERY_FEW)
     for name, seconds in seconds_of(table, seed).items():
-        yield {**known, "labels": "given", "setting": name, "metric": "seconds", "value": seconds}
+        yield {**shared, "labels": "given", "setting": name, "metric": "seconds", "value": seconds}
 
 
 def fitted_tood(forest: Any, train: Dataset, table: Table, labels: Any, seed: int) -> TreeHamming:
@@ -145,7 +150,7 @@ def fitted_tood(forest: Any, train: Dataset, table: Table, labels: Any, seed: in
 
 
 def _in_smaller_sets(
-    detector: TreeHamming, table: Table, known: Mapping[str, Any], *sizes: int
+    detector: TreeHamming, table: Table, shared: Mapping[str, Any], *sizes: int
 ) -> Iterator[dict[str, Any]]:
     for size in sizes:
         same = TreeHamming(
@@ -157,17 +162,17 @@ def _in_smaller_sets(
         )
         calibration = table.splits.calibration.X
         yield from _aurocs(
-            same.fit(calibration, X_calibration=calibration), table, {**known, "size": size}
+            same.fit(calibration, X_calibration=calibration), table, {**shared, "size": size}
         )
 
 
 def _aurocs(
-    detector: TreeHamming, table: Table, known: Mapping[str, Any]
+    detector: TreeHamming, table: Table, shared: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    rng = np.random.default_rng(known["seed"])
+    rng = np.random.default_rng(shared["seed"])
     inside = detector.ood_score_of_sets(table.splits.test.X, rng)
     for name, X in table.sets.items():
-        place = {**known, "set": name, "metric": "auroc"}
+        place = {**shared, "set": name, "metric": "auroc"}
         yield {**place, "value": auroc(detector.ood_score_of_sets(X, rng), inside)}
 
 
@@ -202,10 +207,10 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     for dataset, rows in frame.groupby("dataset", sort=False):
         seeds = counted_noun([rows.seed.nunique()], "seed")
         for labels, own in rows.groupby("labels", sort=False):
-            where = f"{dataset}, {labels} labels"
+            title = f"{dataset}, {labels} labels"
             full = own[(own.metric == "auroc") & (own["size"] == SET_SIZE)]
-            yield from _settings(full, where, seeds)
-            yield from _few_rows(own[own.metric == "auroc"], where, seeds)
+            yield from _settings(full, title, seeds)
+            yield from _few_rows(own[own.metric == "auroc"], title, seeds)
         error = rows[rows.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
             yield from below(
@@ -223,7 +228,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     yield from faster(frame[frame.metric == "seconds"], text)
 
 
-def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
+def _settings(full: pd.DataFrame, title: str, seeds: str) -> Iterator[Claim]:
     by_set = full.pivot_table(index=["set", "seed"], columns="setting", values="value")
     if DEFAULT not in by_set:
         return
@@ -235,16 +240,16 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
         evidence = (
             f"most: {details}; {seeds}; within .05 on every set: {', '.join(within) or 'none'}"
         )
-        text = f"{where}: AUROC with {', '.join(mild[:-1])} or {mild[-1]} is within .05 of {rule}"
+        text = f"{title}: AUROC with {', '.join(mild[:-1])} or {mild[-1]} is within .05 of {rule}"
         yield Claim(text, change <= AS_GOOD, evidence, ("hyperparameters",))
     if FOREST in by_set:
         change, details = _largest(by_set, [FOREST], share)
-        text = f"{where}: AUROC with a random forest is within .05 of {rule}"
+        text = f"{title}: AUROC with a random forest is within .05 of {rule}"
         yield Claim(text, change <= AS_GOOD, f"most: {details}; {seeds}", ("forest_alike",))
     if tuned := [name for name in (*HYPERPARAMETERS, *EXTREME) if name in by_set]:
         change, details = _largest(by_set, tuned, share, better=True)
         text = (
-            f"{where}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured"
+            f"{title}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured"
             " on, is at most .05 above that"
         )
         statement = f"{text} with default settings on every set"
@@ -270,7 +275,7 @@ def _largest(
     )
 
 
-def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
+def _few_rows(of: pd.DataFrame, title: str, seeds: str) -> Iterator[Claim]:
     default = of[of.setting == DEFAULT]
     most = default[default.rows == default.rows.max()]
     mean = most.groupby(["set", "size"]).value.mean().unstack("size")
@@ -283,7 +288,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
             f"{number(float(value), 2)} in {n:g}" for n, value in apart.loc[fall.idxmin()].items()
         )
         text = (
-            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
+            f"{title}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
             f" {SET_SIZE} wherever that is above .9"
         )
         evidence = f"least, {fall.idxmin()}: {details}; {seeds}"
@@ -293,7 +298,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     )
     if len(small.columns) == 2:
         yield from below(
-            f"{where}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS}"
+            f"{title}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS}"
             " training rows than with all",
             small[FEW_TRAINING_ROWS],
             small[small.columns.max()],
@@ -304,13 +309,7 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
 
 def main() -> None:
     """Print and save the claims."""
-    planned = configs()
-
-    def seed_rows(seed: int) -> Iterator[dict[str, Any]]:
-        for title, config in planned.items():
-            yield from measure(draw_table(title, config, seed), seed)
-
-    run_study(__doc__, "p3_trees", 5, seed_rows, claims)
+    run_study(__doc__, "p3_trees", 5, configs(), measure_split, claims)
 
 
 if __name__ == "__main__":

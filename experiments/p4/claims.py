@@ -423,11 +423,11 @@ class _ProbabilitiesInRows(ClassifierMixin, BaseEstimator):
 
 def _sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    proba, where = rng.dirichlet(np.ones(2), size=n), rng.normal(size=(n, 2))
-    sides = (where[:, 0] > 0).astype(int)
+    proba, place = rng.dirichlet(np.ones(2), size=n), rng.normal(size=(n, 2))
+    sides = (place[:, 0] > 0).astype(int)
     is_right = rng.random(n) < 0.4 + 0.5 * sides
     labels = np.where(is_right, proba.argmax(axis=1), rng.integers(2, size=n))
-    return np.column_stack([proba, where]), labels, sides
+    return np.column_stack([proba, place]), labels, sides
 
 
 def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:

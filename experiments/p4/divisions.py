@@ -51,8 +51,11 @@ def entries_of(
     splits = stages.split(first.dataset, division)
     wanted = {name: first.measures["test"][name] for name in MEASURED}
     for seed in range(networks):
-        how: dict[str, Any] = {"preprocess": first.preprocess, "has_missing": splits.has_missing}
-        parent = stages.fit(first.parent, splits.train, seed=seed, n_jobs=1, **how)
+        arguments: dict[str, Any] = {
+            "preprocess": first.preprocess,
+            "has_missing": splits.has_missing,
+        }
+        parent = stages.fit(first.parent, splits.train, seed=seed, n_jobs=1, **arguments)
         metrics = {"test": wanted, "calibration": {}, "ood": {}, "grid": {}}
         for entry in entries_behind(parent, splits, configs, seed, metrics):
             yield entry | {"division": division}

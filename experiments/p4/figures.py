@@ -83,18 +83,18 @@ def label_of(method: str) -> str:
 
 def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) -> Study:
     """Return the runs of some methods on the seeds that all have; the parent is that of any run."""
-    numbers, tables, known = [], {}, set()
+    numbers, tables, read_runs = [], {}, set()
     for record in records:
         run = str(record["method"]).removesuffix("-as_in_paper")
         for method, source in (("none", "parent"), (run, "calibrated")):
             if (
                 method not in methods
-                or (method, record["seed"]) in known
+                or (method, record["seed"]) in read_runs
                 or (run == "none" and source == "calibrated")
                 or (source == "parent" and trains_otherwise(record))
             ):
                 continue
-            known.add((method, record["seed"]))
+            read_runs.add((method, record["seed"]))
             known_keys = {"method": method, "seed": record["seed"]}
             numbers += [
                 known_keys | {"metric": e["metric"], "value": e["value"]}
@@ -105,7 +105,7 @@ def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) ->
                 tables.setdefault(key, []).append(
                     where(frame, of=source, on="test").assign(**known_keys)
                 )
-    seeds = {method: {seed for each, seed in known if each == method} for method in methods}
+    seeds = {method: {seed for each, seed in read_runs if each == method} for method in methods}
     if missing := [method for method, result in seeds.items() if not result]:
         raise DataError(f"no run of {', '.join(missing)}; run them, or name others with --methods")
     together = sorted(set.intersection(*seeds.values()))

@@ -87,9 +87,9 @@ def chances(confidence: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
 
 def bin_means(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return Float[n], the mean of values over the rows in each row's bin of confidence."""
-    where = bin_of(confidence, bin_edges(confidence, BINS, "uniform"))
-    return (np.bincount(where, values, BINS) / np.maximum(np.bincount(where, minlength=BINS), 1))[
-        where
+    bins = bin_of(confidence, bin_edges(confidence, BINS, "uniform"))
+    return (np.bincount(bins, values, BINS) / np.maximum(np.bincount(bins, minlength=BINS), 1))[
+        bins
     ]
 
 
@@ -152,14 +152,14 @@ def claims_on_truth(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield that a row's local error is nearer to its true one than its bin's, and follows it."""
     for parent, rows in frame.groupby("parent", sort=False):
         means = rows.groupby("seed")[["local", "bin"]].mean()
-        where = f"five simulations, {parent}"
+        place = f"five simulations, {parent}"
         text = (
-            f"{where}: the SLCE of a row is nearer to its true error than its bin's average error,"
+            f"{place}: the SLCE of a row is nearer to its true error than its bin's average error,"
             " in the mean over rows and simulations"
         )
         yield from below(text, means.local, means.bin, SENTENCES)
         yield from in_every_seed(
-            f"{where}: within bins SLCE and true error correlate"
+            f"{place}: within bins SLCE and true error correlate"
             " by more than 0, on each simulation",
             rows.set_index(["simulation", "seed"]).correlation,
             SENTENCES,

@@ -38,8 +38,11 @@ def entries_of(config: RunConfig, seed: int) -> Iterator[dict[str, Any]]:
     splits = stages.split(config.dataset, seed)
     for weight in WEIGHTS:
         node = {**config.parent, "mmce_weight": [weight]}
-        how: dict[str, Any] = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
-        network = stages.fit(node, splits.train, seed=seed, n_jobs=1, **how)
+        arguments: dict[str, Any] = {
+            "preprocess": config.preprocess,
+            "has_missing": splits.has_missing,
+        }
+        network = stages.fit(node, splits.train, seed=seed, n_jobs=1, **arguments)
         for on, rows in (("calibration", splits.calibration), ("test", splits.test)):
             top_label = TopLabel.from_proba(network.predict_proba(rows.X))
             values = {

@@ -62,8 +62,16 @@ def fit_on_both(config: RunConfig, splits: Splits) -> Any:
     both = replace(train, **arrays, source_rows=None)
     target = f"{__name__}.{StoppedOnLastRows.__name__}"
     node = dict(config.parent) | {"_target_": target, "n_validation": len(calibration.y)}
-    how: dict[str, Any] = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
-    return stages.fit(node, both, seed=config.seed, n_jobs=1, **how)
+    return fit_parent(config, node, replace(splits, train=both), config.seed)
+
+
+def fit_parent(config: RunConfig, node: Mapping[str, Any], splits: Splits, seed: int) -> Any:
+    """Return the parent of a node, preprocessed as in a config and fitted to training rows."""
+    preprocessing: dict[str, Any] = {
+        "preprocess": config.preprocess,
+        "has_missing": splits.has_missing,
+    }
+    return stages.fit(node, splits.train, seed=seed, n_jobs=1, **preprocessing)
 
 
 def configs_of(methods: Sequence[str], experiment: str = crime.STOPPED) -> dict[str, RunConfig]:
@@ -100,12 +108,12 @@ def entries_behind(
     # Every method on one network is measured in the same embeddings, which take seconds.
     spaces = Spaces(first.spaces, parent, splits, seed)
     for method, config in configs.items():
-        how: dict[str, Any] = {"ood": config.ood, "seed": seed}
+        arguments: dict[str, Any] = {"ood": config.ood, "seed": seed}
         model = stages.calibrate(
-            config.after, parent, splits, protocol=config.protocol, n_jobs=1, **how
+            config.after, parent, splits, protocol=config.protocol, n_jobs=1, **arguments
         )
         rows: dict[str, Any] = {"dataset": config.dataset, "splits": splits, "spaces": spaces}
-        evaluation = evaluate(FittedModel(parent), model, metrics, **rows, **how)
+        evaluation = evaluate(FittedModel(parent), model, metrics, **rows, **arguments)
         for entry in evaluation.metrics:
             if entry["on"] == "test" and entry["of"] == (
                 "parent" if method == "none" else "calibrated"

@@ -76,7 +76,7 @@ def line(folder: Path) -> Iterator[Claim]:
 
 
 def claims_of_improvement(
-    frame: pd.DataFrame, before: str, after: str, where: str, error: str
+    frame: pd.DataFrame, before: str, after: str, place: str, error: str
 ) -> Iterator[Claim]:
     """Yield the claims on MSE, interval score, coverage and evenness after local recalibration."""
 
@@ -85,13 +85,13 @@ def claims_of_improvement(
 
     sentences = ("improved", "well_covered_parent")
     for metric, title in ((error, "MSE"), ("smis", "sMIS")):
-        text = f"{where}: local recalibration lowers the {title}"
+        text = f"{place}: local recalibration lowers the {title}"
         yield from in_every_seed(text, change(metric), sentences)
     off_before, off_after = ((by_seed(frame, n, "coverage") - LEVEL).abs() for n in (before, after))
-    text = f"{where}: coverage comes nearer to 95 %"
+    text = f"{place}: coverage comes nearer to 95 %"
     yield from in_every_seed(text, off_before - off_after, sentences[:1])
-    text = f"{where}: the cell that is covered worst comes nearer to 95 %"
-    spread = ("misses_spread",) if where.startswith("Table 2") else ()
+    text = f"{place}: the cell that is covered worst comes nearer to 95 %"
+    spread = ("misses_spread",) if place.startswith("Table 2") else ()
     yield from in_every_seed(text, change("worst_cell_gap"), ("even_and_narrow", *spread))
 
 
@@ -113,8 +113,8 @@ def claims_on_networks(frame: pd.DataFrame) -> Iterator[Claim]:
         return
     yield from table2_study.claims(frame)
     for before, after in RADIUS.items():
-        where = f"Table 2, {ROWS[before][0]}"
-        yield from claims_of_improvement(frame, before, after, where, "mse_y")
+        place = f"Table 2, {ROWS[before][0]}"
+        yield from claims_of_improvement(frame, before, after, place, "mse_y")
     yield from in_every_seed(
         "the MSE of WSIR is below that of MC dropout",
         by_seed(frame, "mc_dropout", "mse_y") - by_seed(frame, "wsir", "mse_y"),
@@ -175,18 +175,18 @@ def claims_by_size(frame: pd.DataFrame) -> Iterator[Claim]:
             metric: each.pivot_table(index="seed", columns="method", values="value")
             for metric, each in rows.groupby("metric")
         }
-        where = f"{network} network, {size:,} rows"
-        yield from _claims_on_intervals(wide, where)
+        place = f"{network} network, {size:,} rows"
+        yield from _claims_on_intervals(wide, place)
         if is_complete:
-            yield from _claims_on_layers(wide["mse_y"], where)
-        margins |= _margins_over_output(wide["mse_y"], where)
+            yield from _claims_on_layers(wide["mse_y"], place)
+        margins |= _margins_over_output(wide["mse_y"], place)
     yield from _claim_on_richer_layers(margins)
     if is_complete:
         yield from claims_on_approximation(frame[frame.network.isin(NETWORKS)])
     big = exact[(exact.network == "big") & (exact.metric == "mse_y") & exact.method.isin(LOCAL)]
     for size, rows in big.groupby("size"):
-        some = rows[rows.k.isin([100, 500, K])]
-        mse = some.groupby(rows.k.astype(float)).value.mean()
+        subset = rows[rows.k.isin([100, 500, K])]
+        mse = subset.groupby(rows.k.astype(float)).value.mean()
         if len(mse) == 3 and size >= 10 * K:
             first, second = -mse.diff().dropna()
             by_k = ", ".join(f"k = {k:g} {value:.3g}" for k, value in mse.items())
@@ -198,25 +198,25 @@ def claims_by_size(frame: pd.DataFrame) -> Iterator[Claim]:
             yield Claim(text, bool(first > second > 0), evidence, ("more_neighbours",))
 
 
-def _claims_on_intervals(wide: dict[str, pd.DataFrame], where: str) -> Iterator[Claim]:
+def _claims_on_intervals(wide: dict[str, pd.DataFrame], place: str) -> Iterator[Claim]:
     for metric, title in (("smis", "sMIS"), ("coverage", "distance of coverage to 95 %")):
         values = wide.get(metric, pd.DataFrame())
         layers = [name for name in LOCAL if name in values]
         if "network" in values and layers:
             values = (values - LEVEL).abs() if metric == "coverage" else values
             margin = values["network"] - values[layers].mean(axis=1)
-            text = f"{where}: local recalibration lowers the {title}"
+            text = f"{place}: local recalibration lowers the {title}"
             yield from in_every_seed(text, margin, ("consistently",))
 
 
-def _claims_on_layers(mse: pd.DataFrame, where: str) -> Iterator[Claim]:
+def _claims_on_layers(mse: pd.DataFrame, place: str) -> Iterator[Claim]:
     layers = [name for name in LOCAL if name in mse]
     if len(layers) > 1 and len(mse.dropna()):
         mean = mse[layers].mean()
         excess = float(mean.max() / mean.min() - 1)
         by_layer = ", ".join(f"{PLACES[name]} {mean[name]:.3g}" for name in layers)
         text = (
-            f"{where}: mean MSE is at most {100 * LITTLE:g} % larger"
+            f"{place}: mean MSE is at most {100 * LITTLE:g} % larger"
             " with the worst layer than with the best"
         )
         evidence = f"{100 * excess:.1f} %; {by_layer}; {len(mse)} seeds"
@@ -246,13 +246,13 @@ def claims_on_approximation(frame: pd.DataFrame) -> Iterator[Claim]:
 def _claim_on_richer_layers(margins: dict[str, pd.Series]) -> Iterator[Claim]:
     """Yield whether in any case the MSE of a layer is below that of the output (Bonferroni)."""
     p = {
-        where: float(ttest_1samp(margin, 0.0, alternative="greater").pvalue)
-        for where, margin in margins.items()
+        place: float(ttest_1samp(margin, 0.0, alternative="greater").pvalue)
+        for place, margin in margins.items()
         if len(margin) > 1 and margin.std() > 0
     }
     if not p:
         return
-    best = min(p, key=lambda where: p[where])
+    best = min(p, key=lambda place: p[place])
     corrected = min(1.0, len(p) * p[best])
     yield Claim(
         "neighbours in the input or in a hidden layer give a lower MSE than neighbours in the"
@@ -265,11 +265,11 @@ def _claim_on_richer_layers(margins: dict[str, pd.Series]) -> Iterator[Claim]:
     )
 
 
-def _margins_over_output(mse: pd.DataFrame, where: str) -> dict[str, pd.Series]:
+def _margins_over_output(mse: pd.DataFrame, place: str) -> dict[str, pd.Series]:
     if "output" not in mse:
         return {}
     return {
-        f"{where}, {PLACES[name]}": (mse["output"] - mse[name]).dropna()
+        f"{place}, {PLACES[name]}": (mse["output"] - mse[name]).dropna()
         for name in LOCAL
         if name in mse and name != "output"
     }

@@ -127,12 +127,12 @@ def _big_network(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]
 
 
 def _local(network: Any, place: str, k: int, eps: float) -> LocalPit:
-    where: dict[str, Any] = (
+    space: dict[str, Any] = (
         {"feature_space": place}
         if place in ("input", "output")
         else {"feature_space": "layer", "layer": place}
     )
-    return LocalPit(FrozenEstimator(network), units="raw", k=k, eps=eps, **where)
+    return LocalPit(FrozenEstimator(network), units="raw", k=k, eps=eps, **space)
 
 
 def _fit(model: LocalPit, sample: Sample) -> LocalPit:

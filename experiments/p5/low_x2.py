@@ -59,8 +59,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims that means are too high before and lower after, over networks and seeds."""
     for method, rows in frame.groupby("method", sort=False):
         rows = rows.set_index(["units", "seed"])
-        where = f"{ROWS[str(method)][0]}, the quarter of the test rows with the lowest x₂"
-        text = f"{where}: the mean prediction is above the true mean"
+        place = f"{ROWS[str(method)][0]}, the quarter of the test rows with the lowest x₂"
+        text = f"{place}: the mean prediction is above the true mean"
         yield from in_every_seed(text, rows.before - rows.truth, OVERESTIMATED)
-        text = f"{where}: local recalibration lowers the mean prediction"
+        text = f"{place}: local recalibration lowers the mean prediction"
         yield from in_every_seed(text, rows.before - rows.after, OVERESTIMATED)

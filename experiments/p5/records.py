@@ -122,8 +122,8 @@ def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
         return pd.DataFrame()
     # pandas takes no dtype from columns without a number, and will.
     columns = list(dict.fromkeys(name for part in filled for name in part))
-    known = [part.dropna(axis=1, how="all") for part in filled]
-    return pd.concat(known, ignore_index=True).reindex(columns=columns)
+    filled_columns = [part.dropna(axis=1, how="all") for part in filled]
+    return pd.concat(filled_columns, ignore_index=True).reindex(columns=columns)
 
 
 def measured_cell(

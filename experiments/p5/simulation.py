@@ -88,25 +88,25 @@ def numbers_of(records: Iterable[Record]) -> pd.DataFrame:
 
 def _entries(record: Record) -> Iterator[dict[str, Any]]:
     parent, after = record["config"]["parent"], record["config"]["recalibrator"]
-    known: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "size": 10 * record["dataset"]["n_calibration"],
         "seed": record["seed"],
         "eps": float(after.get("eps", 0)),
         "k": after.get("k", np.nan),
     }
     if parent["name"] == "nearest_outcomes":
-        known |= {"network": "knn", "method": "knn", "k": parent["k"]}
+        keys |= {"network": "knn", "method": "knn", "k": parent["k"]}
     else:
         place = after.get("layer") or after.get("feature_space")
         names = {"none": "network", "isotonic_pit": "isotonic", "density_pit": "density"}
-        known["network"] = "small" if parent["hidden"][0] == parent["hidden"][-1] else "big"
-        known["method"] = names.get(after["name"]) or place
+        keys["network"] = "small" if parent["hidden"][0] == parent["hidden"][-1] else "big"
+        keys["method"] = names.get(after["name"]) or place
     seconds = record["seconds"]
-    yield {**known, "metric": "training", "value": seconds["fit"] + seconds["calibrate"]}
-    yield {**known, "metric": "prediction", "value": seconds["evaluate"]}
+    yield {**keys, "metric": "training", "value": seconds["fit"] + seconds["calibrate"]}
+    yield {**keys, "metric": "prediction", "value": seconds["evaluate"]}
     for entry in record["metrics"]:
         if (entry["of"], entry["on"]) == ("calibrated", "test") and entry["value"] is not None:
-            yield {**known, "metric": entry["metric"], "value": entry["value"]}
+            yield {**keys, "metric": entry["metric"], "value": entry["value"]}
 
 
 def by_size(frame: pd.DataFrame, title: str, metric: str, digits: int, factor: float = 1.0) -> str:
@@ -159,9 +159,9 @@ def by_eps(frame: pd.DataFrame) -> str:
 
 
 def _change(local: pd.DataFrame, eps: float) -> str:
-    some = local[local.eps.isin([0.0, eps])]
+    subset = local[local.eps.isin([0.0, eps])]
     same = ["size", "network", "method", "k", "seed"]
-    wide = some.pivot(index=same, columns=["metric", "eps"], values="value").dropna()
+    wide = subset.pivot(index=same, columns=["metric", "eps"], values="value").dropna()
     if wide.empty or {0.0, eps} != set(wide["mse_y"]):
         return "–"
     ratio = wide["mse_y"][eps] / wide["mse_y"][0.0] - 1

@@ -50,10 +50,10 @@ def _split(record: Record, folder: Path) -> Iterator[dict[str, float]]:
     sets = evaluation_of(record, folder).predictions
     models = next(each for each in sets if each.role == "test").models
     both = {"before": models["parent"], "after": models["calibrated"]}
-    both = {when: model["distribution"] for when, model in both.items()}
+    both = {stage: model["distribution"] for stage, model in both.items()}
     test, n = split(record["config"]["dataset"], record["seed"]).test, record["dataset"]
     Z = (test.X - test.X.mean(axis=0)) / test.X.std(axis=0)
-    pits = {when: each.cdf(test.y) for when, each in both.items()}
+    pits = {stage: each.cdf(test.y) for stage, each in both.items()}
     shared = {
         "share": n["n_test"] / (n["n_train"] + n["n_calibration"]),
         "narrower": float((both["after"].var() < both["before"].var()).mean()),
@@ -62,10 +62,10 @@ def _split(record: Record, folder: Path) -> Iterator[dict[str, float]]:
         row = int(np.argmin(np.abs(test.y - price)))
         near = np.argsort(np.square(Z - Z[row]).sum(axis=1))[:NEAR]
         numbers = {"seed": record["seed"], "price": price, **shared}
-        for when, each in both.items():
-            distance = float(cramervonmises(pits[when][near], "uniform").statistic)
+        for stage, each in both.items():
+            distance = float(cramervonmises(pits[stage][near], "uniform").statistic)
             values = _moments(each[row : row + 1]) | {"distance": distance}
-            numbers |= {f"{name}_{when}": value for name, value in values.items()}
+            numbers |= {f"{name}_{stage}": value for name, value in values.items()}
         yield numbers
 
 
@@ -83,17 +83,17 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on Figure 5 (b to d), of :func:`measured`."""
     for price, rows in frame.groupby("price"):
         rows = rows.set_index("seed")
-        where = (
+        place = (
             f"the diamond whose price is nearest to {price:,.0f},"
             " local recalibration of the network"
         )
         narrowed = 1 - (rows.sd_after / rows.sd_before) ** 2
-        yield from in_every_seed(f"{where}: its variance falls", narrowed, TWO)
+        yield from in_every_seed(f"{place}: its variance falls", narrowed, TWO)
         moved = (rows.mean_after - rows.mean_before).abs() / rows.sd_before
-        text = f"{where}: its mean moves by more than a tenth of its deviation"
+        text = f"{place}: its mean moves by more than a tenth of its deviation"
         yield from in_every_seed(text, moved, TWO, least=TENTH)
         bent = (rows.skewness_after - rows.skewness_before).abs()
-        text = f"{where}: its skewness changes by more than a tenth"
+        text = f"{place}: its skewness changes by more than a tenth"
         yield from in_every_seed(text, bent, TWO, least=TENTH)
     narrower = frame.drop_duplicates("seed").set_index("seed").narrower
     text = (

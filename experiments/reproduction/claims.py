@@ -109,29 +109,30 @@ def _sentence(row: pd.Series) -> Sentence:
     )
 
 
-def load_test(where: str) -> ClaimTest:
+def load_test(test: str) -> ClaimTest:
     """Return the test that ``module:function`` or ``saved:name`` names."""
-    module, _, name = where.partition(":")
+    module, _, name = test.partition(":")
     if module == SAVED:
         return partial(saved_claims, name=name)
-    return function(where)
+    return function(test)
 
 
 def with_claims(sentences: Iterable[Sentence], runs: Path) -> list[TestedSentence]:
     """Return each sentence with the claims on it; every test is called once."""
     sentences = list(sentences)
-    wheres = dict.fromkeys(where for each in sentences for where in each.tested_by)
-    claims = {where: list(load_test(where)(runs)) for where in wheres}
-    for where in claims:
-        naming = {each.name for each in sentences if where in each.tested_by}
-        if strange := {name for claim in claims[where] for name in claim.sentences} - naming:
+    tests = dict.fromkeys(test for each in sentences for test in each.tested_by)
+    claims = {test: list(load_test(test)(runs)) for test in tests}
+    for test in claims:
+        naming = {each.name for each in sentences if test in each.tested_by}
+        if unknown := {name for claim in claims[test] for name in claim.sentences} - naming:
             raise ValueError(
-                f"{where} has claims on {', '.join(sorted(strange))}, whose"
+                f"{test} has claims on {', '.join(sorted(unknown))}, whose"
                 " line in claims.csv does not name it"
             )
     return [
         TestedSentence(
-            each, [c for where in each.tested_by for c in claims[where] if each.name in c.sentences]
+            each,
+            [c for test in each.tested_by for c in claims[test] if each.name in c.sentences],
         )
         for each in sentences
     ]

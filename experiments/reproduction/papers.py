@@ -51,9 +51,9 @@ def paper(name: str) -> Paper:
     return Paper(**node | {"name": name, "folder": folder, "better": better, "studies": studies})
 
 
-def function(where: str) -> Any:
+def function(path: str) -> Any:
     """Return the function that ``module:function`` names."""
-    module, _, name = where.partition(":")
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
@@ -70,7 +70,7 @@ def _filled(node: Any, words: Mapping[str, str]) -> Any:
 def _study(node: dict[str, Any]) -> Study:
     sizes = {}
     for scales, size in node["sizes"].items():
-        computed = {name: function(where) for name, where in size.get("computed", {}).items()}
+        computed = {name: function(path) for name, path in size.get("computed", {}).items()}
         runs = [sweep for words in size.get("runs", ()) for sweep in _sweeps(words)]
         sizes |= dict.fromkeys(scales.split(), Size(**size | {"runs": runs, "computed": computed}))
     calls = {key: function(node[key]) for key in ("measured", "archived", "archive") if key in node}
@@ -111,17 +111,17 @@ def items_of(paper: Paper) -> list[str]:
 def _restricted(paper: Paper, words: Sequence[str]) -> Paper:
     if not words:
         return paper
-    known = items_of(paper)
-    items = [_item(word, known, paper.name) for word in words]
+    published = items_of(paper)
+    items = [_item(word, published, paper.name) for word in words]
     studies = [study for study in paper.studies if set(study.items) & set(items)]
     return replace(paper, studies=studies, items=tuple(items))
 
 
-def _item(word: str, known: Sequence[str], name: str) -> str:
+def _item(word: str, items: Sequence[str], name: str) -> str:
     """Return the published spelling of an item: "Table 1" for "table1"."""
-    same = [item for item in known if _plain(item) == _plain(word)]
+    same = [item for item in items if _plain(item) == _plain(word)]
     if not same:
-        hint = did_you_mean(word, known, "; it has " + ", ".join(known))
+        hint = did_you_mean(word, items, "; it has " + ", ".join(items))
         raise UsageError(f"{name} has no '{word}'{hint}")
     return same[0]
 

@@ -58,9 +58,9 @@ class StoredPage:
         keys = [name for name in published if name not in ABOUT | paper.about]
         rows = self.cells[(self.cells.paper == paper.name) & (self.cells.n != "0")]
         rows = rows.reindex(columns=[*rows, *(name for name in keys if name not in rows)])
-        known: dict[tuple[str, ...], dict[str, Measurement]] = {}
+        by_key: dict[tuple[str, ...], dict[str, Measurement]] = {}
         for _, row in rows.iterrows():
-            known.setdefault(_key(row, keys), {})[row["variant"]] = Measurement(
+            by_key.setdefault(_key(row, keys), {})[row["variant"]] = Measurement(
                 _float(row["ours"]),
                 _float(row["sd"]),
                 int(row["n"]),
@@ -68,7 +68,7 @@ class StoredPage:
                 _float(row.get("comparable", "")),
             )
         of_labels = {label: _key(row, keys) for label, row in published.iterrows()}
-        return {label: known[key] for label, key in of_labels.items() if key in known}  # type: ignore[misc]
+        return {label: by_key[key] for label, key in of_labels.items() if key in by_key}  # type: ignore[misc]
 
     def parts(self, paper: str, sentence: str, new: Iterable[Claim]) -> list[Claim]:
         """Return the stored parts of a sentence, new ones of the same text, then other new ones."""

@@ -153,11 +153,13 @@ def cells_of(
         key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean")))
         for key, rows in _grouped(measured, keys).items()
     }
-    known = {_key(row, keys) for _, row in published.iterrows()}
-    if strange := [key for key, by in measurements.items() if key not in known and "" in by]:
+    published_keys = {_key(row, keys) for _, row in published.iterrows()}
+    if unknown := [
+        key for key, by in measurements.items() if key not in published_keys and "" in by
+    ]:
         raise ValueError(
             f"{paper.name}/published.csv has no number of"
-            f" {dict(zip(keys, strange[0], strict=True))} ({len(strange)} such)"
+            f" {dict(zip(keys, unknown[0], strict=True))} ({len(unknown)} such)"
         )
     digits = published.groupby([published.item, published.metric.fillna("")]).decimals.transform(
         "max"

@@ -64,8 +64,8 @@ def main() -> None:
 def rows_of(table: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return training rows and their classes, then test rows and their classes."""
     if table == "simulated":
-        how = {"n_informative": 10, "n_redundant": 5, "flip_y": 0.1, "class_sep": 0.8}
-        X, y = make_classification(N_SIMULATED + N_NEW, 20, random_state=seed, **how)
+        options = {"n_informative": 10, "n_redundant": 5, "flip_y": 0.1, "class_sep": 0.8}
+        X, y = make_classification(N_SIMULATED + N_NEW, 20, random_state=seed, **options)
         return X[:-N_NEW], y[:-N_NEW], X[-N_NEW:], y[-N_NEW:]
     config = plan([f"dataset=cc18/{table}", f"seed={seed}", "method=kdf"]).jobs[0].config
     splits = stages.split(config.dataset, config.seed)

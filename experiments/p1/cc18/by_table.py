@@ -55,9 +55,9 @@ def numbers_by_table(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Error and ECE are of one version of the authors' code, confidence is of another. Rows are
     jackknifed over seeds. Tables whose largest sample is not that of the paper are left out.
     """
-    known = read_published(PAPER.parent).query("item == @BY_TABLE")[_KEYS]
+    shared = read_published(PAPER.parent).query("item == @BY_TABLE")[_KEYS]
     parts = [_ends(numbers[version], version) for version in (GEODESIC, FAR)]
-    rows = pd.concat(parts, ignore_index=True).merge(known, on=_KEYS)
+    rows = pd.concat(parts, ignore_index=True).merge(shared, on=_KEYS)
     return _jackknifed(rows).assign(item=BY_TABLE, ood=None, variant="")
 
 
@@ -67,11 +67,11 @@ def shares_of_random_splits() -> pd.DataFrame:
     The authors' code for far rows shuffles the rows of a table and keeps a third of them as test
     rows, behind networks at most 1,000. A table that cannot be loaded is left out.
     """
-    known = read_published(PAPER.parent).query(
+    shared = read_published(PAPER.parent).query(
         "item == @BY_TABLE and metric == 'mmc' and method in ('kdf geodesic', 'kdn geodesic')"
     )
     rows = []
-    for name, group in known.groupby("dataset"):
+    for name, group in shared.groupby("dataset"):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of features, which are not used
@@ -81,9 +81,9 @@ def shares_of_random_splits() -> pd.DataFrame:
         y = np.concatenate([splits.train.y, splits.calibration.y, splits.test.y])
         for row in group.to_dict("records"):
             n_test = len(y) // 3 if row["method"] == "kdf geodesic" else min(1000, len(y) // 3)
-            where = {key: row[key] for key in _KEYS}
+            place = {key: row[key] for key in _KEYS}
             rows += [
-                {**where, "seed": s, "value": largest_share(y, n_test, s)} for s in range(N_SPLITS)
+                {**place, "seed": s, "value": largest_share(y, n_test, s)} for s in range(N_SPLITS)
             ]
     shares = pd.DataFrame(rows, columns=[*_KEYS, "seed", "value"])
     return _jackknifed(shares).assign(item=BY_TABLE, ood=None, variant=SHARE)

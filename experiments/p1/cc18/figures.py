@@ -142,8 +142,8 @@ def _of_table(
     largest = own[own.learn == result.learn[dataset]]
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]
     ece = "ece" if "ece" in set(numbers.metric) else "ece_by_edges"
-    known = result.values.loc[dataset]
-    prior = float(known.prior.iloc[0]) if "prior" in known else None
+    shared = result.values.loc[dataset]
+    prior = float(shared.prior.iloc[0]) if "prior" in shared else None
     wanted = {
         "error": (own[own.metric == "error"], "learn", {"x_label": "rows", "log": True}),
         "ECE": (own[own.metric == ece], "learn", {"x_label": "rows", "log": True}),

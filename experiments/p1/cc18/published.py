@@ -202,7 +202,7 @@ def _jackknifed(
 
 
 def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFrame:
-    known = read_published(PAPER.parent).query("item == 'Figure 2'")
+    printed_cells = read_published(PAPER.parent).query("item == 'Figure 2'")
     keys = ["metric", "method", "n_train", "radius"]
     parts = []
     for parent, of_parent in numbers.groupby("parent"):
@@ -227,7 +227,7 @@ def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFra
         )
     if not parts:
         return pd.DataFrame(columns=[*keys, "seed", "value", "comparable"])
-    return pd.concat(parts, ignore_index=True).merge(known[keys], on=keys)
+    return pd.concat(parts, ignore_index=True).merge(printed_cells[keys], on=keys)
 
 
 def on_tables_of(

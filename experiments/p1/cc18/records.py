@@ -123,8 +123,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=[*KEY, "openml", "metric", "at", "value"])
     everything = pd.DataFrame(rows)
-    where = [*KEY, "metric", "at"]
-    groups = everything.groupby(where, dropna=False).value
+    columns = [*KEY, "metric", "at"]
+    groups = everything.groupby(columns, dropna=False).value
     spread = groups.max() - groups.min()
     if (spread > SAME).any():
         dataset, learn, parent, _, seed, metric, _ = spread.idxmax()
@@ -133,7 +133,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
             f"{which} has two values of {metric}, so it was fitted or tested in"
             " two settings; keep the runs of one of them"
         )
-    return everything.drop_duplicates(where, ignore_index=True)
+    return everything.drop_duplicates(columns, ignore_index=True)
 
 
 def tables(numbers: pd.DataFrame, parent: str) -> Tables:
@@ -204,27 +204,27 @@ def _complete(numbers: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFra
 
 def _rows(record: Record) -> Iterable[Record]:
     about, source = record["dataset"], record["dataset"].get("source") or {}
-    known = key_of(record)
+    keys = key_of(record)
     shared = {
-        **known,
+        **keys,
         "openml": source.get("id") if source.get("source") == "openml" else None,
         "at": np.nan,
     }
     own = (record["learnt"].get("calibrator") or {}).get("calibration_nll")
     if own is not None:
         yield {**shared, "metric": "calibration_nll", "value": own}
-    for method in ("parent", known["method"]):
+    for method in ("parent", keys["method"]):
         yield {**shared, "method": method, "metric": "prior", "value": max(about["prior"])}
     for entry in record["metrics"]:
         on_test = entry["on"] == "test" and entry["metric"] in (*ON_TEST, "mmc")
         at = 0.0 if on_test and entry["metric"] == "mmc" else entry["params"].get("radius", np.nan)
         if on_test or (entry["ood"] == "sphere" and entry["metric"] in ON_SPHERES and at >= 1):
-            method = "parent" if entry["of"] == "parent" else known["method"]
+            method = "parent" if entry["of"] == "parent" else keys["method"]
             value = np.nan if entry["value"] is None else entry["value"]
             row = {**shared, "method": method, "at": at, "value": value}
             if not entry["metric"].startswith("ece_by"):
                 yield {**row, "metric": entry["metric"]}
-            elif (entry["metric"] == MORE_EDGES) == _has_more_edges(known["parent"], method):
+            elif (entry["metric"] == MORE_EDGES) == _has_more_edges(keys["parent"], method):
                 yield {**row, "metric": "ece_by_edges"}
 
 

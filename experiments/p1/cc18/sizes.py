@@ -71,9 +71,13 @@ def at_sizes(
 
 
 def _interpolated(of_table: pd.Series, sizes: np.ndarray) -> np.ndarray:
-    known = of_table.dropna()
-    if known.empty:
+    present = of_table.dropna()
+    if present.empty:
         return np.full(len(sizes), np.nan)
     return np.interp(
-        sizes, known.index.get_level_values("learn"), known.to_numpy(), left=np.nan, right=np.nan
+        sizes,
+        present.index.get_level_values("learn"),
+        present.to_numpy(),
+        left=np.nan,
+        right=np.nan,
     )

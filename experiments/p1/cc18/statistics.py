@@ -13,9 +13,9 @@ DECIMALS = 4
 
 def median(values: pd.Series | np.ndarray) -> float:
     """Return the median of the numbers that are not missing, or NaN."""
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    return float(np.median(known)) if len(known) else np.nan
+    present = np.asarray(values, dtype=np.float64)
+    present = present[~np.isnan(present)]
+    return float(np.median(present)) if len(present) else np.nan
 
 
 def dominating(chosen: pd.Series, others: pd.DataFrame) -> list[str]:

@@ -20,9 +20,9 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     everything = pd.DataFrame(rows)
-    where = ["dataset", "n_train", "n_dims", "parent", "variant", "model", "seed", "metric"]
-    where += ["on", "ood", "param", "at"]
-    return everything.drop_duplicates(where, ignore_index=True)
+    columns = ["dataset", "n_train", "n_dims", "parent", "variant", "model", "seed", "metric"]
+    columns += ["on", "ood", "param", "at"]
+    return everything.drop_duplicates(columns, ignore_index=True)
 
 
 def _row(record: Record, entry: Record) -> dict[str, Any]:

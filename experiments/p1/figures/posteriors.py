@@ -61,14 +61,14 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
     inside = np.abs(points).max(axis=1) <= 1
     for record in records:
         splits, parent, model = models_of(record, outputs)
-        known, X = splits.test.posterior, splits.test.X
+        keys, X = splits.test.posterior, splits.test.X
         places = {
-            "inside": (points[inside], known(points[inside])[:, 0]),
+            "inside": (points[inside], keys(points[inside])[:, 0]),
             "as in the paper": (
                 points[inside],
-                known.source.posterior_on_paper_grid(points[inside])[:, 0],
+                keys.source.posterior_on_paper_grid(points[inside])[:, 0],
             ),
-            "test rows": (X, known(X)[:, 0]),
+            "test rows": (X, keys(X)[:, 0]),
             "outside": (points[~inside], 0.5),
         }
         shared = {

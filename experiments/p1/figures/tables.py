@@ -136,8 +136,10 @@ def measured(folder: Path) -> pd.DataFrame:
     published = read_published(PAPER).query("item == 'Figure 1'")
     keys = ["item", "dataset", "metric", "method", "n_train"]
     rows = [*_numbers(near), *_first_radii(far)]
-    known = pd.DataFrame(rows).merge(published[keys], on=keys) if rows else pd.DataFrame()
-    return pd.concat([known, _far_away(far)] if len(far) else [known], ignore_index=True)
+    rows_of_paper = pd.DataFrame(rows).merge(published[keys], on=keys) if rows else pd.DataFrame()
+    return pd.concat(
+        [rows_of_paper, _far_away(far)] if len(far) else [rows_of_paper], ignore_index=True
+    )
 
 
 def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:

@@ -75,8 +75,10 @@ def main() -> None:
         study_of(options.outputs, tuple(options.free)) if not NO_RUNS.issuperset(wanted) else None
     )
     for experiment, drawn in OF_SCORES.items():
-        if some := [name for name in wanted if name in drawn]:
-            _of_scores(study_of(options.outputs, tuple(options.free), experiment), some, options.to)
+        if subset := [name for name in wanted if name in drawn]:
+            _of_scores(
+                study_of(options.outputs, tuple(options.free), experiment), subset, options.to
+            )
     for name in (name for name in wanted if name not in WITH_SCORES | REBUILT):
         start = time.monotonic()
         if name == "figure6":
@@ -108,8 +110,8 @@ def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
 
 
 def _missing(study: Study, name: str) -> bool:
-    known = DRAWN | WITH_SCORES | REBUILT
-    needed = known[name][1] if name in known else ("kde",)
+    figures = DRAWN | WITH_SCORES | REBUILT
+    needed = figures[name][1] if name in figures else ("kde",)
     missing = [method for method in needed if method not in study.models]
     if missing:
         print(f"{name}: not drawn without the runs of {', '.join(missing)}", file=sys.stderr)

@@ -90,9 +90,9 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
 def _annotate(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
     """Write the counts of one bin and their ratio, and the titles of right and wrong rows."""
     share = n_right / n
-    where, x = {"fontsize": style.LABEL_SIZE, "arrowprops": _ARROW}, edges.mean()
+    annotation, x = {"fontsize": style.LABEL_SIZE, "arrowprops": _ARROW}, edges.mean()
     text = f"{n_right:.0f} right of {n:.0f}"
-    left.annotate(text, (x, n), (x, 2.8 * n), ha="center", **where)
+    left.annotate(text, (x, n), (x, 2.8 * n), ha="center", **annotation)
     text = f"{n_right:.0f} / {n:.0f} = {share:.2f}"
-    right.annotate(text, (x, share), (edges[0] - 0.6, share + 0.2), ha="right", **where)
+    right.annotate(text, (x, share), (edges[0] - 0.6, share + 0.2), ha="right", **annotation)
     left.legend(loc="upper right", fontsize=style.LABEL_SIZE)

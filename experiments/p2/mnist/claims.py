@@ -104,10 +104,12 @@ def _optimal_is_narrowest(result: pd.DataFrame) -> Claim:
 
 def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
     order = ["KDE(b_mon)", "KDE(b_mon2)", "KDE(b_mon4)"]
-    medians = {where: by_ensemble(result, "NLL", where)[order].median() for where in ("1", "2")}
+    medians = {
+        test_set: by_ensemble(result, "NLL", test_set)[order].median() for test_set in ("1", "2")
+    }
     seen = "; ".join(
-        f"set {where}: {', '.join(f'{value:.4f}' for value in each)}"
-        for where, each in medians.items()
+        f"set {test_set}: {', '.join(f'{value:.4f}' for value in each)}"
+        for test_set, each in medians.items()
     )
     falls = all(bool((np.diff(each) <= 0).all()) for each in medians.values())
     text = "Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)"
@@ -116,10 +118,10 @@ def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
 
 def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
     shares = {}
-    for where in ("1", "2"):
-        rows = by_ensemble(result, "NLL", where, WORST_CLASS)
+    for test_set in ("1", "2"):
+        rows = by_ensemble(result, "NLL", test_set, WORST_CLASS)
         for name in OTHERS:
-            shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
+            shares[f"{name} on set {test_set}"] = float((rows["STS"] > rows[name]).mean())
     seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
     text = f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)"
     evidence = f"ensembles in which it is: {seen}"
@@ -128,7 +130,10 @@ def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
 
 def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
     medians = pd.DataFrame(
-        {f"set {where}": by_ensemble(result, "NLL", where).median() for where in ("1", "2")}
+        {
+            f"set {test_set}": by_ensemble(result, "NLL", test_set).median()
+            for test_set in ("1", "2")
+        }
     )
     less = 1 - medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"]
     return Claim(
@@ -136,7 +141,9 @@ def _others_are_better_on_all_rows(result: pd.DataFrame) -> Claim:
         " that of STS on both sets (Section VIII)",
         bool((less > MUCH).all(axis=1).any()),
         "less by "
-        + ", ".join(f"{v:.1%} ({name} on {where})" for (name, where), v in less.stack().items())
+        + ", ".join(
+            f"{v:.1%} ({name} on {test_set})" for (name, test_set), v in less.stack().items()
+        )
         + "; medians of all rows",
         ("top_label_temperatures",),
     )
@@ -148,13 +155,13 @@ def _others_are_alike(result: pd.DataFrame) -> Claim:
         index=["test_set", "class"], columns="method", values="value", aggfunc="median"
     )
     apart = medians.max(axis=1) / medians.min(axis=1) - 1
-    where, klass = apart.idxmax()
+    test_set, klass = apart.idxmax()
     return Claim(
         f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%}"
         " apart on each class and set (Section XII)",
         bool((apart < ALMOST).all()),
         f"on {(apart < ALMOST).sum()} of {len(apart)}; at most"
-        f" {apart.max():.1%} apart, on class {klass} of set {where}",
+        f" {apart.max():.1%} apart, on class {klass} of set {test_set}",
         ("three_alike",),
     )
 

@@ -101,23 +101,24 @@ def measure_ensemble(
     """Yield the numbers of every method, fitted on the first set, on both sets."""
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
-        for where, rows in proba.items():
+        for test_set, rows in proba.items():
             top_label = TopLabel.from_proba(rows)
             confidence = TopLabel(
                 top_label.predicted, model.predict_confidence(rows), top_label.n_classes
             )
             yield from (
-                {"method": name, "test_set": where, **e} for e in errors(confidence, labels[where])
+                {"method": name, "test_set": test_set, **e}
+                for e in errors(confidence, labels[test_set])
             )
         if isinstance(model, KernelDensityConfidence):
             for k, curve in enumerate(model.curves_):
                 value = curve["bandwidth"].item() if curve else np.nan
                 place = {"method": name, "test_set": "1", "class": str(k)}
                 yield {**place, "metric": "bandwidth", "value": value}
-    for where, rows in proba.items():
+    for test_set, rows in proba.items():
         yield from (
-            {"method": UNCALIBRATED, "test_set": where, **entry}
-            for entry in errors(TopLabel.from_proba(rows), labels[where])
+            {"method": UNCALIBRATED, "test_set": test_set, **entry}
+            for entry in errors(TopLabel.from_proba(rows), labels[test_set])
         )
 
 

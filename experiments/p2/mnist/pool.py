@@ -75,9 +75,11 @@ class Pool:
                 for name, parts in result.items():
                     parts.append(block[f"test_set_{name}"])
         with np.load(folder / "labels.npz") as labels:
-            known = {name: labels[f"test_set_{name}"] for name in result}
+            stored_labels = {name: labels[f"test_set_{name}"] for name in result}
         return cls(
-            folder, {name: np.concatenate(parts)[:at_most] for name, parts in result.items()}, known
+            folder,
+            {name: np.concatenate(parts)[:at_most] for name, parts in result.items()},
+            stored_labels,
         )
 
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
@@ -156,8 +158,8 @@ def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, n
 def _same_recipe(folder: Path, settings: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "recipe.json"
-    if path.exists() and (known := json.loads(path.read_text())) != settings:
-        raise DataError(f"{folder} has networks of another recipe ({known}); name another folder")
+    if path.exists() and (stored := json.loads(path.read_text())) != settings:
+        raise DataError(f"{folder} has networks of another recipe ({stored}); name another folder")
     path.write_text(json.dumps(settings, indent=2) + "\n")
 
 

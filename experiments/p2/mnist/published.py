@@ -117,8 +117,8 @@ def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, A
             "method": method,
         }
         for member, share in enumerate(right):
-            known = {**shared, "variant": variant, "seed": len(right) * seed + member}
-            yield {**known, "value": 100 * float(share)}
+            keys = {**shared, "variant": variant, "seed": len(right) * seed + member}
+            yield {**keys, "value": 100 * float(share)}
 
 
 def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:

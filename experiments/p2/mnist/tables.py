@@ -27,10 +27,12 @@ def quarters(result: pd.DataFrame) -> pd.DataFrame:
 def overall(result: pd.DataFrame) -> str:
     """Return medians and quartiles over ensembles of each metric on both test sets, by method."""
     over = quarters(result[result["class"] == ALL])
-    columns = ["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)]
+    columns = ["method", *(f"{metric}, set {test_set}" for metric in METRICS for test_set in SETS)]
     rows = []
     for method in ROWS:
-        of_method = (over.loc[metric, method, ALL, where] for metric in METRICS for where in SETS)
+        of_method = (
+            over.loc[metric, method, ALL, test_set] for metric in METRICS for test_set in SETS
+        )
         cells = (
             f"{number(q[0.5], 4)} ({number(q[0.25], 4)}–{number(q[0.75], 4)})" for q in of_method
         )
@@ -56,6 +58,8 @@ def medians(
     over = quarters(result[(result.metric == metric) & (result["class"] != ALL)])[0.5]
     classes = sorted(set(over.index.get_level_values("class")))
     return {
-        method: {k: [float(over[metric, method, k, where]) for where in SETS] for k in classes}
+        method: {
+            k: [float(over[metric, method, k, test_set]) for test_set in SETS] for k in classes
+        }
         for method in methods
     }

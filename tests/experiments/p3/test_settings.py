@@ -145,7 +145,8 @@ def test_claims_are_saved_in_the_given_folder(tmp_path, monkeypatch, capsys) -> 
         "about",
         "p3_made",
         5,
-        lambda seed: [{"seed": seed}],
+        {"made": None},
+        lambda title, config, seed: [{"seed": seed}],
         lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))],
     )
     assert capsys.readouterr().out == "- pass: seeds. [0, 1]\n\n1 of 1 hold.\n"
