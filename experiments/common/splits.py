@@ -14,8 +14,6 @@ def half_width(difference: pd.Series, share: float) -> float:
     "Inference for the generalization error", Machine Learning 52, 2003, Section 3.2.
     """
     j = len(difference)
-    return (
-        float(stats.t.ppf(0.975, j - 1) * difference.std(ddof=1) * np.sqrt(1 / j + share))
-        if j > 1
-        else np.nan
-    )
+    if j > 1:
+        return float(stats.t.ppf(0.975, j - 1) * difference.std(ddof=1) * np.sqrt(1 / j + share))
+    return np.nan

@@ -163,11 +163,9 @@ def _fewest_shared(leaves: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _scores(model: FittedModel, X: np.ndarray, seed: int) -> np.ndarray:
     """Return scores of rows in sets of 100, or of single rows."""
-    return (
-        model.score_sets(X, np.random.default_rng(seed)).values
-        if model.has_set_scores
-        else model.predict_outputs(["ood_score"], X)["ood_score"]
-    )
+    if model.has_set_scores:
+        return model.score_sets(X, np.random.default_rng(seed)).values
+    return model.predict_outputs(["ood_score"], X)["ood_score"]
 
 
 def _loss(logits: Any) -> Any:

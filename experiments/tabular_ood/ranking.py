@@ -67,11 +67,9 @@ def _ranks_of_distinct(comparison: MeasureComparison, together: Study) -> Ranks 
     parents = {n: p for n, p in together.parent_of.items() if p != n and {n, p} <= set(mean)}
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     distinct = mean.drop(columns=same).dropna(axis="columns")
-    return (
-        rank_methods(distinct, scale=1.0)
-        if len(distinct) > 1 and len(distinct.columns) > 2
-        else None
-    )
+    if len(distinct) > 1 and len(distinct.columns) > 2:
+        return rank_methods(distinct, scale=1.0)
+    return None
 
 
 def _compared(together: Study, metric: str) -> MeasureComparison:
@@ -206,11 +204,9 @@ def _absent(per_set: Study) -> str:
             if m.metric == "auroc" and per_set.table(m).loc[dataset].notna().any(axis=None)
         }
         reasons += [f"{dataset} has no set {name}" for name in sorted(sets - available)]
-    return (
-        "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)])
-        if reasons
-        else "Every method has a number on every set."
-    )
+    if reasons:
+        return "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)])
+    return "Every method has a number on every set."
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -122,11 +122,9 @@ def _facts(result: Tables, method: str, ece: str, threshold: float) -> dict[str,
 
 def _both(values: pd.DataFrame, method: str) -> str:
     both = values[["parent", method]].dropna()
-    return (
-        f"{number(median(both[method]))} against {number(median(both.parent))}"
-        if len(both)
-        else "–"
-    )
+    if len(both):
+        return f"{number(median(both[method]))} against {number(median(both.parent))}"
+    return "–"
 
 
 def _lower(values: pd.DataFrame, method: str) -> str:

@@ -104,11 +104,9 @@ def order(method: str) -> tuple[int, str]:
 
 def label(method: str, parent: str = "") -> str:
     """Return the title of a method; the parent's own name if it is given."""
-    return (
-        PARENTS.get(parent, parent)
-        if method == "parent" and parent
-        else METHODS.get(method, method.replace("_", " "))
-    )
+    if method == "parent" and parent:
+        return PARENTS.get(parent, parent)
+    return METHODS.get(method, method.replace("_", " "))
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:

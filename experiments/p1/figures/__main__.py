@@ -185,11 +185,9 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
     near, far = (
         frame(r for r in records if has(r["config"])) for has in (floors.is_near, floors.is_far)
     )
-    return (
-        pd.concat([near[near.metric != "mmc"], far[far.metric == "mmc"]], ignore_index=True)
-        if len(near) and len(far)
-        else near
-    )
+    if len(near) and len(far):
+        return pd.concat([near[near.metric != "mmc"], far[far.metric == "mmc"]], ignore_index=True)
+    return near
 
 
 def _planar_row(

@@ -111,11 +111,9 @@ def _has(config: Mapping[str, Any], far: bool) -> bool:
         return False
     method = calibrator["name"].removesuffix("_figure1")
     wanted = log_floor(dataset["name"], method, dataset["n_train"], far)
-    return (
-        calibrator["floor"] == wanted
-        if calibrator["floor"] is not None
-        else not far and wanted == _unsaid(dataset["n_train"])
-    )
+    if calibrator["floor"] is not None:
+        return calibrator["floor"] == wanted
+    return not far and wanted == _unsaid(dataset["n_train"])
 
 
 def _unsaid(n_train: int) -> float:

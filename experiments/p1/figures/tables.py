@@ -195,11 +195,9 @@ def _medians(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> l
 
 def _radius(rows: pd.DataFrame) -> float:
     curve = where(rows, on="ood", metric="mmc").groupby("at").value.median()
-    return (
-        first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
-        if len(curve)
-        else float("nan")
-    )
+    if len(curve):
+        return first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
+    return float("nan")
 
 
 def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:

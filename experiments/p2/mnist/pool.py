@@ -95,11 +95,9 @@ def joint_proba(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
     PhANNs.
     """
     log_proba = log_proba.astype(np.float64)
-    return (
-        softmax(log_proba.sum(axis=0), axis=1)
-        if combine == "sum_logs"
-        else np.exp(log_proba).mean(axis=0)
-    )
+    if combine == "sum_logs":
+        return softmax(log_proba.sum(axis=0), axis=1)
+    return np.exp(log_proba).mean(axis=0)
 
 
 def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iterator[str]:
