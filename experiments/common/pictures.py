@@ -7,6 +7,7 @@ relative to the folder of the paper; both .svg and .pdf exist. ``caption`` descr
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
         artist.set_rasterized(True)
     stem.parent.mkdir(parents=True, exist_ok=True)
     return save_figure(figure, stem, FORMATS, DPI, title=title, description=shows)
+
+
+def save_and_report(figure: Figure, stem: Path, paper: Path) -> None:
+    """Write a picture as :func:`save_picture`, and print its files to stderr."""
+    for path in save_picture(figure, stem, paper):
+        print(path, file=sys.stderr)
 
 
 def title_and_description(name: str, paper: Path) -> tuple[str, str]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from experiments.common.command import study_options
-from experiments.common.pictures import save_picture
+from experiments.common.pictures import save_and_report
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import as_in_figure2, numbers_below
 from experiments.p1.cc18.claims import claims, dominance, with_choice
@@ -51,6 +52,7 @@ from experiments.p1.cc18.tables import (
 )
 
 PAPER = Path(__file__).resolve().parents[1]  # Folder of the paper with its pictures
+_save = partial(save_and_report, paper=PAPER)
 # Experiment → name of its pictures.
 EXPERIMENTS = {"bench/openml": "tabular", "paper/p1/cc18": "figure2"}
 PARTS = ["tables", "pairs", "claims", "published", "each", "figure2", "pages", "stored"]
@@ -184,11 +186,6 @@ def _numbers(experiment: str, arguments: argparse.Namespace) -> pd.DataFrame:
 def _report(experiment: str, count: int, what: str, folder: Path) -> None:
     more = "" if count else f"; make them: kdg run experiment={experiment}"
     print(f"{experiment}: {count} {what} in {folder}{more}", file=sys.stderr)
-
-
-def _save(figure: Any, stem: Path) -> None:
-    for path in save_picture(figure, stem, PAPER):
-        print(path, file=sys.stderr)
 
 
 def _arguments() -> argparse.Namespace:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from experiments.common.command import study_options
 from experiments.common.frames import where
 from experiments.common.markdown import counted_noun
 from experiments.common.models import models_of
-from experiments.common.pictures import save_picture
+from experiments.common.pictures import save_and_report
 from experiments.common.published import read_published
 from experiments.common.runs import Record, expected, runs_of
 from experiments.common.titles import titles
@@ -36,6 +37,7 @@ from kdgraph.figures import plot_confidence_against_shift, plot_image_row
 from kdgraph.runner import stages
 
 PAPER = Path(__file__).resolve().parents[1]  # Folder of the paper with its pictures
+_save = partial(save_and_report, paper=PAPER)
 TITLES = titles("p1", "figures.__main__")
 SIMULATIONS = TITLES["simulations"]
 GROUPS = {"random_forest": ("random forest", "KDF"), "mlp": ("network", "KDN")}
@@ -271,11 +273,6 @@ def _seeds(*frames: pd.DataFrame) -> str:
         [x.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for x in frames if len(x)]
     )
     return counted_noun(counts, "seed")
-
-
-def _save(figure: Any, stem: Path) -> None:
-    for path in save_picture(figure, stem, PAPER):
-        print(path, file=sys.stderr)
 
 
 FIGURES = {"figure1": figure1, "figure3": figure3, "figure4": figure4}

@@ -126,7 +126,7 @@ def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     """
     _check_panels(panels)
     with style.style_context():
-        names = curve_names([panels])
+        names = curve_names({"": panels})
         blank = style.new_figure(1, 1)
         side = min(
             max(style.text_size(blank, name, style.LABEL_SIZE)[0] for name in names), _LONGEST

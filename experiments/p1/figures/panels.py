@@ -7,7 +7,7 @@ simulation, a column is a quantity of a group of models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -69,26 +69,24 @@ PanelColumn = tuple[str, str]
 """Group and quantity."""
 
 
-def panel_columns(rows: Iterable[CurvesByGroup]) -> list[PanelColumn]:
+def each_panel(
+    rows: Mapping[str, CurvesByGroup],
+) -> Iterator[tuple[str, str, str, RepeatedCurves]]:
+    """Yield row, group, quantity and curves of every panel."""
+    for row, groups in rows.items():
+        for group, quantities in groups.items():
+            for quantity, curves in quantities.items():
+                yield row, group, quantity, curves
+
+
+def panel_columns(rows: Mapping[str, CurvesByGroup]) -> list[PanelColumn]:
     """Return group and quantity of every column that some row needs."""
-    return list(
-        dict.fromkeys(
-            (group, quantity) for groups in rows for group in groups for quantity in groups[group]
-        )
-    )
+    return list(dict.fromkeys((group, quantity) for _, group, quantity, _ in each_panel(rows)))
 
 
-def curve_names(rows: Iterable[CurvesByGroup]) -> list[str]:
+def curve_names(rows: Mapping[str, CurvesByGroup]) -> list[str]:
     """Return the names of all curves in order of first occurrence, the parent's first."""
-    return list(
-        dict.fromkeys(
-            name
-            for row in rows
-            for group in row.values()
-            for curves in group.values()
-            for name in curves.curves
-        )
-    )
+    return list(dict.fromkeys(name for *_, curves in each_panel(rows) for name in curves.curves))
 
 
 def panel_positions(
@@ -107,6 +105,27 @@ def panel_positions(
         for i, c in enumerate(columns)
     }
     return {column: left + offset for column, offset in offsets.items()}, width
+
+
+def _draw_row(
+    figure: Figure,
+    groups: CurvesByGroup,
+    bottom: float,
+    lefts: Mapping[PanelColumn, float],
+    width: float,
+    labelled: Set[PanelColumn],
+    *,
+    layered: bool = False,
+) -> dict[PanelColumn, Axes]:
+    """Draw the panels of a row, which share the scale of a quantity; return their axes."""
+    drawn = {}
+    for (group, quantity), left in lefts.items():
+        if quantity in groups.get(group, {}):
+            axes = drawn[group, quantity] = add_axes(figure, left, bottom, width, HEIGHT)
+            has_label = (group, quantity) in labelled
+            _draw_repeated(axes, groups[group][quantity], labelled=has_label, layered=layered)
+    _share_quantity_limits(drawn)
+    return drawn
 
 
 def _draw_repeated(
@@ -293,7 +312,7 @@ def plot_dataset_pages(
     no bands. ``rows`` is the largest number of rows on a page.
     """
     _check_pages(panels, rows)
-    columns, names = panel_columns(panels.values()), curve_names(panels.values())
+    columns, names = panel_columns(panels), curve_names(panels)
     shown = list(panels)
     with style_context():
         return [
@@ -325,18 +344,11 @@ def _plot_page(
     }
     for i, (row, groups) in enumerate(panels.items()):
         bottom = figure.get_figheight() - HEAD - HEIGHT - i * (HEIGHT + GAP)
-        row_axes = {
-            c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
-            for c in columns
-            if c[1] in groups.get(c[0], {})
-        }
+        labelled = {column for column in columns if lowest.get(column) == row}
+        row_axes = _draw_row(figure, groups, bottom, lefts, width, labelled, layered=True)
         for (group, quantity), axes in row_axes.items():
-            _draw_repeated(
-                axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True
-            )
             if len(groups[group][quantity].x) > 1:
                 axes.set_xlim(*ranges[group, quantity])
-        _share_quantity_limits(row_axes)
         _draw_row_name(figure, row, bottom)
     return figure
 
@@ -364,22 +376,19 @@ def _split_name(name: str) -> list[str]:
 
 
 def _check_pages(panels: Mapping[str, CurvesByGroup], rows: int) -> None:
-    if not any(quantities for groups in panels.values() for quantities in groups.values()):
+    if not panel_columns(panels):
         raise ValueError("dataset_pages needs a panel in at least one row")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
-    names = curve_names(panels.values())
-    for row, groups in panels.items():
-        for group, quantities in groups.items():
-            for quantity, measured in quantities.items():
-                which = f"{quantity!r} of {group!r} in {row!r}"
-                # The style of a line depends on its position.
-                if list(measured.curves) != names:
-                    raise ValueError(
-                        f"{which} must have the curves that all have, {names}, got"
-                        f" {list(measured.curves)}"
-                    )
-                check_repeated_curves(which, measured, at_least=1)
+    names = curve_names(panels)
+    for row, group, quantity, measured in each_panel(panels):
+        which = f"{quantity!r} of {group!r} in {row!r}"
+        # The style of a line depends on its position.
+        if list(measured.curves) != names:
+            raise ValueError(
+                f"{which} must have the curves that all have, {names}, got {list(measured.curves)}"
+            )
+        check_repeated_curves(which, measured, at_least=1)
 
 
 _DATA_WIDTH = 0.72  # inches
@@ -401,7 +410,7 @@ def plot_simulation_summary(
     ValueError.
     """
     _check_summary(data, panels)
-    columns = panel_columns(panels.values())
+    columns = panel_columns(panels)
     labels = {
         row: {
             c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})
@@ -421,16 +430,10 @@ def plot_simulation_summary(
         for i, row in enumerate(data):
             bottom = top - HEIGHT
             _draw_data(add_axes(figure, NAME, bottom, _DATA_WIDTH, HEIGHT), row, data[row])
-            row_axes = {
-                c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
-                for c in columns
-                if c in labels[row]
-            }
-            for (group, quantity), axes in row_axes.items():
-                _draw_repeated(axes, panels[row][group][quantity], labelled=row in labelled_rows)
-            _share_quantity_limits(row_axes)
+            labelled = set(columns) if row in labelled_rows else set()
+            _draw_row(figure, panels[row], bottom, lefts, width, labelled)
             if i == 0:
-                _draw_head(figure, lefts, width, curve_names(panels.values()), band_of)
+                _draw_head(figure, lefts, width, curve_names(panels), band_of)
             top = bottom - (LABELLED_GAP if row in labelled_rows else GAP)
     return figure
 
@@ -450,11 +453,9 @@ def _check_summary(
             f"simulation_summary needs data and panels of the same rows, got {list(data)} and"
             f" {list(panels)}"
         )
-    if not any(quantities for groups in panels.values() for quantities in groups.values()):
+    if not panel_columns(panels):
         raise ValueError("simulation_summary needs a panel in at least one row")
     for row, points in data.items():
         check_class_points(row, *points)
-    for row, groups in panels.items():
-        for group, quantities in groups.items():
-            for quantity, measured in quantities.items():
-                check_repeated_curves(f"{quantity!r} of {group!r} in {row!r}", measured)
+    for row, group, quantity, measured in each_panel(panels):
+        check_repeated_curves(f"{quantity!r} of {group!r} in {row!r}", measured)

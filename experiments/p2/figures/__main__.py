@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments.common.claims import save_claims, verdicts
 from experiments.common.command import study_options
-from experiments.common.pictures import save_picture
+from experiments.common.pictures import save_and_report
 from experiments.common.titles import titles
 from experiments.p2 import phanns_scores
 from experiments.p2.figures import bars, curves, densities, joint, schematics
@@ -35,6 +36,7 @@ from experiments.p2.figures.study import LABELS, SCORE_LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
 PAPER = Path(__file__).resolve().parents[1]
+_save = partial(save_and_report, paper=PAPER)
 # Figures that need runs alone, and their calibrators; 6 and 15 need more, and 2 needs none.
 DRAWN = {
     "figure1": (joint.figure1, ("none",)),
@@ -177,11 +179,6 @@ def _print(study: Study, options: argparse.Namespace) -> None:
             options.keep,
             "p2_phanns",
         )
-
-
-def _save(figure: Any, stem: Path) -> None:
-    for path in save_picture(figure, stem, PAPER):
-        print(path, file=sys.stderr)
 
 
 _FROM_SCORES = (1, 2, 3, 5, 6, 7, 8, 9, 13, "14a", 15, 17)
