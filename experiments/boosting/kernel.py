@@ -66,6 +66,7 @@ def weightings(model, train: Sample, n_classes: int) -> dict[str, np.ndarray]:
     for t, leaves in enumerate(train.leaves.T):
         outputs = [model.booster_.get_leaf_output(t, leaf) for leaf in range(leaves.max() + 1)]
         variance[t] = np.array(outputs)[leaves].var()
+    # A round of boosting has a tree for each class, but one alone for two classes.
     trees_of_round = 1 if n_classes == 2 else n_classes
     quarter = max(trees_of_round, n_trees // 4 // trees_of_round * trees_of_round)
     return {
@@ -90,10 +91,12 @@ def losses(
     prior = train.rows.one_hot(n_classes).mean(axis=0)
     exponents = PosteriorParameters().exponents(len(reference))
 
-    def masses(of: Sample, *, without_itself: bool) -> np.ndarray:
-        K = similarity(of.leaves, leaves, weights)
+    def masses(sample: Sample, *, without_itself: bool) -> np.ndarray:
+        # Behind training rows stand the calibration rows; each is its own nearest neighbour, and
+        # would choose parameters that trust the nearest row alone.
+        K = similarity(sample.leaves, leaves, weights)
         if without_itself:
-            own = np.arange(len(of.rows))
+            own = np.arange(len(sample.rows))
             K[own, len(train.rows) + own] = 0
         return np.stack([K**exponent @ labels for exponent in exponents], axis=2)
 

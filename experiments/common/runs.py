@@ -70,6 +70,7 @@ def numbers_on_test(
     identifies rows and parent. ``name_of`` returns the name of the "parent" or "calibrated" model
     of a record, or None to leave it out.
     """
+    # Runs of several methods have the same parent, whose numbers are in the record of each.
     known = set()
     for record in records:
         for entry in record["metrics"]:

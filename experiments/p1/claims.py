@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim, below, computed_path, is_more_often
+from experiments.common.frames import where
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import FAR as FAR_ROWS
@@ -122,10 +123,8 @@ def _geodesic(medians: Mapping[str, pd.DataFrame], place: str, sizes: str) -> It
         yield Claim(text, all(value < 0 for value in worst.values()), evidence, ("fig1_geodesic",))
 
 
-def _prior(of: pd.DataFrame, place: str) -> Iterator[Claim]:
-    far = of[
-        (of["on"] == "ood") & (of.metric == "mmc") & (of.model == "geodesic") & (of.n_train == 1000)
-    ]
+def _prior(rows: pd.DataFrame, place: str) -> Iterator[Claim]:
+    far = where(rows, on="ood", metric="mmc", model="geodesic", n_train=1000)
     curve = far.groupby("at").value.median()
     if len(curve):
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
@@ -287,7 +286,7 @@ def _median_gain(values: pd.DataFrame, method: str) -> float:
 
 
 def _on_most(
-    values: pd.DataFrame, method: str, text: str, of: tuple[str, ...], share: float = 0.5
+    values: pd.DataFrame, method: str, text: str, sentences: tuple[str, ...], share: float = 0.5
 ) -> Claim:
     """Return the claim that a method is lower than the parent on more than a share of tables."""
     both = values[["parent", method]].dropna()
@@ -295,7 +294,7 @@ def _on_most(
     holds, p = is_more_often(lower, len(both), share)
     which = "half" if share == 0.5 else f"{100 * share:.0f} %"
     statement = f"{text} on more than {which} of the tables"
-    return Claim(statement, holds, f"on {lower} of {len(both)}, one-sided p {p:.2g}", of)
+    return Claim(statement, holds, f"on {lower} of {len(both)}, one-sided p {p:.2g}", sentences)
 
 
 def shapes(folder: Path) -> Iterator[Claim]:

@@ -102,6 +102,7 @@ def _fit(
 
 def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict[str, float]]]:
     """Return each model and its least processor seconds to fit and to predict, by turns."""
+    # By turns, so that a slower spell of the machine meets all; the least time has the least noise.
     models: dict[Any, Any] = {}
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
     for _ in range(2):

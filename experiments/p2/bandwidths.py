@@ -61,7 +61,7 @@ class Record:
     X: np.ndarray  # Float[n, K]
     y: np.ndarray  # Int[n]
     # the counts of PhANNs have no scores of classes that were not predicted
-    knows_others: bool = True
+    has_other_scores: bool = True
 
 
 def forest_record(name: str) -> Record:
@@ -175,7 +175,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         )
 
     yield {"method": PRECISION, "nll": losses_and_gap(changes(ClassPrecision(parent)))}
-    if record.knows_others:
+    if record.has_other_scores:
         yield {
             "method": ALL_ROWS,
             "nll": losses_and_gap(
@@ -210,7 +210,7 @@ def _records(options: argparse.Namespace) -> Iterable[Record]:
         yield Record(rows.name, rows.X, rows.y)
     if options.phanns is not None:
         rows = ScoreFile(options.phanns).load()
-        yield Record("PhANNs", rows.X, rows.y, knows_others=False)
+        yield Record("PhANNs", rows.X, rows.y, has_other_scores=False)
 
 
 def main() -> None:

@@ -48,10 +48,12 @@ def claims_on_scores(
     ``share`` is test rows per calibration row.
     """
 
-    def lower(values: pd.DataFrame, what: str, each: str, other: str, *of: str) -> Iterator[Claim]:
+    def lower(
+        values: pd.DataFrame, what: str, each: str, other: str, *sentences: str
+    ) -> Iterator[Claim]:
         if each in values and other in values:
             text = f"{name}: {what} of {each} is below that of {other}"
-            yield from below(text, values[each], values[other], of, share=share)
+            yield from below(text, values[each], values[other], sentences, share=share)
 
     for each in TOP_LABEL:
         for other in WHOLE:

@@ -47,6 +47,8 @@ def losses(study: Study, draws: int) -> pd.DataFrame:
     ``cross_fitted`` are of the fitted rows, by one fit and by the fits without their folds; ``new``
     is of the other half.
     """
+    # Halves are alike in right and wrong rows of each predicted class: calibrators of a class with
+    # few wrong rows depend on how many of them a half has.
     kinds = 2 * study.top_label.predicted + study.correct
     result = []
     for draw in range(draws):

@@ -176,6 +176,7 @@ def summary(result: pd.DataFrame, methods: Sequence[str]) -> Summary:
             kind: means[measure].loc[(kind, "unshifted"), list(methods)]
             for kind in (NONE, IN_SAMPLE)
         }
+        # One technique that fails would make the spread of all as large as its own failure.
         at_rest[WITHOUT_WORST] = at_rest[NONE].drop(at_rest[NONE].idxmax())
         spread[measure] = {
             kind: float(values.max() - values.min()) for kind, values in at_rest.items()

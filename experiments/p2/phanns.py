@@ -43,6 +43,8 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
     >>> counts(np.array([0.6, 0.75, 1.0]))
     (array([3, 3, 1]), array([2, 1, 0]))
     """
+    # From the highest threshold down both counts only rise. A fraction in lowest terms gives them
+    # up to a multiple, of which the least that is no smaller than the counts above is taken.
     right, wrong = last, 0
     result = []
     for share in reversed(precision.tolist()):

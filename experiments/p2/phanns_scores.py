@@ -207,10 +207,12 @@ def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[
         {name: frame.groupby("predicted").nll.mean() for name, frame in result.items()}
     )
 
-    def claim(text: str, holds: bool, of: str, *names: str) -> Claim:
+    def claim(text: str, holds: bool, sentence: str, *names: str) -> Claim:
         listed = ", ".join(f"{SCORE_LABELS[name]} {number(nll[name])}" for name in names)
         n = len(result[names[0]])
-        return Claim(f"{rows}: {text}", holds, f"{listed}; {n:,} proteins, fitted to them", (of,))
+        return Claim(
+            f"{rows}: {text}", holds, f"{listed}; {n:,} proteins, fitted to them", (sentence,)
+        )
 
     if {"sts", "csts"} <= nll.keys():
         yield claim(
@@ -260,12 +262,12 @@ def claims_on_losses(result: Mapping[str, pd.DataFrame], rows: str) -> Iterator[
         )
 
 
-def _on_most_classes(text: str, margin: pd.Series, of: str) -> Claim:
+def _on_most_classes(text: str, margin: pd.Series, sentence: str) -> Claim:
     count = int((margin > 0).sum())
     holds, p = is_more_often(count, len(margin))
     listed = ", ".join(f"{name} {number(value)}" for name, value in margin.items())
     statement = f"{text} on most classes, by a one-sided sign test at .05"
-    return Claim(statement, holds, f"{count} of {len(margin)}, p {p:.2g}; {listed}", (of,))
+    return Claim(statement, holds, f"{count} of {len(margin)}, p {p:.2g}; {listed}", (sentence,))
 
 
 def _precision_below_recall(shares: pd.DataFrame) -> Claim:

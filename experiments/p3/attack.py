@@ -67,27 +67,29 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
     return configs_of("paper/p3/cifar", dataset, methods, [*SIZES, *more])
 
 
-def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
+def measure(title: str, configs: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
     """Yield each AUROC; a step below 0 goes down the network's loss.
 
     ``network`` of TOOD is its attacked part, one of ``OWN``, with the largest step only, or ""
     where LeNet-5 is attacked.
     """
-    splits = stages.split(of["msp"].dataset, seed)
-    trees = stages.fit(of["tood_given"].parent, splits.train, seed=seed, n_jobs=1)
+    splits = stages.split(configs["msp"].dataset, seed)
+    trees = stages.fit(configs["tood_given"].parent, splits.train, seed=seed, n_jobs=1)
     networks = {
-        name: stages.fit(of["msp"].parent, splits.train, seed=seed + more, n_jobs=1)
+        name: stages.fit(configs["msp"].parent, splits.train, seed=seed + more, n_jobs=1)
         for name, more in ((ATTACKED, 0), (ANOTHER, OTHER_SEED))
     }
     parents = {(name, which): parent for name in NETWORK for which, parent in networks.items()} | {
         (name, ""): trees for name in TOOD
     }
     models = {
-        key: stages.calibrate({"detector": of[key[0]].detector}, p, splits, seed=seed, n_jobs=1)
+        key: stages.calibrate(
+            {"detector": configs[key[0]].detector}, p, splits, seed=seed, n_jobs=1
+        )
         for key, p in parents.items()
     }
     inside = {key: _scores(model, splits.test.X, seed) for key, model in models.items()}
-    for drawn in stages.ood_sets(of["msp"].ood, splits, seed):
+    for drawn in stages.ood_sets(configs["msp"].ood, splits, seed):
         if drawn.name in SETS:
             sign = np.sign(access_network(networks[ATTACKED]).input_gradient(drawn.X, _loss))
             shared = {"dataset": title, "seed": seed, "set": drawn.name}
@@ -202,9 +204,9 @@ def _compromised(mean: pd.DataFrame, place: str, seeds: str) -> Iterator[Claim]:
         yield Claim(text, bool((lowest - apart[0]).min() >= -AS_GOOD), evidence, ("fgsm",))
 
 
-def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
+def _robust(rows: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
     """Yield the claims on SVHN alone: hardly any score separates one CIFAR from the other."""
-    wide = of.pivot_table(index=["method", "network", "seed"], columns="step", values="value")
+    wide = rows.pivot_table(index=["method", "network", "seed"], columns="step", values="value")
     farthest = max(STEPS)
     # Attacks of TOOD itself have one direction: the other is missing, and min skips it.
     falls = (wide[0] - wide[[-farthest, farthest]].min(axis=1)).unstack(["method", "network"])

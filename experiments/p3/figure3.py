@@ -126,20 +126,22 @@ def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
         axes.text(-0.03, _middle(i, len(names)), text, va="center", **text_style)
 
 
-def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
-    own = _shares(of.sets[IN])
+def _draw(axes: Axes, measured: Distances, names: Sequence[str]) -> None:
+    own = _shares(measured.sets[IN])
     line: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 0.9}
     note_style: dict[str, Any] = {"transform": axes.transAxes, "fontsize": style.LABEL_SIZE}
     for i, name in enumerate(names):
         floor = float(len(names) - 1 - i)
         axes.stairs(floor + own, _BINS, baseline=floor, fill=True, color=_FILL, gid="test rows")
-        if name in of.sets:
-            axes.stairs(floor + _shares(of.sets[name]), _BINS, baseline=floor, gid=name, **line)
-            share = number(of.auroc[name], 2)
+        if name in measured.sets:
+            axes.stairs(
+                floor + _shares(measured.sets[name]), _BINS, baseline=floor, gid=name, **line
+            )
+            share = number(measured.auroc[name], 2)
             axes.text(1.03, _middle(i, len(names)), share, va="center", **note_style)
         axes.axhline(floor, color=style.GREY, linewidth=0.4)
     dotted: dict[str, Any] = {"color": style.BLACK, "linewidth": 0.6, "linestyle": (0, (1, 1.5))}
-    for threshold in of.thresholds:
+    for threshold in measured.thresholds:
         axes.axvline(float(_place(np.array(threshold))), gid="threshold", **dotted)
     axes.set(xlim=_BINS[[0, -1]], ylim=(0, len(names)), xlabel="APHD", yticks=[])
     axes.spines["left"].set_visible(False)

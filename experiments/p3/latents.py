@@ -39,17 +39,17 @@ def configs(dataset: str, *more: str) -> dict[str, Any]:
     return configs_of("paper/p3/mnist", dataset, words, [*SIZES, *more])
 
 
-def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
+def measure(title: str, configs: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
     """Yield ``dataset, seed, setting, labels, set, metric, value`` of each AUROC and time."""
-    splits = stages.split(of["given"].dataset, seed)
-    sets = {each.name: each.X for each in stages.ood_sets(of["given"].ood, splits, seed)}
+    splits = stages.split(configs["given"].dataset, seed)
+    sets = {each.name: each.X for each in stages.ood_sets(configs["given"].ood, splits, seed)}
     rows = [splits.test.X, *sets.values()]
     parents = {}
     shared = {"dataset": title, "seed": seed, "set": ""}
 
     def fitted(name: str) -> FittedModel:
-        parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)
-        return _after(of[name], parents[name], splits, seed)
+        parents[name] = stages.fit(configs[name].parent, splits.train, seed=seed, n_jobs=1)
+        return _after(configs[name], parents[name], splits, seed)
 
     def tood() -> None:
         model = fitted("given")
@@ -64,7 +64,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     for name, seconds in in_turn({"tood": tood, "network": msp}, seed).items():
         yield {**shared, "setting": name, "labels": "given", "metric": "seconds", "value": seconds}
     for labels in LABELS:
-        latents = _after(of[labels], parents["given"], splits, seed).post_hoc["detector"]
+        latents = _after(configs[labels], parents["given"], splits, seed).post_hoc["detector"]
         trees = ExtraTreesClassifier(100, random_state=seed)
         pixels = TreeHamming(trees, labels=labels, random_state=seed)  # pyright: ignore[reportArgumentType]
         pixels.fit(_flat(splits.train.X), splits.train.y, X_calibration=_flat(splits.calibration.X))

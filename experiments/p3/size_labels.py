@@ -106,14 +106,16 @@ def compare_with_published(records: Sequence[Record]) -> str:
 def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Return the mean APHD of each set, with the fewest and with the most rows."""
     own = frame[frame.metric == APHD]
-    return _table(own, sizes, "APHD", list(sizes.sets), lambda of: number(float(of.mean()), 4))
+    return _table(
+        own, sizes, "APHD", list(sizes.sets), lambda values: number(float(values.mean()), 4)
+    )
 
 
 def aurocs(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Return AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
     outside = [name for name in sizes.sets if name != IN]
     own = frame[frame.metric == "auroc"]
-    return _table(own, sizes, "AUROC", outside, lambda of: spread(of, digits=2))
+    return _table(own, sizes, "AUROC", outside, lambda values: spread(values, digits=2))
 
 
 def _table(

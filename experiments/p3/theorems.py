@@ -68,6 +68,7 @@ def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
     >>> grid_cells(np.array([[0.1, 0.9], [0.1, 7.0], [0.9, 0.9]]), 2).ravel()
     array([2, 2, 3])
     """
+    # Rows beyond the range of training rows fall into the outer cells, as into leaves of trees.
     at = np.clip((X * k).astype(int), 0, k - 1)
     return at @ k ** np.arange(X.shape[1])[:, None]
 
@@ -141,6 +142,7 @@ def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str
     counts = [t for t in (1, 2, 5, 10, 20, 50, 100, 200) if 20 * t <= scale.many_trees]
     own, overall = differ.mean(axis=0), differ.mean()
     away = {"pair": np.empty((1, len(counts))), "all": np.empty((1, len(counts)))}
+    # Trees are exchangeable, so means of disjoint groups of T trees are draws of a forest of T.
     for i, t in enumerate(counts):
         means = differ[: len(differ) // t * t].reshape(-1, t, differ.shape[1]).mean(axis=1)
         away["pair"][0, i] = (np.abs(means - own) >= EPSILON).mean()

@@ -275,8 +275,8 @@ def _largest(
     )
 
 
-def _few_rows(of: pd.DataFrame, title: str, seeds: str) -> Iterator[Claim]:
-    default = of[of.setting == DEFAULT]
+def _few_rows(rows: pd.DataFrame, title: str, seeds: str) -> Iterator[Claim]:
+    default = rows[rows.setting == DEFAULT]
     most = default[default.rows == default.rows.max()]
     mean = most.groupby(["set", "size"]).value.mean().unstack("size")
     if not {SET_SIZE, VERY_FEW} <= set(mean):
@@ -303,7 +303,7 @@ def _few_rows(of: pd.DataFrame, title: str, seeds: str) -> Iterator[Claim]:
             small[FEW_TRAINING_ROWS],
             small[small.columns.max()],
             ("few_test_rows",),
-            share=float(of.share.iloc[0]),
+            share=float(rows.share.iloc[0]),
         )
 
 

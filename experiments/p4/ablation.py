@@ -71,6 +71,8 @@ RULES: dict[str, Callable[[pd.DataFrame], int]] = {
 
 
 def _good_enough(settings: pd.DataFrame) -> pd.DataFrame:
+    # Brier scores within a standard error of the least are not distinguished by these rows, so that
+    # the rules may prefer a simpler setting among them.
     least = settings.loc[settings.chosen_by.idxmin()]
     return settings[settings.chosen_by <= least.chosen_by + least.standard_error]
 

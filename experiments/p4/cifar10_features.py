@@ -46,6 +46,7 @@ def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarr
     >>> first.tolist(), last.tolist()
     ([0, 1, 2, 5], [0, 2, 3, 5])
     """
+    # Placed as early and as late as the order allows: where both agree there is no other place.
     return _leftmost(part, whole), len(whole) - 1 - _leftmost(part[::-1], whole[::-1])[::-1]
 
 

@@ -237,6 +237,8 @@ def _claim_of_sign(
     numbers: pd.DataFrame, metric: str, other: str, sign: int, text: str, sentence: str
 ) -> Claim:
     """Return the claim that two metrics correlate with a sign, over all and within methods."""
+    # Over all runs a difference between methods alone makes metrics correlate; within methods it
+    # cannot, so that both must have the sign.
     within = numbers - numbers.groupby("method").transform("mean")
     intervals = {
         name: _interval_of_correlation(rows[[metric, other]])
@@ -252,6 +254,7 @@ def _claim_of_sign(
 
 
 def _draws_of_seeds(numbers: pd.DataFrame) -> Iterator[np.ndarray]:
+    # Seeds are drawn whole: methods of one seed share a network, so single runs are no sample.
     by_seed = [rows.to_numpy() for _, rows in numbers.groupby("seed")]
     rng, n = np.random.default_rng(0), len(by_seed)
     for _ in range(DRAWS):

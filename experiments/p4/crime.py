@@ -70,7 +70,7 @@ def _sweep(experiment: str, methods: Iterable[str], *words: str) -> tuple[str, .
 
 def all_runs() -> list[tuple[str, ...]]:
     """Return the sweeps of all methods and variants with all seeds."""
-    main, early = (_sweep(name, of.stands_for) for name, of in NETWORKS.items())
+    main, early = (_sweep(name, each.stands_for) for name, each in NETWORKS.items())
     return [main, *OTHERS, early]
 
 

@@ -123,8 +123,8 @@ def compare_with_published(records: Sequence[Record], setting: Setting) -> str:
 def entries(records: Iterable[Record]) -> Iterator[Record]:
     """Yield ``method, seed, metric, value`` on test rows; the parent is the method "none"."""
 
-    def name_of(record: Record, of: str) -> str | None:
-        if of == "parent":
+    def name_of(record: Record, model: str) -> str | None:
+        if model == "parent":
             return None if trains_otherwise(record) else "none"
         return str(record["method"]).removesuffix("-as_in_paper")
 
@@ -309,6 +309,7 @@ def network_of(record: Record) -> str:
 
 
 def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
+    # Seeds are drawn whole: methods of one seed share a network, so single runs are no sample.
     rng = np.random.default_rng(0)
     by_seed = [part.to_numpy() for _, part in both.groupby("seed")]
     n = len(by_seed)

@@ -60,6 +60,9 @@ def split_error(error: np.ndarray) -> pd.DataFrame:
     ``mse``, ``bias`` (pseudo-values of the jackknife: the squared bias is the mean product of the
     errors of two samples), and ``variance``, the difference.
     """
+    # The square of a mean error has the variance of that mean in it. The products of errors of two
+    # different samples do not, and their sum is (Σe)² − Σe²; ``without`` is the same of all samples
+    # but one.
     n, total = len(error), error.sum(axis=0)
     own = np.square(error).mean(axis=1)
     whole = (np.square(total).mean() - own.sum()) / (n * (n - 1))

@@ -61,6 +61,7 @@ def coverage(truth: Normal, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def expected_score(truth: Normal, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
     """Return the expected interval score; E(c - Z)₊ = φ(c) + c Φ(c) of a standard normal Z."""
+    # Only a finite end can be missed, and φ and Φ of an infinite one have no product.
     below, above = truth.standardise(low), -truth.standardise(high)
     with np.errstate(invalid="ignore"):
         outside = sum(

@@ -142,6 +142,7 @@ def _fit(model: LocalPit, sample: Sample) -> LocalPit:
 
 def _by_turns(models: Mapping[Any, Any], X: np.ndarray) -> dict[Any, float]:
     """Return median seconds of mean and 95 % interval of the rows, all models in turn."""
+    # In turn, so that a slower spell of the machine meets all models; the median leaves it out.
     seconds: dict[Any, list[float]] = {name: [] for name in models}
     for _ in range(TURNS):
         for name, model in models.items():

@@ -40,9 +40,9 @@ def numbers_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.Data
     ``parents`` has the method of the parent itself by name; runs with another are left out.
     """
 
-    def name_of(record: Record, of: str) -> str | None:
+    def name_of(record: Record, model: str) -> str | None:
         parent = parents.get(record["parent"])
-        return record["method"] if parent is not None and of == "calibrated" else parent
+        return record["method"] if parent is not None and model == "calibrated" else parent
 
     def key_of(record: Record) -> tuple[int, float | None]:
         return record["seed"], record["config"]["parent"].get("dropout")

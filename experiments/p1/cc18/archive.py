@@ -73,6 +73,7 @@ def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, 
     calibrated out of bag, on a forest of all rows: neither may take a table or a seed from the
     others.
     """
+    # Only methods of one version enter a statistic, so that it has the tables and seeds of all.
     groups: dict[str, list[Record]] = {version: [] for version in VERSIONS}
     for record in near:
         method = method_of(record)
@@ -166,6 +167,8 @@ def _joined(runs: pd.DataFrame, archived: pd.DataFrame) -> pd.DataFrame:
         where(numbers, method="parent", metric="error").set_index(_FIT).value
         for numbers in (runs, archived)
     )
+    # A parent with another error than the archived one is another fit, on other rows or with other
+    # settings: archived methods on it would be compared with a parent that is not theirs.
     now, before = pd.Series.align(*parents, join="inner")
     other_fit = now.index[(now - before).abs() > SAME]
     stored = archived[~pd.MultiIndex.from_frame(archived[_FIT]).isin(other_fit)]

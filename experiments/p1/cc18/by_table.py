@@ -97,6 +97,7 @@ def largest_share(y: np.ndarray, n_test: int, seed: int) -> float:
 
 def _jackknifed(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of each number over seeds, without a seed, and that without each seed."""
+    # A mean without one of n values is (sum − value) / (n − 1); of one seed it is the value itself.
     by = rows.groupby(_KEYS, dropna=False).value
     n, total = by.transform("size"), by.transform("sum")
     without = ((total - rows.value) / (n - 1)).where(n > 1, rows.value)

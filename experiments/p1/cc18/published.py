@@ -208,6 +208,8 @@ def _statistics_without_seeds(numbers: pd.DataFrame, version: str) -> pd.DataFra
     for parent, of_parent in numbers.groupby("parent"):
         if parent not in NAMES:
             continue
+        # The statistic is a median over tables of means over seeds, whose spread over seeds is not
+        # that of a mean: its standard error is the jackknife's, so each seed is left out once.
         seeds = sorted(of_parent.seed.unique())
         whole = figure2_statistics(of_parent, str(parent), version)
         without = {

@@ -141,6 +141,8 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
     """
     own = numbers[numbers.parent == parent]
     own = own[own.learn == own.groupby("dataset").learn.transform("max")]
+    # Tests are over the tables that all methods have: a method on a few tables would cost the
+    # others most of theirs.
     on = own.groupby("method").dataset.nunique()
     methods = list(on[2 * on >= own.dataset.nunique()].index)
     complete, left_out = _complete(own[own.method.isin(methods)], methods)

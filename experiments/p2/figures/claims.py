@@ -140,7 +140,7 @@ def _histogram_and_densities_agree(study: Study) -> Claim:
     return Claim(text, inside >= LEVEL * bins, f"{inside} of {bins} bins")
 
 
-def _least_of_all(of: str, text: str, value: Callable[[Study, str], float]) -> PartTest:
+def _least_of_all(sentences: str, text: str, value: Callable[[Study, str], float]) -> PartTest:
     """Return the test whether a value is least on the two classes that the paper names."""
 
     def test(study: Study) -> Claim:
@@ -149,7 +149,7 @@ def _least_of_all(of: str, text: str, value: Callable[[Study, str], float]) -> P
         holds = set(order[:2]) == {"Minor tail", "Portal"}
         return Claim(text, holds, _listed({name: values[name] for name in order}))
 
-    return of, test
+    return sentences, test
 
 
 def _ece_of_class(study: Study, name: str) -> float:
@@ -223,7 +223,7 @@ def _by_class(study: Study) -> dict[str, dict[str, float]]:
     }
 
 
-def _on_each(of: str, text: str, margin: Margin, *, or_equal: bool = False) -> PartTest:
+def _on_each(sentences: str, text: str, margin: Margin, *, or_equal: bool = False) -> PartTest:
     """Return the test whether the margin is above 0 (or is 0) on every class."""
 
     def test(study: Study) -> Claim:
@@ -231,10 +231,10 @@ def _on_each(of: str, text: str, margin: Margin, *, or_equal: bool = False) -> P
         count, n = len(_above(result, or_equal)), len(result)
         return Claim(text, count == n, f"{count} of {n}; {_listed(result)}")
 
-    return of, test
+    return sentences, test
 
 
-def _on_most(of: str, text: str, margin: Margin) -> PartTest:
+def _on_most(sentences: str, text: str, margin: Margin) -> PartTest:
     """Return the test whether the margin is 0 or above on most classes."""
 
     def test(study: Study) -> Claim:
@@ -244,7 +244,7 @@ def _on_most(of: str, text: str, margin: Margin) -> PartTest:
         evidence = f"{count} of {n}, one-sided p {p:.2g}; {_listed(result)}"
         return Claim(f"{text}, {MOST}", holds, evidence)
 
-    return of, test
+    return sentences, test
 
 
 def _above(result: Mapping[str, float], or_equal: bool) -> list[str]:

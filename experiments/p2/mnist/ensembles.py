@@ -47,6 +47,8 @@ def bins_apart(
     counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(
         float
     )  # set, class, bin, right
+    # Expected under equal shares of right rows in both sets. Each bin is a table of 2 × 2 counts
+    # with fixed numbers of rows, so it adds one degree of freedom.
     rows = counts.sum(axis=3, keepdims=True)
     both = counts.sum(axis=0, keepdims=True)
     expected = rows * both / np.maximum(both.sum(axis=3, keepdims=True), 1)

@@ -95,6 +95,7 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
         raise ValueError(
             f"{len(result)} of {len(classes)} classes have a cutoff, which are not most"
         )
+    # Of sorted cutoffs the shortest interval with ``wanted`` of them begins and ends at one.
     width = result[wanted - 1 :] - result[: len(result) - wanted + 1]
     low = int(width.argmin())
     return float(np.floor(100 * result[low]) / 100), float(

@@ -75,7 +75,7 @@ def test_fits_and_their_claims(record, tmp_path, monkeypatch, capsys) -> None:
     }
     result = study(record, 2)
     assert set(result.method) == both | {ALL_ROWS} and set(result.seed) == {0, 1}
-    alone = Record("counts", record.X, record.y, knows_others=False)
+    alone = Record("counts", record.X, record.y, has_other_scores=False)
     assert set(study(alone, 1).method) == both
     assert {name for each in claims("made", result) for name in each.sentences} == {
         "bulletproof_bandwidth",
