@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from scipy.stats import binomtest
 
-from experiments.common.splits import half_width
+from experiments.common.frames import half_width
 from kdgraph.runner.files import write_atomically
 
 

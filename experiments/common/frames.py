@@ -1,8 +1,10 @@
-"""Rows of data frames."""
+"""Rows of data frames, values of methods by seed, and intervals of their means."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
@@ -10,3 +12,23 @@ def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
     for column, value in values.items():
         frame = frame[frame[column] == value]
     return frame
+
+
+def by_metric(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return metric → a row for each seed, a column for each method."""
+    return {
+        str(metric): rows.pivot(index="seed", columns="method", values="value")
+        for metric, rows in frame.groupby("metric")
+    }
+
+
+def half_width(difference: pd.Series, share: float) -> float:
+    """Return half of the 95 % interval of a mean over splits of the same rows; NaN for one split.
+
+    ``share`` is test rows per fitted row. The corrected resampled t of Nadeau and Bengio,
+    "Inference for the generalization error", Machine Learning 52, 2003, Section 3.2.
+    """
+    j = len(difference)
+    if j > 1:
+        return float(stats.t.ppf(0.975, j - 1) * difference.std(ddof=1) * np.sqrt(1 / j + share))
+    return np.nan

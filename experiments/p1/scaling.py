@@ -19,9 +19,9 @@ from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
 from experiments.common.command import in_one_line, print_claims, study_options
+from experiments.common.frames import half_width
 from experiments.common.markdown import number, signed
 from experiments.common.seconds import processor_seconds
-from experiments.common.splits import half_width
 from kdgraph import KernelDensityForest, KernelDensityNetwork
 from kdgraph.config import compose
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral, Trunk

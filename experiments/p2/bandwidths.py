@@ -23,8 +23,8 @@ from sklearn.model_selection import train_test_split
 from experiments.common import markdown
 from experiments.common.claims import Claim, below, in_every_seed
 from experiments.common.command import print_claims, study_options
+from experiments.common.frames import half_width
 from experiments.common.markdown import number, spread
-from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import (
     ClassPrecision,
     KernelDensityConfidence,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.frames import by_metric
 from experiments.common.markdown import number
 from experiments.common.runs import runs_of
 from experiments.p2 import records as records_study
@@ -28,10 +29,7 @@ def records(folder: Path) -> Iterator[Claim]:
         records_study.entries(runs_of(records_study.EXPERIMENT, folder, free=records_study.FREE))
     )
     for name, rows in frame.groupby("dataset") if len(frame) else ():
-        wide = {
-            str(metric): part.pivot(index="seed", columns="method", values="value")
-            for metric, part in rows.groupby("metric")
-        }
+        wide = by_metric(rows)
         yield from claims_on_scores(
             wide["nll_top"],
             wide.get("brier_top", pd.DataFrame()),

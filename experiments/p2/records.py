@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
+from experiments.common.frames import by_metric, half_width, where
 from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
-from experiments.common.splits import half_width
 from experiments.common.titles import titles
 from kdgraph.results.comparison.significance import compare_pairs
 
@@ -67,10 +67,7 @@ def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     p_j / (1 - p) elsewhere, with the parent's p: the full NLL is the binary one and, of wrong rows,
     -log p_y / (1 - p), by which the parent's own two differ.
     """
-    wide = {
-        str(metric): part.pivot(index="seed", columns="method", values="value")
-        for metric, part in frame.groupby("metric")
-    }
+    wide = by_metric(frame)
     others = wide["nll"][PARENT] - wide["nll_top"][PARENT]
     return {**wide, "full_nll": wide["nll"].combine_first(wide["nll_top"].add(others, axis=0))}
 
@@ -141,7 +138,7 @@ def wins(values: pd.DataFrame, method: str, against: str) -> str:
 
 def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim | None:
     """Return whether the chosen calibrator beats shared temperature often enough, if both ran."""
-    values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
+    values = by_metric(where(frame, metric="nll_top")).get("nll_top", pd.DataFrame())
     if not {CHOSEN, SHARED} <= set(values):
         return None
     result, least = compare_pairs(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20

@@ -17,9 +17,9 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from experiments.common.claims import Claim, below
 from experiments.common.markdown import number
-from experiments.p3.command import configs_of, run_study
+from experiments.common.seconds import in_turn
+from experiments.p3.command import configs_of, faster, run_study
 from experiments.p3.images import MNIST
-from experiments.p3.seconds import faster, in_turn
 from kdgraph.base import FittedModel
 from kdgraph.data.dataset import Splits
 from kdgraph.detection import TreeHamming

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.frames import where
 from experiments.common.runs import Record
 
 IN = "in distribution"  # Set of test rows
@@ -48,12 +49,8 @@ def _value(config: Any, key: str) -> Any:
     return config
 
 
-def by_seed(
-    frame: pd.DataFrame, metric: str, at: str, **values_by_column: Any
-) -> tuple[list, np.ndarray]:
+def by_seed(frame: pd.DataFrame, metric: str, at: str, **values: Any) -> tuple[list, np.ndarray]:
     """Return the values of the column ``at``, and Float[s, v] of the seeds that have all."""
-    chosen = frame[frame.metric == metric]
-    for column, value in values_by_column.items():
-        chosen = chosen[chosen[column] == value]
-    wide = chosen.pivot(index="seed", columns=at, values="value").dropna()
+    rows = where(frame, metric=metric, **values)
+    wide = rows.pivot(index="seed", columns=at, values="value").dropna()
     return list(wide.columns), wide.to_numpy(float)

@@ -20,11 +20,11 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
+from experiments.common.frames import half_width
 from experiments.common.markdown import counted_noun, number, signed
-from experiments.common.splits import half_width
+from experiments.common.seconds import in_turn
 from experiments.common.titles import titles
-from experiments.p3.command import run_study
-from experiments.p3.seconds import faster, in_turn
+from experiments.p3.command import faster, run_study
 from kdgraph.config import plan
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.detection import MaxProbability, TreeHamming

@@ -17,13 +17,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line
-from experiments.common.frames import where
+from experiments.common.frames import by_metric, half_width, where
 from experiments.common.markdown import number, signed
 from experiments.common.markdown import table as markdown_table
 from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
-from experiments.common.splits import half_width
 from experiments.common.titles import titles
 from experiments.p4 import cifar10_features
 from experiments.p4.figures import Study, lce, reward, study_of
@@ -98,10 +97,8 @@ def paired(frame: pd.DataFrame, share: float) -> str:
         *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST),
     ]
     rows = []
-    wide = {
-        metric: frame[frame.metric == metric].pivot(index="seed", columns="method", values="value")
-        for metric in ("prr", "reward")
-    }
+    of_metric = by_metric(frame)
+    wide = {metric: of_metric[metric] for metric in ("prr", "reward")}
     for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
         pairs = [(values, other) for values in wide.values() for other in AGAINST]
         rows.append([method, *(_difference(v, method, other, share) for v, other in pairs)])

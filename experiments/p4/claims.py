@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim
+from experiments.common.frames import by_metric, half_width
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
-from experiments.common.splits import half_width
 from experiments.p4 import cifar10 as cifar10_study
 from experiments.p4 import cifar100 as cifar100_study
 from experiments.p4 import crime as crime_study
@@ -58,13 +58,6 @@ SLACK = 0.1
 Numbers = Mapping[str, pd.DataFrame]  # Metric → a row for each seed, a column for each method
 
 
-def _by_metric(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return {
-        str(metric): rows.pivot(index="seed", columns="method", values="value")
-        for metric, rows in frame.groupby("metric")
-    }
-
-
 def crime(folder: Path) -> Iterator[Claim]:
     """Yield the claims on Communities and Crime, with 60 epochs: ``paper/p4/crime_long``."""
     records = runs_of(crime_study.EXPERIMENT, folder)
@@ -76,7 +69,7 @@ def crime(folder: Path) -> Iterator[Claim]:
 
 def claims_on_setting(frame: pd.DataFrame, share: float) -> Iterator[Claim]:
     """Yield the claims on a setting; ``share``: test rows per fitted row."""
-    wide = _by_metric(frame)
+    wide = by_metric(frame)
     worst = wide.get(WORST, pd.DataFrame())
     for suffix, reading in READINGS.items():
         for space, name in MAPS.items():
@@ -299,7 +292,7 @@ def cifar10(folder: Path) -> Iterator[Claim]:
 
 def claims_on_decisions(frame: pd.DataFrame, name: str, share: float) -> Iterator[Claim]:
     """Yield the claims on the gain by abstaining, and on its cost in global errors."""
-    wide = _by_metric(frame)
+    wide = by_metric(frame)
     for metric, title, sign, sentence in (
         ("reward", "loss of reward at w/u = 10", -1, "highest_reward"),
         ("prr", "loss of PRR", -1, "best_prr_and_global"),

@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import in_one_line, study_options
-from experiments.common.frames import where
+from experiments.common.frames import by_metric, where
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import trains_otherwise
@@ -57,11 +57,7 @@ class Study:
 
     def metric(self, name: str) -> dict[str, np.ndarray]:
         """Return label → Float[s], in the order of the seeds."""
-        wide = (
-            self.numbers[self.numbers.metric == name]
-            .pivot(index="seed", columns="method", values="value")
-            .loc[self.seeds]
-        )
+        wide = by_metric(where(self.numbers, metric=name))[name].loc[self.seeds]
         return {label_of(method): wide[method].to_numpy(float) for method in self.methods}
 
     def table(self, key: str, at: str, column: str) -> tuple[list, dict[str, np.ndarray]]:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.frames import where
+from experiments.common.frames import by_metric, half_width, where
 from experiments.common.markdown import counted_noun, listed, number, signed, spread, table
 from experiments.common.published import read_published
 from experiments.common.runs import Record, numbers_on_test
 from experiments.common.settings import trains_otherwise
-from experiments.common.splits import half_width
 from experiments.common.titles import titles
 from kdgraph.metrics import holm
 from kdgraph.results.comparison.significance import wilcoxon
@@ -153,7 +152,7 @@ def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
 
 def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
     """Return max group MCE of each LoRe less that of others, seed by seed, with tests."""
-    wide = frame[frame.metric == WORST].pivot(index="seed", columns="method", values="value")
+    wide = by_metric(frame)[WORST]
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
         return ""

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments.common.frames import where
+from experiments.common.frames import half_width, where
 from experiments.common.markdown import number, spread, table
 from experiments.common.published import printed
 from experiments.common.runs import Record, numbers_on_test
 from experiments.common.settings import printed_settings
-from experiments.common.splits import half_width
 from kdgraph.metrics import coverage, crps, mse_y, smis
 from kdgraph.results.comparison.significance import wilcoxon
 from kdgraph.runner.stages import split

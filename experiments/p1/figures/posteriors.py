@@ -16,10 +16,10 @@ import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_options
+from experiments.common.frames import half_width
 from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
-from experiments.common.splits import half_width
 from experiments.common.titles import titles
 from experiments.p1.versions import version_of
 

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from experiments.common.claims import Claim, saved_claims
+from experiments.common.seconds import in_turn
 from experiments.p3 import attack, latents, trees
-from experiments.p3.command import run_study
-from experiments.p3.seconds import faster, in_turn
+from experiments.p3.command import faster, run_study
 from kdgraph.config import plan
 from kdgraph.detection import aphd
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from experiments.common.splits import half_width
+from experiments.common.frames import half_width
 
 
 def test_interval_is_wider_if_splits_share_rows():
