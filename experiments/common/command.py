@@ -77,6 +77,24 @@ def print_comparison(
     in_one_line(lambda: print(compare_with_published(read(folder))))
 
 
+def print_and_draw(
+    about: str | None,
+    read: Callable[[Path], list[Record]],
+    compare_with_published: Callable[[list[Record]], str],
+    draw: Callable[[list[Record], Path], object],
+    to: str,
+) -> None:
+    """Print the comparison of the runs below a folder, and draw them, or print one line why not."""
+    options = study_options(about, outputs=True, pictures=to)
+
+    def print_then_draw() -> None:
+        records = read(options.outputs)
+        print(compare_with_published(records))
+        draw(records, options.figures)
+
+    in_one_line(print_then_draw)
+
+
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
     """Draw the runs below a folder and print the paths of the pictures, or one line why not."""
     options = study_options(about, outputs=True, pictures=to)

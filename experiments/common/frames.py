@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from experiments.common.markdown import counted_noun
+
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
     """Return the rows with these values, by column."""
@@ -20,6 +22,11 @@ def by_metric(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         str(metric): rows.pivot(index="seed", columns="method", values="value")
         for metric, rows in frame.groupby("metric")
     }
+
+
+def seeds_of(frame: pd.DataFrame) -> str:
+    """Return the number of seeds with its noun, such as "6 seeds"."""
+    return counted_noun([frame.seed.nunique()], "seed")
 
 
 def half_width(difference: pd.Series, share: float) -> float:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim, below, computed_path, is_more_often
-from experiments.common.frames import where
+from experiments.common.frames import seeds_of, where
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.archive import FAR as FAR_ROWS
@@ -129,7 +129,7 @@ def _prior(rows: pd.DataFrame, place: str) -> Iterator[Claim]:
     if len(curve):
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
-        seeds = counted_noun([far.seed.nunique()], "seed")
+        seeds = seeds_of(far)
         evidence = (
             f"{'never' if np.isinf(first) else f'from radius {first:g} on'};"
             f" {last}; median of {seeds}, 1,000 rows"

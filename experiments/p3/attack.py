@@ -29,7 +29,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, below
-from experiments.common.markdown import counted_noun, number, signed
+from experiments.common.frames import seeds_of
+from experiments.common.markdown import number, signed
 from experiments.common.titles import titles
 from experiments.p3.command import configs_of, run_study
 from experiments.p3.images import CIFAR
@@ -180,7 +181,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     for dataset, rows in frame.groupby("dataset", sort=False):
         against_network = rows[~rows.network.isin(OWN)]
         mean = against_network.groupby(["method", "set", "step"]).value.mean().unstack("step")
-        seeds = counted_noun([rows.seed.nunique()], "seed")
+        seeds = seeds_of(rows)
         for name in (name for name in TOOD if name in mean.index.get_level_values("method")):
             yield from _compromised(mean.loc[name], f"{dataset}, {TITLES[name]}", seeds)
         svhn = rows[rows.set == "svhn"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.markdown import counted_noun, listed, number, signed
+from experiments.common.frames import seeds_of
+from experiments.common.markdown import listed, number, signed
 from experiments.p3 import contamination as contamination_study
 from experiments.p3 import images as images_study
 from experiments.p3 import simulated as simulated_study
@@ -27,10 +28,6 @@ NOT_IN_PAPER = {  # Methods of runs that the paper compares with for tables alon
 NEAR_1 = 0.99  # Least number that is close to 1; the paper has no number
 IMAGES = {**images_study.MNIST.datasets, **images_study.CIFAR.datasets}
 AS_WELL = ("labels_shuffled", "unsupervised")  # Sentences that allow shuffled labels to be better
-
-
-def _seeds(frame: pd.DataFrame) -> str:
-    return counted_noun([frame.seed.nunique()], "seed")
 
 
 def _by_method(frame: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +63,7 @@ def _with_all_rows(numbers: pd.DataFrame, sizes: size_labels_study.Sizes) -> Ite
         mean = _by_method(most)
         if set(BOTH) <= set(mean):
             place = f"{sizes.datasets[str(dataset)]}, {n_rows:,} training rows"
-            claims = labels(mean, place, _seeds(most))
+            claims = labels(mean, place, seeds_of(most))
             yield from (claim for claim in claims if claim.sentences == AS_WELL)
 
 
@@ -114,7 +111,7 @@ def claims_on_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[C
     for (dataset, rows), group in own.groupby(["dataset", "rows"], sort=False) if len(own) else ():
         n_rows = str(rows).partition(" rows")[0].replace("training", "").strip()
         place = listed(titles[str(dataset)], n_rows) + (" training rows" if rows else "")
-        seeds = _seeds(group)
+        seeds = seeds_of(group)
         mean = _by_method(group[(group.metric == "auroc") & (group.set != IN)])
         others = [name for name in mean if name not in {*BOTH, *NOT_IN_PAPER}]
         if "tood_given" in mean and others:

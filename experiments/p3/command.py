@@ -10,8 +10,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.command import in_one_line, print_claims, study_options
-from experiments.common.frames import half_width
-from experiments.common.markdown import counted_noun
+from experiments.common.frames import half_width, seeds_of
 from kdgraph.config import RunConfig, plan
 
 Measure = Callable[[str, Any, int], Iterable[Mapping[str, Any]]]
@@ -64,8 +63,5 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
             "on more than half of the data sets, with the 95 % interval"
             " of the difference over seeds below 0"
         )
-        details = (
-            f"on {sum(held)} of {len(held)}: {', '.join(result)};"
-            f" {counted_noun([seconds.seed.nunique()], 'seed')}"
-        )
+        details = f"on {sum(held)} of {len(held)}: {', '.join(result)}; {seeds_of(seconds)}"
         yield Claim(f"{text} {rule}", 2 * sum(held) > len(held), details, ("faster",))

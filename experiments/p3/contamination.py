@@ -15,6 +15,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.command import print_comparison
+from experiments.common.frames import seeds_of
 from experiments.common.markdown import counted_noun, number, signed, spread
 from experiments.common.markdown import table as markdown_table
 from experiments.common.runs import Record, runs_of
@@ -47,7 +48,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     if frame.empty:
         return f"no run of {EXPERIMENT} is there"
     title = "## Power against the share of contamination"
-    parts = [f"{title}: {counted_noun([frame.seed.nunique()], 'seed')}", NOTE]
+    parts = [f"{title}: {seeds_of(frame)}", NOTE]
     parts += [
         table(frame[frame.dataset == name], title)
         for name, title in DATASETS.items()
@@ -99,7 +100,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         evidence = (
             f"{number(float(mean.tood_given), 2)} against {number(float(mean[best]), 2)} of"
             f" {METHODS[str(best)]}{', a tie' * (ahead == 0)};"
-            f" {counted_noun([rows.seed.nunique()], 'seed')}; all score sets of 50 rows"
+            f" {seeds_of(rows)}; all score sets of 50 rows"
         )
         place = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.command import draw_pictures
-from experiments.common.markdown import counted_noun
+from experiments.common.frames import seeds_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size
@@ -78,7 +78,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
         panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
             curves, f"step of FGSM, of {_MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
         )
-    seeds = counted_noun([frame.seed.nunique()], "seed")
+    seeds = seeds_of(frame)
     note = "AUROC of rows in sets of 100, labels given or shuffled; 0: images as they are; "
     return side_by_side(
         panels,

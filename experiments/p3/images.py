@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted_noun, spread, table
+from experiments.common.frames import seeds_of
+from experiments.common.markdown import spread, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings
 from experiments.common.titles import titles
@@ -89,7 +90,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
         "## TOOD, Figure 5: images out of distribution, moved against a"
         f" network of the same training rows: {rows}"
     )
-    return f"{title}, {counted_noun([frame.seed.nunique()], 'seed')}\n\n{table(columns, lines)}"
+    return f"{title}, {seeds_of(frame)}\n\n{table(columns, lines)}"
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:

@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line, study_options
-from experiments.common.frames import where
+from experiments.common.command import print_and_draw
+from experiments.common.frames import seeds_of, where
 from experiments.common.markdown import counted_noun, number, spread, table
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -47,7 +47,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
         return "no run of circles, lines and squares is there"
     methods = [name for name in METHODS if name in set(frame.method)]
     tood = [name for name in methods if name.startswith("tood")]
-    seeds = counted_noun([frame.seed.nunique()], "seed")
+    seeds = seeds_of(frame)
     return "\n\n".join(
         [
             f"## TOOD, Figure 7: {seeds}; the paper draws it and prints no number",
@@ -155,13 +155,5 @@ def draw(records: Sequence[Record], folder: Path) -> None:
         save_picture(figure_7(table_of(records, ["dataset.n_dims"])), folder / "figure7", PAPER)
 
 
-def main() -> None:
-    """Print the tables of the runs below a folder, and draw the figures."""
-    options = study_options(__doc__, outputs=True, pictures="outputs/p3_figures")
-    records = read(options.outputs)
-    print(compare_with_published(records))
-    draw(records, options.figures)
-
-
 if __name__ == "__main__":
-    in_one_line(main)
+    print_and_draw(__doc__, read, compare_with_published, draw, "outputs/p3_figures")

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import in_one_line, study_options
+from experiments.common.command import print_and_draw
+from experiments.common.frames import seeds_of
 from experiments.common.markdown import counted_noun, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -93,7 +94,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     """Return APHD at both ends, AUROC with all rows, and the verdicts."""
     parts = []
     for sizes, numbers in by_study(records):
-        seeds = counted_noun([numbers.seed.nunique()], "seed")
+        seeds = seeds_of(numbers)
         parts += [
             f"## TOOD, Figure 4, {sizes.kind}: {seeds}; the paper draws it and prints no number",
             aurocs(numbers, sizes),
@@ -211,13 +212,5 @@ def draw(records: Sequence[Record], folder: Path) -> None:
             save_picture(figure, folder / name, PAPER)
 
 
-def main() -> None:
-    """Print the tables of the runs below a folder, and draw the figures."""
-    options = study_options(__doc__, outputs=True, pictures="outputs/p3_figures")
-    records = read(options.outputs)
-    print(compare_with_published(records))
-    draw(records, options.figures)
-
-
 if __name__ == "__main__":
-    in_one_line(main)
+    print_and_draw(__doc__, read, compare_with_published, draw, "outputs/p3_figures")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common import markdown
-from experiments.common.frames import where
-from experiments.common.markdown import counted_noun, listed, spread
+from experiments.common.frames import seeds_of, where
+from experiments.common.markdown import listed, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
 from experiments.common.settings import by_size, differing_settings
@@ -71,7 +71,7 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
     parts = []
     for rows, same in own.groupby("rows", sort=False) if len(own) else ():
         parts += [
-            f"## TOOD, {study.title}: {rows}, {counted_noun([same.seed.nunique()], 'seed')}",
+            f"## TOOD, {study.title}: {rows}, {seeds_of(same)}",
             f"{study.note}\n{NOTE}",
         ]
         for dataset in (name for name in study.datasets if name in set(same.dataset)):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.frames import where
-from experiments.common.markdown import counted_noun, number, spread
+from experiments.common.frames import seeds_of, where
+from experiments.common.markdown import number, spread
 from experiments.common.markdown import table as markdown_table
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -41,7 +41,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     if frame.empty:
         return "no run of the three tables is there"
     parts = [
-        f"## TOOD, Table 1: {counted_noun([frame.seed.nunique()], 'seed')}, AUROC in percent",
+        f"## TOOD, Table 1: {seeds_of(frame)}, AUROC in percent",
         NOTE,
     ]
     for own in TABLES:

@@ -20,8 +20,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
-from experiments.common.frames import half_width
-from experiments.common.markdown import counted_noun, number, signed
+from experiments.common.frames import half_width, seeds_of
+from experiments.common.markdown import number, signed
 from experiments.common.seconds import in_turn
 from experiments.common.titles import titles
 from experiments.p3.command import faster, run_study
@@ -205,7 +205,7 @@ def seconds_of(table: Table, seed: int) -> dict[str, float]:
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on trees, their settings, labels, test rows and time, of :func:`measure`."""
     for dataset, rows in frame.groupby("dataset", sort=False):
-        seeds = counted_noun([rows.seed.nunique()], "seed")
+        seeds = seeds_of(rows)
         for labels, own in rows.groupby("labels", sort=False):
             title = f"{dataset}, {labels} labels"
             full = own[(own.metric == "auroc") & (own["size"] == SET_SIZE)]

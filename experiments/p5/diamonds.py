@@ -15,7 +15,8 @@ import pandas as pd
 from experiments.common import markdown
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import blocks, counted_noun, listed
+from experiments.common.frames import seeds_of
+from experiments.common.markdown import blocks, listed
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p5.records import (
@@ -61,7 +62,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
         return "no run of the diamonds is there"
     rows = records[0]["dataset"]
     share = rows["n_test"] / (rows["n_train"] + rows["n_calibration"])
-    seeds = counted_noun([frame.seed.nunique()], "seed")
+    seeds = seeds_of(frame)
     chosen = [prefix + suffix for prefix in MODELS for suffix in ("_local", "_local_linear")]
     return blocks(
         [

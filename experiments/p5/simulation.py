@@ -18,7 +18,7 @@ from scipy.stats import pearsonr
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.frames import where
+from experiments.common.frames import seeds_of, where
 from experiments.common.markdown import blocks, counted_noun, number, signed, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
@@ -304,7 +304,7 @@ def _claims_on_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
             " (deviation over networks, places and seeds; one-sided"
             " p < .05 of k = 1,000 against 100)"
         )
-        evidence = f"{points}, p {p:.2g}, {counted_noun([int(rows.seed.nunique())], 'seed')}"
+        evidence = f"{points}, p {p:.2g}, {seeds_of(rows)}"
         yield Claim(text, _falls(spread) and p < ALPHA, evidence, RELIABLE)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
+from experiments.common.frames import seeds_of
 from experiments.common.markdown import blocks, counted_noun, listed, number
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
@@ -68,7 +69,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
         return "no run of the line on the parabola is there"
     frame = with_excess_crps(pd.concat([frame, numbers_of_truth(records)]))
     rows = counted_noun({record["dataset"]["n_train"] for record in records}, "training row")
-    seeds = counted_noun([frame.seed.nunique()], "seed")
+    seeds = seeds_of(frame)
     return blocks(
         [
             f"## Torres et al., Table 1: {seeds}, {rows}",

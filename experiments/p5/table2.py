@@ -14,7 +14,8 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import blocks, counted_noun, listed
+from experiments.common.frames import seeds_of
+from experiments.common.markdown import blocks, listed
 from experiments.common.runs import Record, runs_of
 from experiments.common.titles import titles
 from experiments.p5.records import (
@@ -63,7 +64,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     parts = []
     for dropout, numbers, same in _with_truth(frame, records):
         chosen = sorted({r["method"] for r in same if CHOSEN.search(r["method"])})
-        seeds = counted_noun([numbers.seed.nunique()], "seed")
+        seeds = seeds_of(numbers)
         tested = list(claims(numbers))
         parts += [
             f"## Torres et al., Table 2: dropout {dropout:g}, {seeds}",

@@ -74,12 +74,14 @@ def by_ensemble(result: pd.DataFrame, metric: str, test_set: str, klass: str = A
     return rows.pivot_table(index="ensemble", columns="method", values="value")
 
 
+def _bandwidths(result: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each ensemble and class with all bandwidths, a column for each method."""
+    rows = result[result.metric == "bandwidth"]
+    return rows.pivot_table(index=["ensemble", "class"], columns="method", values="value").dropna()
+
+
 def _bandwidths_fall(result: pd.DataFrame) -> Claim:
-    rows = (
-        result[result.metric == "bandwidth"]
-        .pivot_table(index=["ensemble", "class"], columns="method", values="value")
-        .dropna()
-    )
+    rows = _bandwidths(result)
     falls = (rows["KDE(b_mon)"] > rows["KDE(b_mon2)"]) & (rows["KDE(b_mon2)"] > rows["KDE(b_mon4)"])
     medians = ", ".join(f"{name[4:-1]} {rows[name].median():.4f}" for name in BANDWIDTHS)
     text = "b_mon > b_mon2 > b_mon4 on each class of each ensemble (appendix)"
@@ -88,11 +90,7 @@ def _bandwidths_fall(result: pd.DataFrame) -> Claim:
 
 
 def _optimal_is_narrowest(result: pd.DataFrame) -> Claim:
-    rows = (
-        result[result.metric == "bandwidth"]
-        .pivot_table(index=["ensemble", "class"], columns="method", values="value")
-        .dropna()
-    )
+    rows = _bandwidths(result)
     means = rows[["KDE(b_opt)", "KDE(b_mon4)"]].mean()
     text = "b_opt is smaller than b_mon4 on the average (appendix)"
     evidence = (
