@@ -92,7 +92,7 @@ def losses(
     exponents = PosteriorParameters().exponents(len(reference))
 
     def masses(sample: Sample, *, without_itself: bool) -> np.ndarray:
-        # Behind training rows stand the calibration rows; each is its own nearest neighbour, and
+        # Calibration rows follow the training rows; each is its own nearest neighbour, and
         # would choose parameters that trust the nearest row alone.
         K = similarity(sample.leaves, leaves, weights)
         if without_itself:

@@ -59,7 +59,7 @@ def _table(records: Sequence[Record]) -> str:
     )
     frame = frame.drop_duplicates(
         ["of", "method", "seed", "column"]
-    )  # a parent is in each run that stands on it
+    )  # a parent is in the record of each method on it
     methods = (name for name in METHODS if name in set(frame.method))
     lines = [row for name in methods for row in _lines(name, frame[frame.method == name])]
     return table(["method", "of", *(title for *_, title in COLUMNS.values())], lines)
@@ -137,7 +137,7 @@ def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
         for item in (TABLES if lenet else ["Table 1"])
     ]
     frame = pd.DataFrame(rows)
-    # A parent is in each run that stands on it.
+    # A parent is in the record of each method on it.
     return frame.drop_duplicates([name for name in frame if name != "value"])
 
 

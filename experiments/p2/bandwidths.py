@@ -79,7 +79,7 @@ def study(record: Record, seeds: int) -> pd.DataFrame:
 
     Of the other half: ``nll``, binary, in nats; ``moved`` and ``most``, mean and largest change of
     its confidence that reflecting makes; ``curves`` and ``classes``, how many classes have a
-    bandwidth that keeps the rule, of those with right and wrong rows in the fitted half.
+    bandwidth that meets the rule, of those with right and wrong rows in the fitted half.
     """
     result = []
     for seed in range(seeds):

@@ -22,7 +22,7 @@ COMPETITIVE = 1.1
 def records(folder: Path) -> Iterator[Claim]:
     """Yield the claims on score records of other classifiers, ``paper/p2/records``.
 
-    Records of which claims are known to fail belong in: those of CIFAR-100, with about 50
+    Included are records on which claims are known to fail: those of CIFAR-100, with about 50
     calibration rows a class, and human votes, of which few are wrong.
     """
     frame = pd.DataFrame(

@@ -3,8 +3,8 @@ frequencies.
 
 ``python -m experiments.p2.label_shift wideresnet-16-4-cifar-10.npz`` fits the calibrators on one
 half of a record and tests them on the other half, whose rows count more or less by their true
-class: P(x|y) stays and P(y) changes. Another fit has the use-set's class frequencies: calibration
-rows count as much as its rows.
+class: P(x|y) is unchanged and P(y) changes. Another fit has the use-set's class frequencies:
+calibration rows count as much as its rows.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ follow from the highest threshold down. The totals of the eleven classes then su
 
 Where no false positive is left, a precision of 1 does not show how many are right (above 9.2 of
 10 at the lowest, in four of the classes). There the recall at the threshold before the last, whose
-numerator is the count of the last, gives it up to a multiple.
+numerator is the count of the last, determines it up to a multiple.
 """
 
 from __future__ import annotations

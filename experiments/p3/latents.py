@@ -68,14 +68,14 @@ def measure(title: str, configs: Mapping[str, Any], seed: int) -> Iterator[dict[
         trees = ExtraTreesClassifier(100, random_state=seed)
         pixels = TreeHamming(trees, labels=labels, random_state=seed)  # pyright: ignore[reportArgumentType]
         pixels.fit(_flat(splits.train.X), splits.train.y, X_calibration=_flat(splits.calibration.X))
-        for setting, detector, seen in (
+        for setting, detector, transform in (
             ("latents", latents, np.asarray),
             ("pixels", pixels, _flat),
         ):
             rng = np.random.default_rng(seed)
-            inside = detector.ood_score_of_sets(seen(splits.test.X), rng)
+            inside = detector.ood_score_of_sets(transform(splits.test.X), rng)
             for name, X in sets.items():
-                value = auroc(detector.ood_score_of_sets(seen(X), rng), inside)
+                value = auroc(detector.ood_score_of_sets(transform(X), rng), inside)
                 place = {**shared, "setting": setting, "labels": labels, "set": name}
                 yield {**place, "metric": "auroc", "value": value}
 

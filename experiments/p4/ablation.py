@@ -80,7 +80,7 @@ def _good_enough(settings: pd.DataFrame) -> pd.DataFrame:
 def spaces(
     parent: Any, calibration: Any, test: Any, seed: int
 ) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, FeatureView]]:
-    """Yield name, kernel, calibration rows and test rows as the kernel sees them."""
+    """Yield name, kernel, and the calibration and test rows in its feature space."""
     maps = {
         "PCA (20)": FeatureMap(reduce="pca", dimensions=20),
         "t-SNE (2)": FeatureMap(reduce="tsne", dimensions=2),
@@ -91,17 +91,17 @@ def spaces(
         map_.fit(
             parent, np.concatenate([calibration, test]) if map_.is_transductive else calibration
         )
-        seen = [map_.transform(parent, X) for X in (calibration, test)]
-        spread = rms_of(seen[0])
+        features = [map_.transform(parent, X) for X in (calibration, test)]
+        spread = rms_of(features[0])
         scales: list[tuple[str, LocalKernel, Any]] = [("spread", "laplacian", spread)]
         scales.append(("none", "laplacian", 1.0))
         if name == "PCA (20)":
-            axes = seen[0].std(axis=0)
+            axes = features[0].std(axis=0)
             scales.append(("each axis", "laplacian", np.where(axes > 0, axes, 1)))
             scales.append(("spread, Gaussian", "gaussian", spread))
         for scale, kernel, unit in scales:
             view = FeatureView(kernel, parent)
-            yield f"{name}, scale {scale}", kernel, seen[0] / unit, seen[1] / unit, view
+            yield f"{name}, scale {scale}", kernel, features[0] / unit, features[1] / unit, view
     view = FeatureView("geodesic", parent)
     yield "geodesic", "geodesic", view(calibration), view(test), view
 
@@ -116,17 +116,19 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
     top_label = {on: TopLabel.from_proba(parent.predict_proba(each.X)) for on, each in rows.items()}
     right = {on: top_label[on].correct(rows[on].y) for on in rows}
     no_group = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
-    for name, kernel, seen, seen_test, view in spaces(
+    for name, kernel, features, test_features, view in spaces(
         parent, rows["calibration"].X, rows["test"].X, seed
     ):
         at = {
             on: QueryRows(s, top_label[on].confidence, no_group[on], top_label[on].confidence)
-            for on, s in (("calibration", seen), ("test", seen_test))
+            for on, s in (("calibration", features), ("test", test_features))
         }
         values = right["calibration"].astype(np.float64)
         confidence = top_label["calibration"].confidence
         weight, edges = np.ones(len(values)), bin_edges(confidence, 1, "uniform")
-        near = Neighbours(kernel, seen, values, confidence, weight, edges, no_group["calibration"])
+        near = Neighbours(
+            kernel, features, values, confidence, weight, edges, no_group["calibration"]
+        )
         for bins in BINS:
             binned = near.with_bins(bins)
             held, n_eff, _ = binned.kernel_average(

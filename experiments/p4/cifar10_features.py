@@ -88,7 +88,7 @@ def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
 
 
 def collected(
-    records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.ndarray]
+    records: Mapping[str, Path], test: Dataset, feature_maps: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return the arrays of the file: label, official index, scores and features by name.
 
@@ -103,7 +103,7 @@ def collected(
     index = places[0][0][sure]
     arrays = {"label": test.y[sure].astype(np.int16), "index": index}
     arrays |= {name: each[index] for name, (each, _) in scores.items()}
-    sure_features = {name: each[sure] for name, each in seen.items()}
+    sure_features = {name: each[sure] for name, each in feature_maps.items()}
     embedded = {
         f"{name}_tsne": TsneEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32)
         for name, each in sure_features.items()

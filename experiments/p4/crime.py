@@ -24,7 +24,7 @@ READINGS, INCOME = "paper/p4/crime_readings", "paper/p4/crime_income"
 LABELS, MASS = "isotonic regression fitted on labels", "LoRe in bins of equal mass"
 BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of five incomes"
 EARLY = "network stopped early"  # Titles of variants
-PAPER_PROTOCOL = "-as_in_paper"  # Suffix of methods that have seen test rows
+PAPER_PROTOCOL = "-as_in_paper"  # Suffix of methods that are fitted with test rows
 SETTING = setting.Setting(**titles("p4", "crime")["setting"])
 
 

@@ -61,17 +61,19 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
         top_label = TopLabel.from_proba(parent.predict_proba(test.X))
         right = top_label.correct(test.y)
         for space, (reduction, bandwidth) in SPACES.items():
-            seen = (
+            mapped = (
                 FeatureMap(**reduction, scale="none", random_state=seed)
                 .fit(parent, test.X)
                 .transform(parent, test.X)
             )
             rng = np.random.default_rng(seed)
-            excesses = {"outcomes": excess(top_label.confidence, right, seen, bandwidth)}
+            excesses = {"outcomes": excess(top_label.confidence, right, mapped, bandwidth)}
             for name, p in chances(top_label.confidence, right).items():
                 drawn = (rng.random(len(p)) < p for _ in range(draws))
                 excesses[name] = float(
-                    np.mean([excess(top_label.confidence, each, seen, bandwidth) for each in drawn])
+                    np.mean(
+                        [excess(top_label.confidence, each, mapped, bandwidth) for each in drawn]
+                    )
                 )
             yield {"network": network, "seed": seed, "space": space, **excesses}
 
@@ -93,9 +95,11 @@ def bin_means(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
     ]
 
 
-def excess(confidence: np.ndarray, right: np.ndarray, seen: np.ndarray, bandwidth: float) -> float:
+def excess(
+    confidence: np.ndarray, right: np.ndarray, mapped: np.ndarray, bandwidth: float
+) -> float:
     """Return mean LCE less the ECE: 0 if each bin is the same everywhere."""
-    slce = local_errors(confidence, right, seen, bandwidths=[bandwidth], bins=BINS).slce[0]
+    slce = local_errors(confidence, right, mapped, bandwidths=[bandwidth], bins=BINS).slce[0]
     return float(np.mean(np.abs(slce) - np.abs(bin_means(confidence, confidence - right))))
 
 

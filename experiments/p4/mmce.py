@@ -2,7 +2,7 @@
 
 The paper prints neither the weight of MMCE in the loss nor the way of its choice. ``python -m
 experiments.p4.mmce --seeds 8`` trains the network of 60 epochs with each of :data:`WEIGHTS`, and
-prints numbers of calibration rows, which no such network has seen, and of test rows. Calibration
+prints numbers of calibration rows, on which no network is trained, and of test rows. Calibration
 rows then choose a weight in each seed, that of their least negative log likelihood.
 """
 

@@ -1,7 +1,7 @@
 """Early stopping on the 500 rows that recalibrate, as in the paper's split of 994, 500 and 500
 rows: a variant of Tables 1 and 3 of Luo et al. on Communities and Crime.
 
-A run of ``kdg`` holds rows of the training set out to stop on, so that nothing sees calibration
+A run of ``kdg`` holds rows of the training set out to stop on, so that nothing uses calibration
 rows before they calibrate. The paper has one validation set for both. Here a network is trained so,
 for each seed and criterion, and the methods that need no t-SNE and no training of their own are
 fitted after it. ``python -m experiments.p4.stopping --seeds 60`` prints means.

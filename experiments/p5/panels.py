@@ -61,7 +61,7 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
         rows.plot(fit.x[order], fit.true[order], color=BLACK, linewidth=1.0, gid="truth")
         at = np.linspace(-3.2, 3.2, 200)
         bell = np.exp(-(at**2) / 2)
-        # the density stands on its row, as wide as a sixth of the panel
+        # the density has its base at its row, as wide as a sixth of the panel
         rows.plot(
             fit.x[last] + bell * np.ptp(fit.x) / 6,
             fit.mean[last] + at * fit.sd,

@@ -1,4 +1,4 @@
-"""Table 2 of Torres et al. by the width of the network: whether wider ones come nearer to it.
+"""Table 2 of Torres et al. by the width of the network: whether wider networks are nearer to it.
 
 The paper's network has 6,400 units in its first two hidden layers, which take 11 hours of a core a
 fit. ``kdg run -m experiment=paper/p5/table2 method=paper/p5/table2/mc_dropout_50_local_radius

@@ -10,7 +10,7 @@ exit code 1 where a table or a number of the prose is not that of the records. A
     <!-- end of numbers -->
 
 and, where prose rests on records that no table shows, a line ``<!-- records: claims id_floor -->``.
-What may stand after the colon:
+After the colon is one of:
 
 ``p1 "Figure 1"``
     Published numbers of this table, figure or section beside the measured ones, from

@@ -275,9 +275,9 @@ def _is_better(measured: float, published: float, better: Better, row: Mapping[s
 
 
 def _mark_different_parents(cells: list[Cell], paper: Paper, keys: Sequence[str]) -> list[Cell]:
-    """Return the cells, with "different parent" where a parent differs or what stands on it does.
+    """Return the cells, with "different parent" where a parent or the parent of a method differs.
 
-    A parent stands in the same column as the methods on it: the same number of another method.
+    A parent is in the same column as the methods on it: the same number of another method.
     """
     others = [name for name in keys if name != "method"]
     beyond = ("better", "differs")

@@ -30,7 +30,7 @@ from kdgraph.runner import stages
 
 BY_TABLE = "Figures 5 to 8"  # Item of these numbers in ``published.csv``
 # Largest relative difference between the largest sample of a table here and the stored one: splits
-# here keep a few rows more or less, and a part of a table has far fewer.
+# here have a few rows more or less, and a part of a table has far fewer.
 AS_LARGE = 0.1
 LAST_RADIUS = 5.0
 # Title of ``shares_of_random_splits`` beside the numbers that it explains.

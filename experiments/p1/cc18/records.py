@@ -250,11 +250,11 @@ def key_of(record: Record) -> Record:
 
 
 def _check_one_each(records: Sequence[Record]) -> None:
-    seen: dict[tuple, Record] = {}
+    by_key: dict[tuple, Record] = {}
     for record in records:
         key = tuple(key_of(record).values())
-        if key in seen:
-            differing = sorted(_differing(seen[key]["config"], record["config"]))
+        if key in by_key:
+            differing = sorted(_differing(by_key[key]["config"], record["config"]))
             dataset, learn, parent, method, seed = key
             which = (
                 f"{label(method)} on {PARENTS.get(parent, parent)},"
@@ -264,7 +264,7 @@ def _check_one_each(records: Sequence[Record]) -> None:
                 f"two runs of {which}, which differ in"
                 f" {', '.join(differing) or 'nothing'}; keep one of them"
             )
-        seen[key] = record
+        by_key[key] = record
 
 
 def _differing(each: Record, other: Record, prefix: str = "") -> Iterable[str]:

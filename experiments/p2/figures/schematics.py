@@ -1,4 +1,4 @@
-"""Figures 2 and 3: outputs of classifiers, and the confidence that a histogram of scores gives."""
+"""Figures 2 and 3: outputs of classifiers, and the confidence by a histogram of scores."""
 
 from __future__ import annotations
 

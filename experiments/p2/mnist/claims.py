@@ -54,9 +54,9 @@ def claims_on_fully_trained(result: pd.DataFrame, saturated: float) -> Iterator[
         f" {ALMOST:.0%} from that of STS (Section XV)"
     )
     nearly = f"{saturated:.0%} of the scores exceed .99"
-    seen = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
+    listed = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
     statement = f"{text}, of all rows"
-    evidence = f"{seen}; {nearly}"
+    evidence = f"{listed}; {nearly}"
     yield Claim(statement, bool((apart[ALL] < ALMOST).all()), evidence, ("moot_if_saturated",))
     statement = f"{text}, on each class"
     evidence = (
@@ -105,13 +105,13 @@ def _relaxing_lowers_nll(result: pd.DataFrame) -> Claim:
     medians = {
         test_set: by_ensemble(result, "NLL", test_set)[order].median() for test_set in ("1", "2")
     }
-    seen = "; ".join(
+    listed = "; ".join(
         f"set {test_set}: {', '.join(f'{value:.4f}' for value in each)}"
         for test_set, each in medians.items()
     )
     falls = all(bool((np.diff(each) <= 0).all()) for each in medians.values())
     text = "Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)"
-    return Claim(text, falls, f"medians of all rows, {seen}", RELAXED)
+    return Claim(text, falls, f"medians of all rows, {listed}", RELAXED)
 
 
 def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
@@ -120,9 +120,9 @@ def _one_temperature_is_worse(result: pd.DataFrame) -> Claim:
         rows = by_ensemble(result, "NLL", test_set, WORST_CLASS)
         for name in OTHERS:
             shares[f"{name} on set {test_set}"] = float((rows["STS"] > rows[name]).mean())
-    seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    listed = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
     text = f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)"
-    evidence = f"ensembles in which it is: {seen}"
+    evidence = f"ensembles in which it is: {listed}"
     return Claim(text, min(shares.values()) >= MOST, evidence, ("stars_of_class_5",))
 
 
@@ -193,11 +193,11 @@ def _no_sign(result: pd.DataFrame) -> Iterator[Claim]:
     )
     higher = (medians["2"] > medians["1"]).groupby(level="method").sum()
     classes = medians.index.get_level_values("class").nunique()
-    seen = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
+    listed = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
     chance = min(binomtest(int(higher[name]), classes).pvalue for name in METHODS)
     text = "Differences of test sets 1 and 2 have no sign (appendix)"
     evidence = (
-        f"classes of {classes} with a higher median NLL on set 2: {seen};"
+        f"classes of {classes} with a higher median NLL on set 2: {listed};"
         f" least p {chance:.3f} (two-sided sign test)"
     )
     yield Claim(text, bool(chance > LEVEL), evidence, ("sets_differ_at_random",))

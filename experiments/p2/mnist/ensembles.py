@@ -93,7 +93,7 @@ def _noise(result: pd.DataFrame) -> Claim:
         f"{result.apart.median():.0f} of {result.bins.median():.0f}"
         f" bins differ at {LEVEL:.0%} by themselves"
     )
-    seen = f"p {p:.2g}, {apart} (medians of {len(result)} ensembles)"
+    evidence = f"p {p:.2g}, {apart} (medians of {len(result)} ensembles)"
     text = (
         "noise explains the differences between both test sets' shares of right rows by class and"
         " tenth of the score (Figure 4)"
@@ -103,14 +103,14 @@ def _noise(result: pd.DataFrame) -> Claim:
         f" rows of each kind has p above {LEVEL:g}"
     )
     return Claim(
-        f"{text}: {rule}, in the median of ensembles", p > LEVEL, seen, ("noise_of_histograms",)
+        f"{text}: {rule}, in the median of ensembles", p > LEVEL, evidence, ("noise_of_histograms",)
     )
 
 
 def claim_on_rules(gaps: pd.DataFrame) -> Claim:
     """Return the claim on the widest gap between the curves of both rules."""
     medians = gaps.median()
-    seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(
+    evidence = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(
         f"{name} {value:.3f}" for name, value in medians.items()
     )
     text = (
@@ -118,4 +118,4 @@ def claim_on_rules(gaps: pd.DataFrame) -> Claim:
         f" at every score from {LOW:g} (Figure 14)"
     )
     statement = f"{text}, on each class, in the median of ensembles"
-    return Claim(statement, bool((medians < GAP).all()), seen, ("two_rules_alike_on_mnist",))
+    return Claim(statement, bool((medians < GAP).all()), evidence, ("two_rules_alike_on_mnist",))

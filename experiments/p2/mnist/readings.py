@@ -43,7 +43,7 @@ def one_batch_network(
     """Return a network that is trained on one mini-batch of 1,000 rows in every step.
 
     "Mini batches of 1,000 elements were sampled, with replacement, from the training set group", if
-    a network draws one of them and keeps it.
+    a network draws one batch for all of its steps.
     """
     batch = np.random.default_rng(seed).integers(len(X), size=PRINTED["batch_size"])
     network = MultilayerPerceptron(

@@ -87,20 +87,20 @@ def test_computed_claims_are_on_sentences_that_name_their_test(where, tmp_path) 
 
 def test_standing_follows_from_the_parts() -> None:
     parts = {"all": [True, True], "some": [True, False], "none": [False], "no": []}
-    asked = {
+    tested_sentences = {
         name: TestedSentence(
             sentence(name, "x:y"), [Claim("t", holds, "f", (name,)) for holds in of]
         )
         for name, of in parts.items()
     }
-    assert {name: each.verdict for name, each in asked.items()} == {
+    assert {name: each.verdict for name, each in tested_sentences.items()} == {
         "all": "holds",
         "some": "partly (1 of 2)",
         "none": "does not hold",
         "no": "not run yet",
     }
     assert TestedSentence(sentence("u", untested="not testable"), []).verdict == "not testable"
-    assert all(each.standing in STANDINGS for each in asked.values())
+    assert all(each.standing in STANDINGS for each in tested_sentences.values())
 
 
 def example_claims(folder: Path) -> list[Claim]:
@@ -118,10 +118,10 @@ EXAMPLE = f"{__name__}:example_claims"
 
 def test_a_test_is_called_once_for_many_sentences(tmp_path) -> None:
     calls.clear()
-    asked = with_claims(
+    tested_sentences = with_claims(
         [sentence("a", EXAMPLE), sentence("b", EXAMPLE), sentence("c", EXAMPLE)], tmp_path
     )
-    assert calls == [tmp_path] and [each.verdict for each in asked] == [
+    assert calls == [tmp_path] and [each.verdict for each in tested_sentences] == [
         "holds",
         "partly (1 of 2)",
         "not run yet",

@@ -51,7 +51,7 @@ def test_a_number_is_mean_and_deviation_at_the_largest_sample(of_letter):
     assert (result.mean, result.sd) == pytest.approx((0.07, np.std([0.05, 0.06, 0.1], ddof=1)))
 
 
-def test_confidence_is_that_of_the_last_radius_in_the_other_version(of_letter):
+def test_confidence_is_of_the_last_radius_in_the_other_version(of_letter):
     rows = by_table.numbers_by_table(of_letter())
     far = rows[rows.metric == "mmc"]
     assert set(far.radius) == {5.0} and set(far.method) == {"random_forest", "kdf geodesic"}
