@@ -97,8 +97,8 @@ def paired(frame: pd.DataFrame, share: float) -> str:
         *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST),
     ]
     rows = []
-    of_metric = by_metric(frame)
-    wide = {metric: of_metric[metric] for metric in ("prr", "reward")}
+    of_metric = by_metric(frame[frame.metric.isin(["prr", "reward"])])
+    wide = {metric: of_metric.get(metric, pd.DataFrame()) for metric in ("prr", "reward")}
     for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
         pairs = [(values, other) for values in wide.values() for other in AGAINST]
         rows.append([method, *(_difference(v, method, other, share) for v, other in pairs)])

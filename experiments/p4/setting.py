@@ -152,7 +152,7 @@ def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
 
 def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
     """Return max group MCE of each LoRe less that of others, seed by seed, with tests."""
-    wide = by_metric(frame)[WORST]
+    wide = by_metric(where(frame, metric=WORST)).get(WORST, pd.DataFrame())
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
         return ""
