@@ -192,9 +192,7 @@ def predictions(table: Table, folder: Path, n_rows: int, n_learn: int = 20_000) 
         wall[jobs] = measured["all"].wall
         beyond = measured["all"].peak_mb - measured["few"].peak_mb
         cell = f"{n_rows:,} × 20, --jobs {jobs}"
-        table.add(
-            "kdg predict, memory", cell, memory=Value(beyond, "MB", "beyond 1,000 rows", 1_000)
-        )
+        table.add("kdg predict", cell, memory=Value(beyond, "MB", "beyond 1,000 rows", 1_000))
     value = wall["1"] / wall["2"]
     bar = 1.6 if n_rows >= 1_000_000 else None
     cell = f"{n_rows:,} × 20, --jobs 2"
