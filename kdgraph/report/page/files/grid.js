@@ -20,6 +20,20 @@
 /** @typedef {{ key: string, descending: boolean } | null} Order */
 /** @typedef {HTMLTableElement & { grid?: Grid<any> }} GridTable */
 
+// Column of a whole number of each row.
+/**
+ * @type {<T>(key: string, name: string, about: string, numberOf: (row: T) => number) =>
+ *   GridColumn<T>}
+ */
+const countColumn = (key, name, about, numberOf) => ({
+  key,
+  name,
+  about,
+  n: true,
+  value: numberOf,
+  text: (row) => count(numberOf(row)),
+});
+
 const collator = new Intl.Collator("en", { numeric: true });
 
 // Rows without a value come last in both directions; equal ones stay as they were.

@@ -99,25 +99,14 @@ function renderMethods() {
 
   /** @type {GridColumn<Row>[]} */
   const amounts = [
-    {
-      key: "datasets",
-      name: "Data sets",
-      about: "On how many of them there is a run.",
-      n: true,
-      value: used,
-      text: (row) => count(used(row)),
-      cls: () => "quiet",
-    },
-    {
-      key: "runs",
-      name: "Runs",
-      about: "Of the parent, each is counted once for each data set and seed.",
-      n: true,
-      value: runs,
-      text: (row) => count(runs(row)),
-      cls: () => "quiet",
-    },
-  ];
+    countColumn("datasets", "Data sets", "On how many of them there is a run.", used),
+    countColumn(
+      "runs",
+      "Runs",
+      "Of the parent, each is counted once for each data set and seed.",
+      runs,
+    ),
+  ].map((column) => ({ ...column, cls: () => "quiet" }));
   /** @type {GridColumn<Row>} */
   const parent = {
     key: "on",
