@@ -81,7 +81,7 @@ def test_kernels_are_kept_beside_their_source(kernels, caplog):
     assert len(list(kernels.folder.glob("*.nbi"))) == 2 and not messages_of(caplog)
 
 
-def test_kernels_are_compiled_in_memory_where_no_folder_can_be_written_to(kernels, caplog):
+def test_kernels_are_compiled_in_memory_without_a_folder(kernels, caplog):
     close(kernels)
     assert kernels.hits() == 0 and kernels.hits() == 0
     assert kernel_folder(kernels.load().half) == KernelFolder(None, is_writable=False)

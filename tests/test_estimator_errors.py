@@ -130,7 +130,7 @@ def test_every_parameter_is_checked_against_its_annotation(name):
 
 
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
-def test_a_class_in_place_of_an_instance_is_named_with_the_instance(name):
+def test_class_instead_of_an_instance_is_refused(name):
     parent = RandomForestClassifier if name in CLASSIFIERS else GaussianLinear
     assert error_of(build(name, parent), X, Y) == (
         f"{name}: estimator must be an instance, got the class {parent.__name__}; pass"
@@ -172,7 +172,7 @@ def test_text_in_a_frame_is_refused_with_an_encoder_that_works(name):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_one_column_of_probabilities_is_refused_where_they_are_read(name):
+def test_single_column_of_probabilities_is_refused(name):
     message = error_of(build(name, OneColumn()), X, Y)
     if message is None:
         # A detector that does not read probabilities has scores of rows, and no probabilities.

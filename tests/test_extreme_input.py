@@ -95,7 +95,7 @@ def test_weights_of_any_finite_sum_are_kept():
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("value", [1e39, -1e300])
-def test_numbers_beyond_single_precision_are_refused_behind_a_forest(name, value):
+def test_numbers_beyond_float32_are_refused_after_a_forest(name, value):
     model = build(name, FOREST)
     groups = {"groups": np.arange(60) % 2} if isinstance(model, GroupWise) else {}
     with pytest.raises((DataError, TypeError)) as caught:  # TypeError: no model for a forest
@@ -111,7 +111,7 @@ def test_numbers_beyond_single_precision_are_refused_behind_a_forest(name, value
 
 
 @pytest.mark.parametrize("model", [*NETWORKS, *OUTCOMES], ids=name_of)
-def test_numbers_beyond_single_precision_are_refused_by_the_model(model):
+def test_numbers_beyond_float32_are_refused_by_the_model(model):
     with pytest.raises(DataError, match="column 1 has 1e\\+39 in row 3, beyond single precision"):
         clone(model).fit(beyond(1e39), Y)
 

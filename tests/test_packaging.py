@@ -264,7 +264,7 @@ def test_an_install_from_a_checkout_that_is_gone_is_repeated(
     assert not any(map(Path.exists, stamps))
 
 
-def test_an_environment_without_kdgraph_or_of_this_checkout_is_accepted(tmp_path: Path) -> None:
+def test_environment_of_this_checkout_is_accepted(tmp_path: Path) -> None:
     assert check_venv(tmp_path / "nothing", "run") == (0, "")
     record = tmp_path / "lib/python3.12/site-packages/kdgraph-0.1.dist-info/direct_url.json"
     record.parent.mkdir(parents=True)
@@ -279,9 +279,7 @@ def test_an_environment_without_kdgraph_or_of_this_checkout_is_accepted(tmp_path
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize("target", ["run", "test", "clean"])
-def test_make_does_not_take_over_the_environment_of_another_checkout(
-    tmp_path: Path, target: str
-) -> None:
+def test_make_keeps_the_environment_of_another_checkout(tmp_path: Path, target: str) -> None:
     record = tmp_path / "lib/python3.12/site-packages/kdgraph-0.1.dist-info/direct_url.json"
     record.parent.mkdir(parents=True)
     other = tmp_path / "other"

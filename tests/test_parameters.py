@@ -102,7 +102,7 @@ def test_values_that_are_refused(value, annotation, message):
     assert str(caught.value) == message
 
 
-def test_the_error_is_a_value_error_that_ends_the_command_line_with_two():
+def test_parameter_error_is_a_value_error_with_exit_code_two():
     with pytest.raises(ValueError, match="must be") as caught:
         check_value("alpha", -0.2, Fraction)
     assert isinstance(caught.value, UsageError)
@@ -170,7 +170,7 @@ def test_annotations_of_classes_functions_and_other_libraries():
         ("abc", float, ""),
     ],
 )
-def test_a_number_meant_as_text_or_a_list_has_the_override_in_its_error(value, annotation, way_out):
+def test_error_of_a_wrong_type_has_the_override(value, annotation, way_out):
     with pytest.raises(ParameterError) as caught:
         check_value("dataset.x", value, annotation)
     assert str(caught.value).endswith(f", got {value!r}{way_out}")

@@ -142,9 +142,7 @@ def test_a_string_is_refused_as_parent(kind):
     [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)],
     ids=["alone", "in a pipeline"],
 )
-def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
-    kind, parent, wrap, monkeypatch
-):
+def test_classifier_without_a_partition_is_refused_before_fit(kind, parent, wrap, monkeypatch):
     message = (
         f"{parent.__name__} has no partition to read; pass a fitted forest, tree or boosted trees,"
         " or a network of torch; any classifier can be combined with a forest's partition:"

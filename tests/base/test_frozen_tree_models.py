@@ -67,7 +67,7 @@ def test_no_other_ensemble_is_a_forest(cls):
     assert not issubclass(cls, FOREST_BASE)
 
 
-def test_single_precision_trees_are_those_with_compiled_trees_of_sklearn():
+def test_single_precision_models_have_compiled_sklearn_trees():
     assert issubclass(DecisionTreeClassifier, TREE_MODELS)
     assert issubclass(ExtraTreeRegressor, TREE_MODELS)
     assert issubclass(GradientBoostingClassifier, TREE_MODELS)

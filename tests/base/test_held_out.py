@@ -18,7 +18,7 @@ from kdgraph.errors import DataError
 
 
 @pytest.mark.parametrize("strata", [None, np.arange(50) % 3])
-def test_rows_are_those_of_scikit_learn_where_each_class_has_some(strata):
+def test_rows_match_sklearn_if_every_class_has_rows(strata):
     expected = train_test_split(np.arange(50), test_size=0.3, stratify=strata, random_state=4)
     for own, other in zip(hold_rows_out(50, strata, 0.3, 4), expected, strict=True):
         np.testing.assert_array_equal(own, other)
@@ -60,7 +60,7 @@ def many_small_classes(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return X, y, new, labels
 
 
-def test_gate_of_many_small_classes_keeps_predictions_of_its_classifier():
+def test_gate_of_many_classes_keeps_predictions():
     """A floor of memorised rows would replace the predictions of all new rows by the prior."""
     X, y, new, labels = many_small_classes(0)
     gate = DensityGate(RandomForestClassifier(30, random_state=0), random_state=0).fit(X, y)
@@ -73,7 +73,7 @@ def test_gate_of_many_small_classes_keeps_predictions_of_its_classifier():
     assert own < parent + 0.1 and own < np.log(40) - 1
 
 
-def test_folds_of_classes_with_fewer_rows_than_folds_have_one_of_each():
+def test_folds_of_small_classes_have_one_row_each():
     y = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 3))
     fold = draw_folds_of_rows(30, 5, y, 0)
     assert np.bincount(fold).tolist() == [6] * 5

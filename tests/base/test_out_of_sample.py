@@ -76,7 +76,7 @@ def test_out_of_bag_probabilities_are_those_of_scikit_learn(fitted, weight):
     )
 
 
-def test_out_of_bag_probabilities_after_a_warm_start_match_scikit_learn():
+def test_out_of_bag_proba_after_warm_start_matches_sklearn():
     fitted = forest(n_estimators=30, warm_start=True).fit(X, Y)
     fitted.set_params(n_estimators=60, oob_score=True).fit(X, Y)
     np.testing.assert_allclose(
@@ -86,7 +86,7 @@ def test_out_of_bag_probabilities_after_a_warm_start_match_scikit_learn():
     )
 
 
-def test_out_of_bag_outputs_do_not_depend_on_parameters_set_after_the_fit():
+def test_out_of_bag_outputs_ignore_parameters_set_after_fit():
     fitted = forest(oob_score=True).fit(X, Y)
     fitted.set_params(random_state=5, max_samples=0.3, n_estimators=5, class_weight="balanced")
     np.testing.assert_allclose(
@@ -116,7 +116,7 @@ def test_out_of_bag_trees_are_those_not_fitted_with_weighted_samples():
 
 
 @pytest.mark.parametrize("targets", [X[:, 0], X[:, ::-1]], ids=["one target", "two targets"])
-def test_out_of_bag_predictions_of_regressors_are_those_of_scikit_learn(targets):
+def test_out_of_bag_regression_matches_sklearn(targets):
     fitted = RandomForestRegressor(60, oob_score=True, random_state=0).fit(X, targets)
     predicted = OutOfBag(fitted, X).predict("predict", np.arange(300))
     np.testing.assert_allclose(predicted, fitted.oob_prediction_, rtol=1e-12)
@@ -166,7 +166,7 @@ def test_frozen_forests_need_their_own_rows():
 
 
 @pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
-def test_calibration_rows_are_refused_where_training_rows_calibrate(calibration):
+def test_calibration_rows_are_refused_with_out_of_bag_rows(calibration):
     with pytest.raises(ValueError, match="leave out X_calibration") as caught:
         ScoreMap(forest(), calibration=calibration).fit(X, Y, X_calibration=X, y_calibration=Y)
     assert str(caught.value) == (
@@ -311,7 +311,7 @@ def test_weights_and_groups_go_along(calibration):
     ],
     ids=["kdf", "map", "gate of map", "map of kdf"],
 )
-def test_own_outputs_of_training_rows_are_as_good_as_those_of_new_rows(model, calibration):
+def test_outputs_of_training_rows_are_as_good_as_of_new_rows(model, calibration):
     """A calibrator behind another one, or a gate, reads outputs like those of new rows."""
     X_big, y_big = make_moons(800, noise=0.35, random_state=2)
     X_new, y_new = make_moons(4000, noise=0.35, random_state=3)
@@ -454,7 +454,7 @@ def test_detectors_fit_no_forest_out_of_bag_without_a_warning(detector, n_fits):
     assert CountingForest.n_fits == n_fits
 
 
-def test_boxes_out_of_bag_are_of_rows_in_bag_of_trees_without_the_row():
+def test_out_of_bag_boxes_are_of_other_in_bag_rows():
     fitted = forest(n_estimators=15).fit(X, Y)
     detector = LeafBox(FrozenEstimator(fitted), min_samples=1, calibration="oob").fit(X, Y)
     is_out, leaves, own = OutOfBag(fitted, X).is_out, fitted.apply(X), np.zeros(300)
@@ -470,7 +470,7 @@ def test_boxes_out_of_bag_are_of_rows_in_bag_of_trees_without_the_row():
 
 
 @pytest.mark.parametrize("scale", ["fraction", "log"])
-def test_occupancy_out_of_bag_counts_other_rows_in_trees_without_the_row(scale):
+def test_out_of_bag_occupancy_counts_other_rows(scale):
     fitted = forest(n_estimators=15).fit(X, Y)
     detector = LeafOccupancy(FrozenEstimator(fitted), scale=scale, calibration="oob").fit(X, Y)
     is_out, leaves = OutOfBag(fitted, X).is_out, fitted.apply(X)

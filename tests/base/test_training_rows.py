@@ -112,7 +112,7 @@ def test_possibly_new_rows_count_as_new_with_a_warning(kind):
     [FOREST, KNeighborsClassifier(1).fit(X[FIT_ROWS], Y[FIT_ROWS])],
     ids=lambda parent: type(parent).__name__,
 )
-def test_part_of_the_training_rows_is_recognised_by_correct_predictions(parent):
+def test_subset_of_training_rows_is_recognised(parent):
     rows = slice(50, 150)
     expected = (
         f"the frozen {type(parent).__name__} predicts the labels of all 100 rows of fit correctly,"
@@ -260,7 +260,7 @@ def test_forests_of_few_leaves_recognise_their_training_rows(name):
 
 
 @pytest.mark.parametrize("name", EASY_TABLES)
-def test_kernel_density_forest_behind_a_frozen_forest_is_that_of_its_fit(name):
+def test_kdf_after_a_frozen_forest_equals_one_fitted_together(name):
     rows, labels = EASY_TABLES[name]
     forest = RandomForestClassifier(30, random_state=0)
     unfrozen = KernelDensityForest(forest, random_state=0).fit(rows, labels)
@@ -296,7 +296,7 @@ def test_chance_of_a_sample_is_multivariate_hypergeometric():
     assert frozen._log_chance_of_sample(leaves, is_in) == pytest.approx(expected, rel=1e-10)
 
 
-def test_chance_of_counts_is_the_largest_of_multinomial_distributions():
+def test_chance_of_counts_is_the_largest_multinomial():
     counts = np.array([7, 0, 12, 1])
     own = frozen._log_chance_of_counts(counts)
     assert own == pytest.approx(multinomial.logpmf(counts, 20, counts / 20), rel=1e-10)
@@ -344,7 +344,7 @@ def test_out_of_bag_behind_other_rows_is_refused_with_a_way_out(forest, evidence
     ScoreMap(parent, calibration="cross_fit", cv=2).fit(X, Y)  # the way out works
 
 
-def test_rows_behind_a_sampler_of_imbalanced_learn_are_refused_out_of_bag():
+def test_rows_after_a_sampler_are_refused_out_of_bag():
     reason = "the samplers are those of imbalanced-learn"
     under_sampling = pytest.importorskip("imblearn.under_sampling", reason=reason)
     pipeline = pytest.importorskip("imblearn.pipeline", reason=reason)
@@ -361,7 +361,7 @@ def test_rows_behind_a_sampler_of_imbalanced_learn_are_refused_out_of_bag():
     )
 
 
-def test_forests_that_balance_the_rows_of_each_tree_are_refused_out_of_bag():
+def test_forests_with_balanced_trees_are_refused_out_of_bag():
     ensemble = pytest.importorskip(
         "imblearn.ensemble", reason="the forest is that of imbalanced-learn"
     )
@@ -393,7 +393,7 @@ def test_rows_changed_after_the_fit_of_a_transformer_are_refused(transformer):
         ScoreMap(parent, calibration="oob").fit(codes, Y)
 
 
-def test_kernel_density_forest_uses_folds_where_a_step_changes_rows():
+def test_kdf_uses_folds_if_a_step_changes_rows():
     rows = np.random.default_rng(0).normal(size=(500, 20))
     approximate = PCA(2, svd_solver="randomized", iterated_power=0, random_state=0)
     parent = make_pipeline(approximate, RandomForestClassifier(20))

@@ -199,7 +199,7 @@ def test_pickle_and_seed_reproduce_predictions(rows, model):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
-def test_maps_of_a_pipeline_on_incomplete_data_frames_equal_scikit_learn(rows, method):
+def test_maps_on_incomplete_data_frames_equal_scikit_learn(rows, method):
     X, y, X_calibration, y_calibration, test = (
         np.where(part < -1, np.nan, part) if part.ndim == 2 else part for part in rows
     )

@@ -172,7 +172,7 @@ def test_ties_only_raise_the_coverage(m, coverage, score, seed):
 
 @pytest.mark.parametrize("conditional", ["none", "class", "group"])
 @pytest.mark.parametrize("score", SCORES)
-def test_sets_grow_with_coverage_and_are_the_classes_with_large_p_values(score, conditional):
+def test_sets_are_classes_with_large_p_values_and_nested(score, conditional):
     raps = RAPS if score == "raps" else {}
     smaller = np.zeros((200, K), dtype=bool)
     for coverage in (0.1, 0.5, 0.75, 0.9, 0.94):
@@ -238,7 +238,7 @@ def test_randomized_sets_cover_no_more_than_required():
     assert sizes[True] < sizes[False]
 
 
-def test_raps_chooses_its_parameters_on_rows_that_calibrate_nothing():
+def test_raps_tunes_on_separate_rows():
     proba, y = draw(2000)
     model = fit(proba, y, conformity_score="raps", tuning_size=0.25)
     assert model.n_rows_ == [1500] and model.penalty_ in (0.001, 0.01, 0.1, 0.2, 0.5)
@@ -341,7 +341,7 @@ def test_sets_of_lac_alone_may_be_empty_by_default(score):
     assert (empty != filled).any()
 
 
-def test_parent_that_is_fitted_here_does_not_see_the_calibration_rows():
+def test_fitted_parent_does_not_use_calibration_rows():
     X, y = make_moons(400, noise=0.4, random_state=0)
     forest = RandomForestClassifier(10, random_state=0)
     held_out = {"X_calibration": X[300:], "y_calibration": y[300:]}
@@ -351,7 +351,7 @@ def test_parent_that_is_fitted_here_does_not_see_the_calibration_rows():
     np.testing.assert_array_equal(nested.predict_proba(X), alone.predict_proba(X))
 
 
-def test_sets_after_a_density_graph_and_a_gate_grow_far_from_the_data():
+def test_sets_after_a_density_or_gate_grow_far_from_data():
     X, y = make_blobs(900, centers=[[-3.0, 0.0], [3.0, 0.0], [0.0, 4.0]], random_state=0)
     far = 300 * np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, -1.0]])
     forest = RandomForestClassifier(30, random_state=0)

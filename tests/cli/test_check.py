@@ -130,9 +130,7 @@ def test_gates_fall_back_far_away_and_the_page_has_everything(checked):
 
 
 @pytest.mark.slow
-def test_runs_whose_test_rows_are_the_same_are_compared_without_a_warning(
-    checked, capsys, monkeypatch
-):
+def test_runs_with_equal_test_rows_are_compared_silently(checked, capsys, monkeypatch):
     """Calibrators take all other rows, and gates divide them into training and calibration."""
     folder, _, _ = checked
     monkeypatch.chdir(folder)
@@ -307,7 +305,7 @@ def test_arguments_that_cannot_be_used_are_one_line(words, message, capsys):
         ("repair", "data.kdg", "--output data.kdg is the file of --data; give another name"),
     ],
 )
-def test_an_output_that_is_an_input_or_no_page_is_refused_before_any_run(command, output, message):
+def test_unusable_output_is_refused_before_any_run(command, output, message):
     Path("strange.csv").write_bytes(Path("new.csv").read_bytes())
     Path("link.html").symlink_to("new.csv")
     Path("link.kdg").symlink_to("model.joblib")

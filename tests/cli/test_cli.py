@@ -250,7 +250,7 @@ def test_unusable_arguments_are_reported_in_one_line(kdg, arguments, sentence, t
     assert not list(tmp_path.rglob("result.json"))
 
 
-def test_a_bad_job_anywhere_in_a_sweep_stops_it_before_the_first_one(kdg, tmp_path):
+def test_invalid_job_stops_a_sweep_before_its_start(kdg, tmp_path):
     kdg("run", "-m", *TINY, "seed=0,-1")
     assert not list(tmp_path.iterdir())
 
@@ -309,7 +309,7 @@ def test_a_sweep_ends_with_one_table(kdg):
     assert spiral.count("±") > 4 and out.endswith("8 runs in outputs\n")
 
 
-def test_methods_without_a_prefix_are_compared_on_forests_of_one_size(kdg):
+def test_methods_without_a_prefix_use_equal_forests(kdg):
     methods = ["kdf", "isotonic", "temperature"]
     words = ["dataset=iris", f"method={','.join(methods)}", "parent.n_estimators=50"]
     code, out, err = kdg("run", "-m", *words, "figures=none", "hydra.launcher.n_jobs=1")
@@ -368,7 +368,7 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, fa
     assert kdg(*shlex.split(command)[1:])[0] == 1 and trace.stat().st_mtime_ns > before
 
 
-def test_a_sweep_that_is_to_fail_fast_ends_with_its_first_failure(kdg, failing):
+def test_fail_fast_sweep_ends_with_its_first_failure(kdg, failing):
     swept = [
         "-m",
         "--config-dir",
@@ -478,7 +478,7 @@ def test_images_for_a_forest_are_refused_before_it_is_fitted(kdg, tmp_path):
     assert not list(tmp_path.rglob("*.kdg"))
 
 
-def test_vectors_for_a_network_of_images_are_refused_before_it_is_fitted(kdg, tmp_path):
+def test_vectors_are_refused_by_image_networks_before_the_fit(kdg, tmp_path):
     code, out, err = kdg("run", *TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1")
     assert (code, out) == (2, "")
     assert (
@@ -594,7 +594,7 @@ def test_an_error_of_one_run_of_a_sweep_names_it(kdg):
 
 
 @pytest.mark.slow
-def test_a_terminal_without_the_signs_of_a_table_gets_others_of_ascii(tmp_path):
+def test_tables_use_ascii_where_the_terminal_needs_it(tmp_path):
     code = "from kdgraph.cli.main import main; raise SystemExit(main())"
     small = ["parent.n_estimators=5", "ood=none", "figures=none", "n_jobs=1"]
     arguments = ["run", "dataset=iris", "method=isotonic", *small]

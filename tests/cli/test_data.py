@@ -304,7 +304,7 @@ def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):
     assert code == 0 and err.startswith("kdg: not runnable: two (two has 2 categorical columns")
 
 
-def test_a_sweep_of_nothing_but_what_is_not_at_hand_is_no_success(kdg, openml_cache, no_reply):
+def test_sweep_of_absent_data_alone_fails(kdg, openml_cache, no_reply):
     code, out, err = kdg("run", "-m", "dataset=few/one,few/two", *TINY)
     assert (code, out) == (2, "") and "kdg: not runnable: one, two (" in err
 

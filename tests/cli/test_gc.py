@@ -75,7 +75,7 @@ def test_what_finished_runs_refer_to_stays(kdg, configs):
     )
 
 
-def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, configs, tmp_path):
+def test_entries_of_a_deleted_run_are_removed_unless_shared(kdg, configs, tmp_path):
     before = files(tmp_path / "outputs")
     record = json.loads((configs[1].run_dir / "result.json").read_text())
     shutil.rmtree(configs[1].run_dir)

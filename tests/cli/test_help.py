@@ -50,13 +50,13 @@ def test_each_command_has_a_paragraph_and_two_examples(command):
 
 
 @pytest.mark.parametrize("command", PARSERS)
-def test_help_of_a_command_that_writes_has_the_exit_code_of_a_failure(command):
+def test_help_of_a_writing_command_has_exit_code_of_failure(command):
     parser = PARSERS[command]
     if {"--output", "--page"} & set(parser.options()):
         assert NOT_WRITTEN in parser.exit_codes[CannotWrite.exit_code]
 
 
-def test_messages_name_options_where_they_named_keys_that_options_set():
+def test_messages_name_options_instead_of_keys():
     option_of = {"method": "--methods", "dataset.path": "--data", "parent.trust=true": "--trust"}
     message = (
         "dataset.path='a b.csv': no method of dataset.paths, or method=kdf; 'kdg run method=kdf'"

@@ -92,7 +92,7 @@ def test_words_search_names_and_lines(kdg):
     assert any(line.split()[0] == "gated_isotonic" for line in lines)
 
 
-def test_a_search_that_only_presets_of_papers_match_names_the_option():
+def test_search_matching_only_paper_presets_names_the_option():
     with pytest.raises(UsageError, match=r"no method has 'p5/diamonds' in its name or line; \d+"):
         list_options(CATALOGUE, "method", ["p5/diamonds"], 100)
     shown = list_options(CATALOGUE, "method", ["p5/diamonds"], 100, show_all=True)

@@ -96,7 +96,7 @@ def test_a_name_with_a_comma_is_no_sweep_when_it_is_pasted(kdg, argument):
     assert kdg("run", *RUN, "dataset.path=t.csv", *pasted(as_text))[0] == 0
 
 
-def test_an_error_about_a_name_with_a_line_break_stays_on_its_line(kdg):
+def test_error_on_a_name_with_a_line_break_is_one_line(kdg):
     write(
         "t.csv",
         ["x", "y", "label"],

@@ -399,7 +399,7 @@ def test_a_run_of_another_user_is_read_only_if_it_is_trusted(
     assert kdg(*arguments)[0] == 0 and Path("new.csv").read_text() == expected
 
 
-def test_a_class_of_the_user_is_loaded_in_its_run_and_else_by_name(kdg, tmp_path, monkeypatch):
+def test_user_class_is_loaded_in_its_run_or_by_name(kdg, tmp_path, monkeypatch):
     (tmp_path / "own_forest.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "conf" / "parent").mkdir(parents=True)

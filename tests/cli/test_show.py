@@ -67,7 +67,7 @@ def test_values_are_yaml_whatever_they_are():
 TINY = ["dataset=wine", "parent.n_estimators=2", "ood=none", "figures=none", "n_jobs=1"]
 
 
-def test_stored_stages_are_known_without_the_rows_where_they_can_be(kdg, monkeypatch):
+def test_stored_stages_are_found_without_rows(kdg, monkeypatch):
     """Pictures that are drawn take seconds and gigabytes."""
     splits, real = [], preview.split
     monkeypatch.setattr(

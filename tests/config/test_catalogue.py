@@ -55,7 +55,7 @@ def test_the_class_of_a_component_is_that_of_the_composed_config(method):
 
 
 @pytest.mark.parametrize("method", [name for name in ON_NETWORKS if name.startswith("network_")])
-def test_a_method_without_the_prefix_of_a_network_is_the_same_on_a_forest(method):
+def test_method_without_network_prefix_is_on_a_forest(method):
     on_network, on_forest = (
         str(load_yaml(CATALOGUE.groups["method"][name]))
         for name in (method, method.removeprefix("network_"))
@@ -67,7 +67,7 @@ def test_a_method_without_the_prefix_of_a_network_is_the_same_on_a_forest(method
 @pytest.mark.parametrize(
     "method", [name for name in ON_NETWORKS if not name.startswith("network_")]
 )
-def test_a_network_method_without_the_prefix_has_none_on_a_forest(method):
+def test_network_methods_are_refused_on_forests(method):
     with pytest.raises(ConfigError, match="needs the partition of a network, and parent=random_fo"):
         check(compose([f"method={method}", "parent=random_forest"]))
 

@@ -138,7 +138,7 @@ def test_incompatible_parts_are_refused_before_any_stage(case, kdg, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_parts_stand_on_the_parent_but_the_gate_on_the_calibrator():
+def test_parts_wrap_the_parent_and_the_gate_the_calibrator():
     run = plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config.components
     assert list(run.after) == ["calibrator", "gate", "detector"]
     below = [component.estimator for component in run.after.values()]
@@ -151,7 +151,7 @@ def forest(n_estimators: int = 5) -> RandomForestClassifier:
     raise AssertionError("made before the run needs it")
 
 
-def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
+def test_parent_function_is_not_called_before_the_run():
     made = {"name": "made", "_target_": f"{__name__}.forest"}
     run = replace(plan([]).jobs[0].config, parent=made).components
     assert run.parent is None and run.model is None

@@ -112,7 +112,7 @@ def test_components_of_a_config_are_resolved_and_built_once():
     assert other.resolved("parent").target is parent.target
 
 
-def test_configs_that_differ_by_the_seed_alone_have_the_same_options():
+def test_configs_of_other_seeds_have_equal_options():
     first, second, other = (
         plan(words).jobs[0].config for words in (["seed=0"], ["seed=1", "n_jobs=2"], ["cv=3"])
     )

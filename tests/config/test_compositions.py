@@ -210,7 +210,7 @@ def test_a_file_that_is_not_chosen_may_be_anything(tmp_path, content):
     assert [job.config.method for job in jobs] == ["kdn", "kdf"] * 2
 
 
-def test_a_preset_is_compared_with_a_data_set_that_changes_its_components(tmp_path):
+def test_data_set_that_changes_components_changes_the_method(tmp_path):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "base.yaml").write_text(
         "defaults: [circle@_here_, {override /calibrator@_global_.calibrator: isotonic}]\nname: base\n"
@@ -264,7 +264,7 @@ def test_a_point_with_values_is_what_a_run_alone_is():
         assert job.config.origin == plan(job.overrides).jobs[0].config.origin
 
 
-def test_the_words_that_a_config_was_composed_from_compose_it_again(tmp_path):
+def test_overrides_of_a_config_compose_it_again(tmp_path):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "mine.yaml").write_text(
         "defaults: [circle@_here_, _self_]\nname: mine\n"

@@ -178,7 +178,7 @@ NAMED_BY_PARAMETERS = {
 
 
 @pytest.mark.parametrize("preset", LIBRARIES)
-def test_preset_of_an_optional_library_is_tested_where_it_is_installed(preset):
+def test_presets_of_installed_libraries_are_tested(preset):
     if ABSENT[preset]:
         pytest.skip(
             f"{', '.join(ABSENT[preset])} not installed; the extra boosting, peers, dask or ray has"
@@ -291,7 +291,7 @@ def _shortened_sweep(path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_file_begins_with_one_line_for_kdg_list_and_has_short_comments(path):
+def test_files_begin_with_a_summary_and_have_short_comments(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
     assert not first_comment(path).endswith(".")
     comments = [line for line in read_text(path).splitlines() if "#" in line]

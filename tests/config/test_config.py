@@ -326,7 +326,7 @@ def test_a_range_without_values_is_no_sweep_of_no_runs():
         plan(["seed=range(0,0)"], multirun=True)
 
 
-def test_a_group_without_a_name_is_refused_with_the_command_that_lists_it():
+def test_group_without_a_name_is_refused_with_its_list_command():
     with pytest.raises(
         ConfigError, match=r"^dataset has no name; 'kdg list dataset' shows its options$"
     ):
@@ -343,7 +343,7 @@ def test_a_pattern_that_matches_nothing_is_no_sweep_of_no_runs():
         plan(["dataset=glob(spyral*)"], multirun=True)
 
 
-def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
+def test_key_of_swept_tables_is_not_required_of_the_default(default):
     """``rare`` is a key of tables; the default data set, a simulation, has no such key."""
     jobs = plan(["dataset=wine,iris", "dataset.rare=drop", "seed=range(0,2)"], multirun=True).jobs
     assert [
@@ -352,7 +352,7 @@ def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
 
 
 @pytest.mark.slow
-def test_points_of_a_sweep_with_equal_options_compose_as_runs_alone():
+def test_sweep_points_compose_like_single_runs():
     overrides = [
         "dataset=wine,digits",
         "method=kdf,isotonic",

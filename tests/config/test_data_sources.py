@@ -95,7 +95,7 @@ def test_what_a_source_does_not_read_is_no_part_of_the_run(tmp_path, source, mak
     assert replace(config).run_id == before
 
 
-def test_a_point_of_a_sweep_is_known_while_its_folder_is_as_it_was(tmp_path):
+def test_sweep_point_is_cached_while_its_folder_is_unchanged(tmp_path):
     pictures(tmp_path / "mine")
     config = replace(base(), dataset={**IMAGES, "path": str(tmp_path / "mine")}, out=str(tmp_path))
 

@@ -48,7 +48,7 @@ def test_few_values_that_the_text_does_not_name_are_listed():
     assert truth.endswith("One of exact, paper_grid.")
 
 
-def test_metrics_and_figures_are_described_once_each_with_their_options():
+def test_metrics_and_figures_have_described_options():
     texts = meanings(compose(["metrics=top_label"]).science())
     assert texts["metrics.test.ece"].startswith("Measure the expected calibration error")
     assert texts["metrics.test.ece.bins"].startswith("Number of bins")

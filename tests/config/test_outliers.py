@@ -104,7 +104,7 @@ def test_ood_rows_like_the_training_outliers_are_named(outliers, ood, sets):
     assert seen_in_training(with_outliers(outliers, ood).science()) == expected
 
 
-def test_outliers_are_noise_by_default_and_only_where_a_network_has_them():
+def test_outliers_are_noise_by_default_and_need_a_network():
     config = replace(base(), parent={"name": "mlp_oe", "exposure": {"weight": 0.5}})
     assert [
         sentence.partition(" is like")[0] for sentence in seen_in_training(config.science())
@@ -116,7 +116,7 @@ def test_outliers_are_noise_by_default_and_only_where_a_network_has_them():
     )
 
 
-def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
+def test_training_rows_and_unknown_words_are_refused():
     check_sources(with_outliers(MIXED).science())
     for dataset in ({"name": "fashion_mnist"}, {"name": "another", "id": 40996}):
         what = (
@@ -135,7 +135,7 @@ def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
         check_sources(with_outliers("nois").science())
 
 
-def test_outliers_of_the_command_line_are_checked_and_loaded_before_a_run():
+def test_outliers_are_checked_and_loaded_before_a_run():
     rows = (
         f"parent.exposure.outliers={{_target_: {E}.DatasetOutliers, source:"
         " '${dataset:fashion_mnist}'}"
@@ -148,7 +148,7 @@ def test_outliers_of_the_command_line_are_checked_and_loaded_before_a_run():
     assert [name for name, _ in sources(jobs)] == ["mnist", "fashion_mnist"]
 
 
-def test_a_preset_is_checked_down_to_the_parameters_of_its_exposure():
+def test_presets_are_checked_with_their_exposure():
     with pytest.raises(
         ParameterError, match=r"^parent.exposure.steps must be in \[1, inf\), got 0$"
     ):

@@ -68,7 +68,7 @@ def test_a_component_without_a_class_is_not_taken_for_none(kdg, tmp_path, group)
     assert (code, err) == (2, f"kdg: conf/{group}/mine.yaml {rule}\n")
 
 
-def test_text_that_is_not_utf8_ends_a_listing_with_the_name_of_the_file(kdg, tmp_path):
+def test_listing_names_a_file_that_is_not_utf8(kdg, tmp_path):
     written(tmp_path / "conf", "# größe\n".encode("cp1252"))
     message = (
         "kdg: conf/dataset/mine.yaml is not text in UTF-8: byte 4 (0xf6) cannot be decoded; save it"
@@ -100,7 +100,7 @@ def test_a_folder_and_a_link_to_nothing_are_named(kdg, tmp_path):
         )  # another option is not affected
 
 
-def test_an_option_that_a_users_file_extends_is_named_with_that_file(kdg, tmp_path):
+def test_option_extended_by_a_user_is_named_with_the_file(kdg, tmp_path):
     written(tmp_path / "conf", b"defaults: [tabel]\nname: mine\n")
     code, _, err = kdg("show", "--config-dir", "conf", "dataset=mine")
     assert code == 2 and err.startswith("kdg: no dataset named 'tabel'; did you mean 'table'?")

@@ -260,7 +260,7 @@ def test_prescribed_roles_are_used():
     assert random_splits.fingerprint != splits.fingerprint and len(random_splits.test.y) == 30
 
 
-def test_classes_keep_their_share_of_roles_in_stratified_splits_only():
+def test_only_stratified_splits_keep_class_fractions():
     """Without strata the class counts of a role are hypergeometric, so they vary over seeds."""
     table = toy_table([0, 1] * 100)
     n_zeros = {

@@ -139,7 +139,7 @@ def test_default_estimator_is_the_forest_of_the_paper(spiral_rows):
     assert kdf.estimator is None
 
 
-def test_explicit_calibration_rows_leave_all_other_rows_for_training(spiral_rows):
+def test_other_rows_train_with_explicit_calibration_rows(spiral_rows):
     X, y = spiral_rows
     kdf = KernelDensityForest(make_forest()).fit(
         X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:]

@@ -153,7 +153,7 @@ def test_predictions_equal_those_on_manually_encoded_rows(parent, method):
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
-def test_predictions_tend_to_the_prior_for_any_category_and_missing_value(parent, method):
+def test_predictions_tend_to_the_prior_for_any_category(parent, method):
     model, rng = METHODS[method](parent).fit(X, Y, **HELD), np.random.default_rng(3)
     assert model.prior_.tolist() == [2 / 3, 1 / 3]
     for radius in (1e3, 1e6, 1e30):

@@ -124,7 +124,7 @@ def test_gates_behind_frozen_parents_take_their_rows(parent, gate):
 
 
 @pytest.mark.parametrize("way", ["held_out", "oob"])
-def test_a_forest_behind_a_pipeline_equals_one_behind_a_copy_of_its_steps(way):
+def test_forest_in_a_pipeline_equals_one_after_copied_steps(way):
     behind = make_pipeline(transformer(), FOREST)
     for gate, expected in (
         (
@@ -144,7 +144,7 @@ def test_a_forest_behind_a_pipeline_equals_one_behind_a_copy_of_its_steps(way):
             )
 
 
-def test_a_forest_beside_boosted_trees_equals_one_behind_an_encoder():
+def test_forest_with_boosted_trees_equals_one_after_an_encoder():
     codes = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2
     )
@@ -159,7 +159,7 @@ def test_a_forest_beside_boosted_trees_equals_one_behind_an_encoder():
     np.testing.assert_allclose(gate.log_density(new), expected.log_density(new), rtol=1e-10)
 
 
-def test_numbers_missing_in_new_rows_alone_are_replaced_by_medians():
+def test_numbers_missing_only_in_new_rows_become_medians():
     numbers = X[NUMBERS].fillna(0.0)
     parent = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
     gate = DensityGate(parent, partition=FOREST, random_state=0).fit(numbers, Y)

@@ -134,7 +134,7 @@ def test_few_polytopes_are_left_out_exactly(n_polytopes, size):
     check_against_refits(rng.normal(size=(len(polytope_of_row), 3)), polytope_of_row)
 
 
-def test_row_far_from_the_others_has_the_density_that_they_give_it():
+def test_distant_row_has_the_density_of_the_others():
     """Its own distance does not widen the spacing by which it is measured."""
     rng = np.random.default_rng(0)
     points = rng.normal(size=(30, 2))
@@ -143,7 +143,7 @@ def test_row_far_from_the_others_has_the_density_that_they_give_it():
     assert left_out_rows(points, np.arange(30))[1][7] < -1e5
 
 
-def test_balanced_levels_are_left_out_exactly_in_spite_of_many_ties():
+def test_balanced_levels_are_left_out_exactly_with_ties():
     levels = np.array(np.meshgrid([0, 1, 2], [0, 1, 2], [0, 1])).reshape(3, -1).T.astype(float)
     check_against_refits(levels, np.arange(len(levels)))
 
@@ -170,7 +170,7 @@ def test_shrinkage_of_the_spacing_is_chosen_by_leave_one_out():
     np.testing.assert_allclose(chosen, spacing_of(points).mean(), rtol=1e-7)
 
 
-def test_moments_of_the_rest_of_a_polytope_are_those_of_its_other_rows():
+def test_left_out_moments_are_those_of_the_other_rows():
     rng = np.random.default_rng(0)
     points, polytope = rng.normal(size=(40, 3)), rng.integers(9, size=40)
     points[3] += 1e8  # in the sum of all squares, the others would be lost
@@ -188,7 +188,7 @@ def test_moments_of_the_rest_of_a_polytope_are_those_of_its_other_rows():
 
 
 @pytest.mark.parametrize(("n_features", "error"), [(2, 0.1), (10, 0.3)])
-def test_many_polytopes_are_left_out_up_to_their_part_in_the_spacing(n_features, error):
+def test_many_polytopes_are_left_out_up_to_spacing(n_features, error):
     """One of 1,001 rows changes unit and neighbours of the spacing by little."""
     rng = np.random.default_rng(0)
     points = rng.normal(size=(MAX_EXACT_POLYTOPES + 1, n_features))

@@ -132,7 +132,7 @@ def test_small_leaves_and_few_rows_need_no_limit(located_problem, problem, monke
     assert choose_class_rows(problem.partition, codes) is None
 
 
-def test_an_automatic_limit_changes_little_and_keeps_the_limit_far_away(problem, monkeypatch):
+def test_automatic_limit_keeps_predictions_near_and_far(problem, monkeypatch):
     """The limits are lowered to sizes that 200 rows exceed."""
     settings = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
     n = len(problem.train)
@@ -234,7 +234,7 @@ def test_a_limit_of_all_rows_gives_the_predictions_without_one(way, problem, mon
     )
 
 
-def test_own_masses_of_held_out_rows_are_removed_where_they_count(problem):
+def test_own_masses_of_counted_held_out_rows_are_removed(problem):
     n, k = len(problem.train), len(problem.prior)
     graph, source = HeldOutRows.with_graph(
         problem.partition, problem.train, problem.held_out, k, "scaled", None

@@ -59,7 +59,7 @@ def class_masses(similarity: np.ndarray, exponent: float) -> np.ndarray:
     return np.where(similarity > 0, similarity**exponent, 0) @ np.eye(2)[Y]
 
 
-def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates(kdf):
+def test_posterior_is_the_likelihood_weighted_average(kdf):
     similarity, new_similarity = out_of_bag_similarity(kdf)
     parent, prior = kdf.estimator_, np.bincount(Y) / len(Y)
     own_proba = forest(oob_score=True).fit(X, Y).oob_decision_function_
@@ -122,7 +122,7 @@ def test_isotonic_maps_leave_rows_of_zeros_unchanged():
     np.testing.assert_array_equal(PosteriorMaps()(proba, proba), proba)
 
 
-def test_scalings_are_those_of_the_calibrator_and_mixed_by_their_fractions():
+def test_scalings_of_the_calibrator_are_mixed_by_fractions():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(600, 3))
     change = np.array([[1.0, 0.8, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
@@ -143,7 +143,7 @@ def test_scalings_are_those_of_the_calibrator_and_mixed_by_their_fractions():
 
 
 @pytest.mark.parametrize("y", [[0, 0, 0, 1], [0, 1], [0, 0, 1, 1]])
-def test_a_few_rows_have_maps_only_if_each_fold_leaves_two_classes(y):
+def test_few_rows_have_maps_only_with_two_classes_in_each_fold(y):
     y, proba = np.array(y), np.full((len(y), 2), 0.5)
     maps = fit_posterior_maps(proba, proba, Rows.unweighted(proba, y))
     assert (maps.isotonic is None) == (min(np.bincount(y)) < 2)
@@ -277,7 +277,7 @@ def test_a_number_of_polytopes_limits_gaussians_and_counted_rows():
     assert masses.sum(axis=1).max() <= 20 + 1e-6
 
 
-def test_counted_rows_are_compared_with_training_rows_without_themselves():
+def test_counted_rows_are_compared_with_other_rows():
     fitted = forest().fit(X, Y)
     partition, is_out = partition_of(fitted), OutOfBag(fitted, X).is_out
     codes, class_rows = partition.encode(X), draw_rows(len(X), 75)

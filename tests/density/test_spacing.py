@@ -55,7 +55,7 @@ def test_change_of_a_unit_changes_the_spacing_by_its_square():
     np.testing.assert_allclose(spacing_between(means * factor), expected, rtol=1e-10)
 
 
-def test_feature_that_hardly_steps_keeps_a_thousandth_of_the_mean_step():
+def test_feature_of_tiny_steps_gets_a_thousandth_of_the_mean():
     means = np.column_stack([np.arange(50.0) ** 2, np.repeat([0.0, 1.0], 25)])
     steps = spacing_between(means) / means.var(axis=0)
     assert steps[1] == pytest.approx(1e-3 * steps.sum() / 2, rel=2e-3)
@@ -111,7 +111,7 @@ def test_spacing_without_a_step_is_the_mean_of_the_others():
 @pytest.mark.usefixtures("n_near")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("is_gone", [True, False])
-def test_nearest_means_without_rows_are_those_among_the_remaining_means(name, is_gone):
+def test_nearest_means_skip_means_without_rows(name, is_gone):
     means = TABLES[name]
     rng = np.random.default_rng(1)
     polytope, scale = rng.integers(len(means), size=60), means.std(axis=0)

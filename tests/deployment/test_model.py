@@ -61,7 +61,7 @@ def test_all_rows_fit_it_and_none_tests(table):
     assert (crossed.n_train, crossed.n_calibration) == (300, 0)
 
 
-def test_frames_may_have_their_columns_in_any_order_and_more_of_them(model, table):
+def test_frames_may_have_other_order_and_more_columns(model, table):
     expected = model.predict_proba(table)
     shuffled = table.assign(other=1)[["other", "sex", "job", "age"]]
     np.testing.assert_array_equal(model.predict_proba(shuffled), expected)

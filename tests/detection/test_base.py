@@ -216,7 +216,7 @@ def test_flagged_outliers_have_few_false_alarms(fitted, blobs):
         fitted.flag_outliers(rows, fdr=1.0)
 
 
-def test_p_values_control_the_false_discovery_rate_of_a_fitted_detector():
+def test_p_values_control_the_false_discovery_rate():
     """Over 300 draws of training, held-out and new rows; 3 standard errors."""
     rng, rates = np.random.default_rng(1), []
     for _ in range(300):

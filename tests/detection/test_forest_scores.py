@@ -69,7 +69,7 @@ def test_forests_without_bootstrap_have_no_out_of_bag_rows(rows):
     assert in_bag_rows(partition, partition.encode(rows[0])) is None
 
 
-def test_out_of_bag_entropy_is_that_of_scikit_learns_decision_function(forest, out_of_bag):
+def test_out_of_bag_entropy_matches_sklearn(forest, out_of_bag):
     proba = forest.oob_decision_function_
     np.testing.assert_allclose(
         out_of_bag["entropy"], -xlogy(proba, proba).sum(axis=1), rtol=ROUNDING, atol=ROUNDING

@@ -105,7 +105,7 @@ def test_the_detector_is_fitted_after_the_innermost_parent(rows):
     assert len(gate.detector_.calibration_scores_) == len(expected.calibration_scores_) == 400
 
 
-def test_a_detector_with_a_parent_of_its_own_serves_any_classifier(rows):
+def test_detector_with_its_own_parent_gates_any_classifier(rows):
     X, y = rows
     detector = ForestScoreEnsemble(small_forest())
     gate = ScoreGate(GaussianNB(), detector=detector, random_state=0).fit(X, y)

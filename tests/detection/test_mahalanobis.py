@@ -348,7 +348,7 @@ def test_channels_of_images_are_averaged_over_pixels():
     np.testing.assert_allclose(layer_scores(detector, images[40:]), expected, **FLOAT32)
 
 
-def test_cross_fitted_weights_compare_rows_with_means_of_the_other_folds(blobs, monkeypatch):
+def test_cross_fitted_weights_use_means_of_other_folds(blobs, monkeypatch):
     X, y, _ = blobs
     fitted_on, scored = [], []
     fit, score = _LayerMeans.fit, _LayerMeans.score
@@ -392,7 +392,7 @@ def test_layers_and_steps_that_do_not_exist_are_rejected(network, blobs):
         fit_layerwise(linear, blobs)
 
 
-def test_layerwise_rows_are_independent_and_distant_scores_are_finite(network, blobs):
+def test_layerwise_rows_are_independent_and_finite(network, blobs):
     detector = fit_layerwise(network, blobs, epsilon=0.01)
     rows = np.concatenate([blobs[0][:20], blobs[0][:5] * 1e20, blobs[0][:5] * 1e300])
     scores = detector.ood_score(rows)

@@ -89,7 +89,7 @@ def test_scores_of_held_out_sets_are_standardised(detectors, kind):
 
 
 @pytest.mark.parametrize("kind", others_slow(KINDS))
-def test_shifted_sets_are_detected_and_one_score_is_drawn_for_each(detectors, kind):
+def test_shifted_sets_are_detected_with_one_score_each(detectors, kind):
     rng = np.random.default_rng(0)
     detector = detectors[kind]
     inside = detector.ood_score_of_sets(normal_rows(300, 1), rng)

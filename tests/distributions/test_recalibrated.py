@@ -250,7 +250,7 @@ def integrated_crps(distribution, row: int, y: float, breaks) -> float:
 
 @pytest.mark.parametrize("base", TIED_BASES.values(), ids=TIED_BASES)
 @pytest.mark.parametrize("kind", others_slow(["shared", "by row", "linear"]))
-def test_crps_behind_tied_quantiles_matches_an_integral_over_outcomes(base, kind):
+def test_crps_after_tied_quantiles_matches_an_integral(base, kind):
     """PIT values at the ends of ties, tied themselves, and one far below and above everything."""
     beyond = (-760.0, 770.0) if isinstance(base, QuantileGrid) else (-2.0, 3.0)
     pits = np.concatenate([np.linspace(0.02, 0.98, 40), [0.3] * 8, [0.9] * 5, beyond])

@@ -268,7 +268,7 @@ def number_rows(text: str) -> list[tuple[str, list[float]]]:
 
 
 @pytest.mark.slow
-def test_commands_of_readme_print_what_it_shows_from_a_fresh_clone(tmp_path):
+def test_readme_commands_print_what_it_shows(tmp_path):
     """A clone of the last commit, in a folder of its own, with the libraries that are installed."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a clone, or no git")

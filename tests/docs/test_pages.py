@@ -57,7 +57,7 @@ def test_method_page_has_formula_source_use_cost_and_limits(path):
     assert sorted(parts, key=text.index) == parts
 
 
-def test_every_method_preset_has_a_picture_with_a_caption_and_its_cost(hooks):
+def test_method_presets_have_picture_caption_and_cost(hooks):
     """A picture of its own, or that of another preset of the same page, as the caption states."""
     presets, shown = hooks["presets"], set()
     for path in METHOD_PAGES:
@@ -389,7 +389,7 @@ def test_the_page_of_the_command_line_has_all_that_the_help_has(hooks):
 
 
 @pytest.mark.slow
-def test_outputs_on_the_page_of_the_command_line_are_those_of_its_commands(hooks, site):
+def test_command_page_has_the_outputs_of_its_commands(hooks, site):
     page = (site / "commands.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]+>", "", page))
     printed = {

@@ -55,9 +55,7 @@ def test_any_number_of_images_is_legible(n: int, assert_legible) -> None:
     assert_legible(figure)
 
 
-def test_predictions_are_below_the_images_in_the_colours_of_the_models(
-    assert_legible, texts_of
-) -> None:
+def test_predictions_are_below_images_in_model_colours(assert_legible, texts_of) -> None:
     predictions = {
         "CNN": ["circle: 1.000", "square: 0.981"],
         "a density network with a long name": ["circle: 0.998", "square: 0.512"],

@@ -49,7 +49,7 @@ def test_training_region_is_outlined_in_every_panel(maps) -> None:
     assert not plot_posterior_maps(maps, EXTENT, None, class_label="P").axes[0].patches
 
 
-def test_points_are_in_the_first_panel_only_and_do_not_move_its_limits(maps) -> None:
+def test_points_are_in_the_first_panel_within_its_limits(maps) -> None:
     points = np.array([[0.1, 0.2], [5.0, 0.0]])
     first, second, *_ = plot_posterior_maps(maps, EXTENT, BOX, class_label="P", points=points).axes
     (dots,) = first.lines

@@ -46,7 +46,7 @@ def test_points_are_coverages_and_bars_sizes(texts_of, assert_legible) -> None:
     assert_legible(figure)
 
 
-def test_of_many_classes_those_with_the_lowest_coverage_are_shown(texts_of, assert_legible) -> None:
+def test_classes_with_the_lowest_coverage_are_shown(texts_of, assert_legible) -> None:
     part = make_part("class", 40)
     figure = plot_coverage_of_sets([part], at_most=5)
     shown = [text for text in texts_of(figure) if text.startswith("class c")]

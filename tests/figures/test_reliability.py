@@ -14,7 +14,7 @@ from kdgraph.metrics import reliability_bins
 ECE = {"random forest": 0.051, "kdf": 0.0354}
 
 
-def test_points_are_the_non_empty_bins_and_their_area_grows_with_rows(bins) -> None:
+def test_points_are_non_empty_bins_with_area_by_rows(bins) -> None:
     _, above = plot_reliability_diagram(bins, ece=ECE).axes
     points = [artist for artist in above.collections if artist.get_gid() == "bins"]
     drawn = [
@@ -35,7 +35,7 @@ def test_points_are_the_non_empty_bins_and_their_area_grows_with_rows(bins) -> N
     assert (np.diff(sizes)[np.diff(np.sort(counts)) > 0] > 0).all()
 
 
-def test_lines_join_adjacent_bins_of_ten_rows_and_sparse_bins_are_faded(texts_of) -> None:
+def test_lines_join_adjacent_bins_and_sparse_bins_are_faded(texts_of) -> None:
     confidence = np.repeat([0.55, 0.65, 0.75, 0.85, 0.95], [9, 10, 1, 20, 30])
     model_bins = reliability_bins(confidence, np.arange(len(confidence)) % 2 == 0, bins=10)
     figure = plot_reliability_diagram({"forest": model_bins}, ece={"forest": 0.1})

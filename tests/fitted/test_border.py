@@ -141,7 +141,7 @@ def check_library(name: str, n_models: int, least_equal: float, tmp_path_factory
 
 
 @pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
-def test_files_and_frames_reach_the_model_as_its_library_reads_them(name, tmp_path_factory):
+def test_models_receive_files_and_frames_unchanged(name, tmp_path_factory):
     # Of so few models, one that takes no new category decides much.
     check_library(name, 20 // FRAMES_OF_A_MODEL, 0.0, tmp_path_factory)
 

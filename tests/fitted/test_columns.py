@@ -72,7 +72,7 @@ def test_labels_match_by_value_and_none_are_merged(model, data, order):
     assert (None if matched is None else matched.tolist()) == order
 
 
-def test_categories_are_those_of_the_model_and_other_types_are_no_match():
+def test_categories_match_by_value_and_type():
     known = CategoryColumn("c", ("b", "a", "1"), "category")
     converted = convert(known, pd.Series(["a", None, "new", "1"]), None)
     assert converted.cat.codes.tolist() == [1, -1, -1, 2]
@@ -157,7 +157,7 @@ def frame_of_jobs() -> tuple[pd.DataFrame, np.ndarray]:
     return frame, ((frame["age"] > 40) ^ (frame["job"] == "chef")).to_numpy().astype(int)
 
 
-def test_xgboost_refuses_a_new_category_unless_it_is_taken_as_missing(tmp_path):
+def test_xgboost_refuses_new_categories_unless_missing(tmp_path):
     xgboost = pytest.importorskip("xgboost", reason=MISSING.format("xgboost"))
     frame, y = frame_of_jobs()
     rows = frame.astype({"job": "category"})
@@ -171,7 +171,7 @@ def test_xgboost_refuses_a_new_category_unless_it_is_taken_as_missing(tmp_path):
     np.testing.assert_allclose(proba, model.predict_proba(missing), atol=1e-6)
 
 
-def test_xgboost_predicts_with_the_best_rounds_of_either_interface(tmp_path):
+def test_xgboost_predicts_with_the_best_rounds(tmp_path):
     xgboost = pytest.importorskip("xgboost", reason=MISSING.format("xgboost"))
     draw = rng()
     X = draw.normal(size=(600, 4))
@@ -228,7 +228,7 @@ def test_xgboost_categories_beyond_ascii_are_refused(tmp_path):
         load_fitted(str(tmp_path / "m.json"))
 
 
-def test_tasks_and_outputs_of_xgboost_files_are_those_that_are_given(tmp_path):
+def test_xgboost_files_have_the_given_task_and_output(tmp_path):
     xgboost = pytest.importorskip("xgboost", reason=MISSING.format("xgboost"))
     draw = rng()
     X = draw.normal(size=(N, 3))
@@ -292,7 +292,7 @@ def test_catboost_takes_whole_numbers_and_truth_values_unchanged(tmp_path):
     np.testing.assert_allclose(of_run.predict_proba(X + 0.2), expected, rtol=1e-15)
 
 
-def test_catboost_takes_a_missing_category_as_the_text_that_stood_for_it(tmp_path):
+def test_catboost_takes_missing_categories_as_their_text(tmp_path):
     catboost = pytest.importorskip("catboost", reason=MISSING.format("catboost"))
     frame, y = frame_of_jobs()
     gaps = frame.assign(job=frame["job"].where(rng().random(N) < 0.8, None))

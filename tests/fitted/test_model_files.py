@@ -99,7 +99,7 @@ def test_a_repaired_model_reads_dates_and_new_categories_of_files(tmp_path):
     np.testing.assert_array_equal(parent.predict_proba(rows), unseen)
 
 
-def test_a_repaired_model_that_a_run_cannot_use_is_refused_in_one_line(tmp_path, monkeypatch):
+def test_unusable_repaired_model_is_refused_in_one_line(tmp_path, monkeypatch):
     path = tmp_path / "repaired.kdg"
     texts = Texts(["note"], n_features=4)
     refused = {"takes texts": lambda: repaired(tmp_path, of_codes(), features=[], text=texts)}

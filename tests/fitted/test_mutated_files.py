@@ -46,7 +46,7 @@ def test_mutated_files_are_predicted_with_or_refused_in_one_line():
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_many_mutated_files_are_predicted_with_or_refused_in_one_line():
+def test_mutated_files_predict_or_are_refused_in_one_line():
     for name in ("skops", "lightgbm", "xgboost", "catboost", "skl2onnx", "onnxruntime"):
         pytest.importorskip(name, reason=f"{name} is not installed; the extra dev has it")
     report = report_of("2000", "0")

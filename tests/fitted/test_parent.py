@@ -61,7 +61,7 @@ def test_partition_of_a_model_is_that_of_its_estimator(forest):
 
 
 @pytest.mark.filterwarnings("ignore:.*is trusted")
-def test_a_model_without_a_partition_gets_a_forest_that_a_message_names(logistic):
+def test_model_without_a_partition_gets_a_named_forest(logistic):
     with pytest.warns(UserWarning, match="trees of their own") as caught:
         parent = FittedParent(logistic, trust=True, random_state=0).fit(X[TRAIN], Y[TRAIN])
     messages = [str(warning.message) for warning in caught]
@@ -105,9 +105,7 @@ def test_regressors_are_repaired(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*is trusted", "ignore:.*trees of their own")
-def test_saved_parents_need_no_file_and_foreign_ones_name_the_pickle(
-    logistic, tmp_path, monkeypatch
-):
+def test_saved_parents_need_no_file(logistic, tmp_path, monkeypatch):
     parent = FittedParent(logistic, trust=True).fit(X[TRAIN], Y[TRAIN])
     calibrated = ScoreMap(FrozenEstimator(parent)).fit(X[CALIBRATION], Y[CALIBRATION])
     expected, file = calibrated.predict_proba(X[TEST]), tmp_path / "repaired.kdg"
@@ -154,7 +152,7 @@ def test_data_frames_with_categories_and_text_reach_the_model(tmp_path):
         )
 
 
-def test_refused_gaps_in_text_name_the_words_that_are_read_as_missing(tmp_path):
+def test_refused_text_gaps_name_words_read_as_missing(tmp_path):
     skops_io = pytest.importorskip("skops.io", reason="pip install 'kdgraph[skops]' has it")
     frame = pd.DataFrame({"job": ["NA", "tech"] * 20, "age": np.arange(40.0) % 9})
     pipeline = make_pipeline(

@@ -72,7 +72,7 @@ def test_no_row_trains_and_the_model_predicts_as_alone(model):
     np.testing.assert_allclose(test[["parent_poor", "parent_rich"]], expected, rtol=1e-10)
 
 
-def test_a_gate_takes_training_rows_and_the_test_rows_stay_the_same(model):
+def test_gate_uses_training_rows_and_keeps_test_rows(model):
     calibrated = compose([*TABLE, *PICKLE, "method=isotonic"])
     gated = compose([*TABLE, *PICKLE, "method=gated_isotonic"])
     with warnings.catch_warnings():
@@ -101,7 +101,7 @@ def test_candidates_that_estimate_a_density_take_training_rows(model):
     assert run(candidates)["dataset"]["n_train"] == 0
 
 
-def test_a_density_among_the_candidates_needs_a_partition_of_the_model(model):
+def test_density_candidate_needs_a_partition(model):
     with pytest.raises(
         KdgError,
         match=r"^calibrator.candidates.kdf needs the partition of trees, which cannot be read of"
@@ -125,7 +125,7 @@ def test_rows_of_the_density_calibrate_too(model):
     np.testing.assert_allclose(*(each.predict_proba(codes) for each in maps), rtol=1e-10)
 
 
-def test_a_forest_that_takes_missing_values_keeps_them_behind_a_density(tmp_path, monkeypatch):
+def test_forest_receives_missing_values_after_a_density(tmp_path, monkeypatch):
     """Trees of scikit-learn send a missing value to a side; distances take the median for it."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
@@ -166,7 +166,7 @@ def test_another_content_of_the_file_is_another_run(model):
     assert nll[0] != nll[1]
 
 
-def test_tables_with_another_order_of_columns_have_the_same_predictions(tmp_path, monkeypatch):
+def test_predictions_ignore_the_order_of_columns(tmp_path, monkeypatch):
     """No row trains, so the rows of two tables do not differ where the parent is stored."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(4)
@@ -291,7 +291,7 @@ def test_regressors_are_repaired_by_recalibrators(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("model")
-def test_the_default_scaling_of_a_table_gives_way_to_a_fitted_parent():
+def test_fitted_parent_replaces_the_default_scaling():
     scales = [
         compose([*TABLE[:3], *words, "method=isotonic"]).dataset["scale"]
         for words in (["parent=fitted", *PICKLE], ["parent=random_forest"])

@@ -106,7 +106,7 @@ def test_similarity_is_the_fraction_of_equal_activation_paths(hidden, n_classes,
     np.testing.assert_allclose(partition.similarity(codes, codes), expected, atol=1e-12)
 
 
-def test_similarity_of_large_network_is_product_of_hamming_similarities():
+def test_similarity_is_the_product_of_hamming_similarities():
     module = make_seeded(lambda: make_dense_network(20, 1000, 1000, 1000, 1000, 5))
     X = np.random.default_rng(0).normal(size=(101, 20))
     partition = ActivationPartition(module)
@@ -307,7 +307,7 @@ def fitted_network():
     return X, MultilayerPerceptron(hidden=(16, 8), max_epochs=3, random_state=0).fit(X, X[:, 0] > 0)
 
 
-def test_partition_of_unwraps_frozen_calibrated_and_pipelined_networks(fitted_network):
+def test_partition_of_unwraps_wrapped_networks(fitted_network):
     X, network = fitted_network
     codes = ActivationPartition(network).encode(X)
     wrapped_parents = (

@@ -182,7 +182,7 @@ def test_rows_below_a_node_are_those_of_its_children(name):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_vote_is_the_prediction_of_the_library(name):
+def test_parent_proba_is_the_prediction_of_the_library(name):
     X, y = table()
     model = classifier(name).fit(X, y)
     partition = partition_of(model)
@@ -210,7 +210,7 @@ def test_leaves_are_those_of_the_last_fit():
     assert (first != again).any()
 
 
-def test_vote_of_a_regressor_is_refused():
+def test_parent_proba_of_a_regressor_is_refused():
     X, y = table()
     for model in (
         GradientBoostingRegressor(n_estimators=3),

@@ -74,7 +74,7 @@ def test_codes_from_processes_are_those_of_threads(fitted_forest, queries, monke
     assert codes.dtype == np.int32 and np.array_equal(codes, expected)
 
 
-def test_votes_equal_predict_proba_to_the_last_bit(fitted_forest, queries):
+def test_parent_proba_equals_predict_proba_to_the_last_bit(fitted_forest, queries):
     partition = ForestPartition(fitted_forest)
     assert np.array_equal(
         partition.parent_proba(partition.locate(queries)), fitted_forest.predict_proba(queries)

@@ -76,7 +76,7 @@ def test_boxes_match_decision_paths(forest, min_samples, seed):
     assert not boxes.outside_by_feature(partition.locate(X)).any()
 
 
-def test_boxes_of_in_bag_rows_are_those_of_a_forest_with_these_rows_only(blobs, queries):
+def test_boxes_of_in_bag_rows_match_a_forest_of_these_rows(blobs, queries):
     X, y = blobs[:2]
     forest = RandomForestClassifier(1, bootstrap=False, max_depth=5, random_state=0).fit(X, y)
     partition = partition_of(forest)
@@ -130,7 +130,7 @@ def test_larger_min_samples_widens_boxes(partition, blobs, queries):
 
 
 @pytest.mark.parametrize("measure", ["fraction", "distance"])
-def test_outside_measure_does_not_depend_on_threads_blocks_or_other_rows(
+def test_outside_measure_is_independent_of_threads_and_blocks(
     blob_forest, partition, blobs, queries, measure, monkeypatch
 ):
     train, query_locations = partition.locate(blobs[0]), partition.locate(queries)

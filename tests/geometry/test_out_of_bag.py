@@ -48,7 +48,7 @@ def dense_masses(similarity: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.stack(powers, axis=-1)
 
 
-def test_training_rows_are_compared_in_trees_that_both_are_out_of_bag_in(problem):
+def test_training_rows_are_compared_in_common_out_of_bag_trees(problem):
     both_out = problem.is_out[:, None] & problem.is_out[None]
     equal = (problem.codes[:, None] == problem.codes[None]) & both_out
     similarity = equal.sum(axis=2) / np.maximum(both_out.sum(axis=2), 1)

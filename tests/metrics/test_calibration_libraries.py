@@ -57,9 +57,7 @@ def test_ece_equals_that_of_mapie_with_one_bin_more() -> None:
         ("atom", 15, 0.0157208300798255),
     ],
 )
-def test_confidences_on_edges_are_binned_as_in_uncertainty_calibration(
-    name: str, bins: int, value: float
-) -> None:
+def test_edges_are_binned_as_in_uncertainty_calibration(name: str, bins: int, value: float) -> None:
     assert ece(*two_classes(name, bins), bins=bins) == pytest.approx(value, abs=1e-11)
 
 

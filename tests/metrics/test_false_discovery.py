@@ -22,7 +22,7 @@ def test_flagged_rows_are_those_of_the_definition(ranks, fdr):
     np.testing.assert_array_equal(benjamini_hochberg(p_values, fdr), expected)
 
 
-def test_no_row_is_flagged_in_an_empty_batch_or_without_small_p_values():
+def test_no_row_is_flagged_without_small_p_values():
     assert benjamini_hochberg(np.empty(0)).tolist() == []
     high = np.full(5, 0.5)
     assert realised_fdr(high, high) == 0 and fdr_power(high, high) == 0

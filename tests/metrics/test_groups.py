@@ -138,7 +138,7 @@ def test_table_names_groups_and_bins():
 
 
 @given(st.permutations(range(12)))
-def test_group_errors_ignore_the_order_of_rows_and_the_numbers_of_groups(order):
+def test_group_errors_ignore_order_of_rows_and_group_numbers(order):
     y, proba, group = Y[:12], PROBA[:12], GROUP[:12]
     renumbered = np.array([7, 0, 3, 5])[group][order]
     assert group_mce(y[order], proba[order], renumbered) == pytest.approx(

@@ -115,7 +115,7 @@ def test_p_values_of_sets_do_not_depend_on_other_sets():
     )
 
 
-def test_power_grows_with_contamination_and_size_at_the_nominal_level():
+def test_power_grows_with_contamination_and_set_size():
     ood_score, id_score = rng(1).normal(1.5, 1, 300), rng(2).normal(size=400)
     small, large = (
         power_curve(ood_score, id_score, set_size=size, n_sets=300, rng=rng()) for size in (10, 60)

@@ -147,7 +147,7 @@ def test_natural_gradient_boosting_predicts_as_ngboost_does(family, patience):
     np.testing.assert_array_equal(loaded.predict_dist(X[TEST]).ppf(0.9), distribution.ppf(0.9))
 
 
-def test_natural_gradient_boosting_does_not_depend_on_the_unit_of_outcomes():
+def test_natural_gradient_boosting_is_independent_of_units():
     """The trees of scikit-learn are leaves if all variances are below 2e-16."""
     pytest.importorskip("ngboost", reason=MISSING.format("ngboost", "peers"))
     model = NaturalGradientBoosting(n_estimators=30, random_state=0)
@@ -166,7 +166,7 @@ def test_natural_gradient_boosting_of_equal_outcomes_is_narrow(family):
     assert (distribution.var() < 1e-10).all() or family == "exponential"
 
 
-def test_natural_gradient_boosting_refuses_outcomes_outside_the_family():
+def test_natural_gradient_boosting_refuses_outcomes_of_no_family():
     pytest.importorskip("ngboost", reason=MISSING.format("ngboost", "peers"))
     with pytest.raises(ParameterError, match=r"needs y above 0, got -1 in row 1$"):
         NaturalGradientBoosting(family="gamma").fit(X[:3], np.array([1.0, -1.0, 2.0]))
@@ -342,7 +342,7 @@ def test_weights_of_rows_count(name):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_quantiles_do_not_depend_on_the_unit_and_the_origin_of_outcomes(name):
+def test_quantiles_are_independent_of_unit_and_origin(name):
     """XGBoost alone, in single precision, would have steps of 64 at outcomes of 1e9."""
     model = BoostedTreesRegressor(library_regressor(name, 30), levels=(0.1, 0.9), random_state=0)
     levels = np.array([0.1, 0.9])

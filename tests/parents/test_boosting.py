@@ -123,7 +123,7 @@ def test_weights_of_rows_count():
         assert weighted > equal + 0.1
 
 
-def test_columns_of_more_than_255_categories_are_numbers_in_scikit_learn():
+def test_columns_of_over_255_categories_are_numbers():
     X, y = table(600)
     X[:, 1] = np.arange(600)
     model = BoostedTreesClassifier(
@@ -142,7 +142,7 @@ def test_other_estimators_are_refused():
 
 
 @pytest.mark.parametrize("name", others_slow(LIBRARIES, "lightgbm"))
-def test_kernel_density_forest_takes_missing_values_and_ends_at_the_prior(name):
+def test_kdf_takes_missing_values_and_tends_to_the_prior(name):
     X, y = table()
     model = BoostedTreesClassifier(library_model(name, 40), categorical=[1], random_state=0)
     forest = KernelDensityForest(model, random_state=0).fit(X, y)

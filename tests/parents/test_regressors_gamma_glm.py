@@ -120,7 +120,7 @@ def test_invalid_arguments_are_refused():
     assert str(caught.value) == "dispersion must be one of pearson, ml, got 'deviance'"
 
 
-def test_config_has_the_defaults_and_a_saved_model_predicts_the_same():
+def test_config_has_defaults_and_saved_model_agrees():
     X, y = make_gamma_rows()
     glm = build(compose(["parent=gamma_glm", "dataset=heteroscedastic"]).parent)
     assert glm.get_params() == GammaGlm().get_params()

@@ -65,7 +65,7 @@ def test_prediction_of_a_row_does_not_depend_on_other_rows():
     )
 
 
-def test_encoded_regressors_predict_distributions_but_classifiers_do_not():
+def test_only_encoded_regressors_predict_distributions():
     from sklearn.linear_model import LogisticRegression
 
     X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [np.nan, 1.0], [4.0, 0.0]])

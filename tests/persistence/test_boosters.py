@@ -56,7 +56,7 @@ def test_three_classes_and_labels_of_text_come_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_models_are_read_in_a_process_that_imports_their_library_alone(tmp_path):
+def test_models_are_read_with_their_library_alone(tmp_path):
     X, y = table(300)
     for name in ("xgboost", "lightgbm"):
         path = tmp_path / f"{name}.kdg"

@@ -168,7 +168,7 @@ def test_column_names_are_restored():
         loaded.predict(frame.rename(columns={"a": "z"}))
 
 
-def test_trees_are_saved_and_loaded_without_the_global_random_generator():
+def test_trees_are_loaded_without_the_global_generator():
     content = to_bytes(DecisionTreeClassifier(random_state=0).fit(X, Y))
     script = f"""
 import numpy as np

@@ -371,7 +371,7 @@ def test_a_compiled_tree_is_no_step_of_a_pipeline(is_shared):
     assert name == "sklearn.tree._tree.Tree in a container"
 
 
-def test_boosting_that_begins_with_a_model_of_the_file_needs_trust():
+def test_boosting_with_an_initial_model_needs_trust():
     """Its trees are added to the outputs of that model, whatever their shape."""
     model = GradientBoostingClassifier(init=LogisticRegression(), n_estimators=2).fit(X, Y)
     schema, members = parts(skops_io.dumps(model))

@@ -179,7 +179,7 @@ def test_output_space_is_mean_and_standard_deviation(parts, units):
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
-def test_untransformed_space_skips_the_transformations_of_input_space(parts, units):
+def test_untransformed_space_skips_input_transformations(parts, units):
     """The input space has the logarithm of one column, the untransformed space both columns."""
     (X, y), (X_held, _), (X_test, _) = parts
     table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")

@@ -205,7 +205,7 @@ def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tie
     )  # 0.56 with the true distribution; ties must not add more
 
 
-def test_point_mass_away_from_outcome_is_clipped_and_at_outcome_is_drawn():
+def test_point_mass_is_drawn_at_the_outcome_else_clipped():
     base = QuantileGrid(TiedQuantiles.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
     with pytest.warns(
         UserWarning,

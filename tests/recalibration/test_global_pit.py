@@ -365,7 +365,7 @@ def test_residual_scale_refuses_other_distributions():
     )
 
 
-def test_local_recalibration_does_not_depend_on_one_spread_for_all_rows():
+def test_local_recalibration_ignores_a_common_spread():
     """PIT values of a location-scale family cancel its scale, so Section 4.2 of Torres et al. has
     the same recalibrated row with the variance of training or of validation rows.
 

@@ -135,7 +135,7 @@ def test_equals_algorithm_1(family, units):
 
 
 @pytest.mark.parametrize("k", ["crps", 30])
-def test_a_sample_of_the_calibration_rows_is_like_these_rows_alone(k):
+def test_sample_of_calibration_rows_equals_fitting_on_it(k):
     (X, y), (new, _) = make_local_pit_rows(400), make_local_pit_rows(20, 1)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
     rows = draw_reference_rows(400, 150, 0)

@@ -292,7 +292,7 @@ def test_the_smaller_file_of_a_figure_is_taken(with_figures):
     assert taken.summary("some") == "3 figures are in the page, 3 files are gone"
 
 
-def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, monkeypatch):
+def test_figures_stop_at_the_budget_after_every_setting(with_figures, monkeypatch):
     monkeypatch.setattr("kdgraph.report.page.attachments.FIGURE_BUDGET", 900)
     taken = read_figures(with_figures, "some")
     assert sorted(with_figures[i].repetition for i in taken.by_run) == [(0,), (0,)]
@@ -325,7 +325,7 @@ def with_tables(tmp_path):
     return name_runs(find_runs(out))
 
 
-def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_tables):
+def test_large_tables_are_cut_off_in_the_page(with_tables):
     taken = read_tables(with_tables)
     small, large = taken.by_run[0]
     assert small == {

@@ -161,7 +161,7 @@ def test_it_opens_with_the_summary_of_its_runs(reader):
     )
 
 
-def test_the_methods_are_medians_over_data_sets_of_means_over_seeds(reader):
+def test_methods_have_medians_of_means_over_seeds(reader):
     expected = median(
         mean(error_of(dataset, "kdf", seed) for seed in range(SEEDS))
         for dataset in ("spiral", "wine")
@@ -177,7 +177,7 @@ def test_the_methods_are_medians_over_data_sets_of_means_over_seeds(reader):
     assert cells["kdf"].endswith("1 · 0 · 1")
 
 
-def test_the_data_sets_have_a_mean_for_each_method_and_its_difference(reader):
+def test_data_sets_have_means_and_differences_of_methods(reader):
     Select(reader.one("#metric")).select_by_visible_text("error")
     expected = [
         f"{mean(error_of(dataset, 'kdf', seed) for seed in range(SEEDS)):.3f}"
@@ -330,7 +330,7 @@ def test_a_head_explains_its_metric_on_focus_and_on_hover(reader):
     assert reader.tip()[0] == "error"
 
 
-def test_a_run_opens_with_its_command_its_figure_and_where_it_comes_from(reader, page):
+def test_run_opens_with_command_figure_and_origin(reader, page):
     _, record = page
     reader.find(f"id={record['run_id']}")
     reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
@@ -644,7 +644,7 @@ def test_a_page_of_one_task_has_no_choice_of_tasks(reader):
     assert not reader.one("#task").is_displayed()
 
 
-def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
+def test_methods_fitted_on_test_rows_have_a_dagger(mixed):
     legend = (
         "† Fitted on test rows, or by the rows out of distribution, where the method's paper does"
         " so (protocol=paper), so that its"

@@ -34,7 +34,7 @@ def test_the_table_of_a_run():
     ]
 
 
-def test_on_ood_rows_the_better_confidence_is_closer_to_the_prior():
+def test_better_ood_confidence_is_closer_to_the_prior():
     lines = run_table(record(), "x").splitlines()
     assert [line for line in lines if "radius 5" in line] == [
         "  confidence at radius 5            0.400 ◂  0.620     prior 0.500"
@@ -66,7 +66,7 @@ def test_a_detector_is_shown_by_what_it_detects():
     ]
 
 
-def test_without_a_detector_each_set_has_the_auroc_of_the_confidence():
+def test_sets_have_auroc_of_confidence_without_a_detector():
     lines = run_table(
         detection_run() | {"detector": "none", "calibrator": "kdf"}, "x"
     ).splitlines()[3:-1]

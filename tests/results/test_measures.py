@@ -108,7 +108,7 @@ def test_labels_contain_options_that_are_numbers(record) -> None:
     ]
 
 
-def test_the_coverage_of_prediction_sets_has_the_level_of_their_method(record) -> None:
+def test_coverage_has_the_level_of_the_method(record) -> None:
     def measures(**conformal):
         return measures_of(
             record(
@@ -294,7 +294,7 @@ def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, mes
     assert str(caught.value) == message
 
 
-def test_a_set_of_several_sources_is_drawn_as_its_own_node_describes(record) -> None:
+def test_set_of_several_sources_is_drawn_by_its_node(record) -> None:
     """Another table among the other sources is no other way to draw noise."""
     sources = [
         {
@@ -357,7 +357,7 @@ def test_by_default_it_is_what_was_measured_on_the_chosen_rows(measures_named) -
     assert ids(choose_measures(measures, on=["x"])) == ["fpr95@x"]
 
 
-def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
+def test_family_without_radius_2_uses_the_middle_outside_radius(record) -> None:
     values = {
         f"oce@{name}:{key}={r}": 0.1
         for name, key in (("sphere", "radius"), ("shift", "t"))

@@ -132,7 +132,7 @@ def test_a_method_of_a_paper_may_be_fitted_to_ood_rows(record, found) -> None:
     ]
 
 
-def test_sizes_of_one_data_set_differ_in_name_and_their_methods_do_not(record, found) -> None:
+def test_sizes_are_in_names_of_data_sets_and_not_of_methods(record, found) -> None:
     runs = name_runs(
         found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")])
     )
@@ -173,7 +173,7 @@ def test_a_parent_that_was_fitted_on_all_rows_has_another_name(record, found) ->
     assert [run.parent for run in runs] == ["random_forest", "random_forest on all rows"]
 
 
-def test_differences_between_data_sets_alone_are_listed_for_one_method(record, found) -> None:
+def test_differences_between_data_sets_are_listed_once(record, found) -> None:
     runs = name_runs(
         found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")])
     )
@@ -228,7 +228,7 @@ CHOICES = st.fixed_dictionaries(
 
 @given(st.lists(CHOICES, min_size=1, max_size=8))
 @settings(deadline=None)
-def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(configs) -> None:
+def test_names_and_settings_correspond_on_one_data_set(configs) -> None:
     from kdgraph.results.records import FinishedRun
     from tests.results.conftest import make_record
 

@@ -55,7 +55,7 @@ def test_a_standard_deviation_has_the_decimals_of_its_mean(mean, spread, text):
     assert with_spread(mean, spread) == text
 
 
-def test_rounding_errors_of_shares_are_zero_and_small_numbers_are_not():
+def test_only_rounding_errors_of_fractions_are_zero():
     assert [
         format_value(5e-17),
         format_value(-5e-17, "nats"),

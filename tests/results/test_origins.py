@@ -55,7 +55,7 @@ def mixed(record, file):
     return made
 
 
-def test_runs_of_an_earlier_content_are_left_out_with_a_line_on_outdated(mixed, outputs):
+def test_outdated_runs_are_left_out_with_one_line(mixed, outputs):
     messages: list[str] = []
     out = outputs(mixed)
     assert [one.record["run_id"] for one in find_runs(out, note=messages.append)] == [
@@ -85,7 +85,7 @@ def test_no_line_is_about_runs_that_the_filters_exclude(mixed, outputs, record):
     assert messages == []
 
 
-def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
+def test_only_outdated_runs_are_refused_with_a_remedy(mixed, outputs):
     out = outputs(mixed[2:])
     with pytest.raises(UsageError) as caught:
         find_runs(out, note=lambda line: None)
@@ -117,9 +117,7 @@ def test_another_time_alone_is_not_another_content(mixed, file):
     assert [files.changed(one) for one in mixed] == [[], [], [str(file)], [str(file)]]
 
 
-def test_records_import_no_module_and_call_no_function_that_they_name(
-    mixed, file, tmp_path, monkeypatch
-):
+def test_records_import_and_call_nothing_that_they_name(mixed, file, tmp_path, monkeypatch):
     (tmp_path / "module_of_a_stranger.py").write_text("raise SystemExit('code has run')")
     monkeypatch.syspath_prepend(tmp_path)
     one = mixed[2]
@@ -136,7 +134,7 @@ def test_paths_of_records_that_are_no_files_are_not_read(mixed, path):
     assert PresentFiles().changed(one) == []
 
 
-def test_other_content_behind_rows_out_of_distribution_is_another_measure(record, file, found):
+def test_other_content_of_ood_rows_is_another_measure(record, file, found):
     made = [record(reads=reads(file, text, "ood.path"), seed=0) for text in ("1", "2")]
     of = [next(m for m, _ in read_measures(one) if m.on == "ood") for one in made]
     assert of[0] != of[1] and len(set(unique_labels(of).values())) == 2
@@ -153,7 +151,7 @@ def test_other_content_of_training_outliers_is_another_method(record, file, foun
     assert all("outliers.content=" in run.method for run in runs)
 
 
-def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
+def test_space_with_other_parameters_is_another_measure(record):
     made = []
     for components in (2, 3):
         one = record(values={"mlce": 0.1}, config={"metrics.test.mlce": {"space": "small"}})
@@ -212,9 +210,7 @@ def write_table(labels_of: int) -> None:
     Path("mine.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
 
 
-def test_a_corrected_file_is_another_data_set_in_runs_and_comparisons(
-    tmp_path, monkeypatch, capsys
-):
+def test_corrected_file_is_another_data_set(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run = [
         "dataset=table",

@@ -44,7 +44,7 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
     assert found[0].record == check_and_load((found[0].path / "result.json").read_bytes())
 
 
-def test_a_folder_at_any_level_will_do_and_hidden_ones_are_not_looked_into(record, outputs) -> None:
+def test_folder_of_any_level_is_read_without_hidden_folders(record, outputs) -> None:
     out = outputs([record("a", seed=s) for s in (0, 1)] + [record("b")])
     hidden = out / ".store" / "fit" / "x"
     hidden.mkdir(parents=True)
@@ -158,9 +158,7 @@ def test_the_garbage_collector_is_left_as_it_was(collects) -> None:
         (gc.enable if was else gc.disable)()
 
 
-def test_a_folder_and_a_record_of_another_user_are_left_out_with_one_line(
-    record, outputs, monkeypatch
-):
+def test_unreadable_folders_and_records_are_left_out_in_one_line(record, outputs, monkeypatch):
     out = outputs([record("a"), record("b"), record("c")])
     closed_folder, (closed_file,) = str(out / "b" / "kdf"), (out / "c").rglob("result.json")
     scandir, read_bytes = os.scandir, Path.read_bytes

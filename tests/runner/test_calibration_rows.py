@@ -53,7 +53,7 @@ def on_calibration(record) -> dict[tuple[str, str], float]:
     }
 
 
-def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
+def test_both_models_are_measured_on_fitted_rows(made):
     config = made("method=histogram", "calibrator.bins=15")
     record = run(config)
     found = on_calibration(record)
@@ -95,7 +95,7 @@ def test_the_key_of_parent_outputs_depends_on_the_predicted_rows(made):
 
 
 @pytest.mark.filterwarnings("always:the confidence of")
-def test_findings_about_curves_are_in_the_record_and_on_the_terminal(made):
+def test_curve_findings_are_recorded_and_printed(made):
     record = run(made("method=cum", "calibrator.diagnostics=true"))
     message = (
         "the confidence of 0, 2 contradicts the accuracy of the calibration rows in some bins"
@@ -136,7 +136,7 @@ def test_a_healthy_method_warns_of_nothing(made):
     assert record["warnings"] == [] and "diagnostics" not in record["learnt"]["calibrator"]
 
 
-def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
+def test_scores_outside_the_calibration_range_warn():
     rng = np.random.default_rng(0)
     score = rng.uniform(0.7, 1, 400)
     X, y = np.stack([score, 1 - score], axis=1), (rng.random(400) > score).astype(int)

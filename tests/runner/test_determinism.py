@@ -99,7 +99,7 @@ def test_what_is_in_the_store_changes_no_bit():
     assert [found] == list(results("anew").values())
 
 
-def test_blas_has_one_thread_in_every_stage_whatever_is_set_outside(monkeypatch):
+def test_blas_has_one_thread_in_every_stage(monkeypatch):
     """A Gamma regression of 2,000 rows and 60 features has other last bits with two threads than
     with one.
     """

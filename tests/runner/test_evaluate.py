@@ -142,7 +142,7 @@ def test_few_sets_are_in_memory_at_once(tiny, monkeypatch):
     ]
 
 
-def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
+def test_set_with_other_parameters_is_not_in_distribution():
     for params, expected in (
         ({"axis": 10.0}, True),
         ({"axis": 9.0}, False),

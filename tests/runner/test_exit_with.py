@@ -32,7 +32,7 @@ PARENT = (
 
 
 @pytest.mark.parametrize("kind", ["child", "grandchild"])
-def test_a_process_ends_with_its_killed_owner_and_releases_its_lock(tmp_path, kind):
+def test_process_ends_and_unlocks_with_its_killed_owner(tmp_path, kind):
     """The pipe that all of them hold is at its end once all have ended."""
     path = tmp_path / "lock"
     command = [sys.executable, "-c", PARENT, CHILD, str(path), kind]
@@ -44,7 +44,7 @@ def test_a_process_ends_with_its_killed_owner_and_releases_its_lock(tmp_path, ki
     assert not path.exists()
 
 
-def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
+def test_only_processes_that_are_no_zombies_are_alive():
     assert shares_process_table(process_identity()) and is_running(process_identity())
     assert not is_running({**process_identity(), "start": "1"})
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
@@ -58,7 +58,7 @@ def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
     assert not is_running({**process_identity(), "pid": ended.pid})
 
 
-def test_a_process_of_another_user_lives(as_user):
+def test_process_of_another_user_is_alive(as_user):
     code = (
         "import json, sys; from kdgraph.runner.locks import is_running;"
         " print(is_running(json.loads(sys.argv[1])))"

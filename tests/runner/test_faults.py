@@ -118,7 +118,7 @@ def test_writing_is_all_or_nothing(monkeypatch, folder):
     assert path.read_bytes() == b"before" and list(path.parent.iterdir()) == [path]
 
 
-def test_a_byte_that_changes_in_any_file_of_a_run_is_found_or_does_no_harm():
+def test_changed_byte_of_a_run_file_is_reported_or_harmless():
     assert main(RUN) == 0
     before = metrics_and_predictions()
     stored = sorted(path for path in Path("outputs/.store").rglob("*") if path.is_file())

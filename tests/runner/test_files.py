@@ -71,7 +71,7 @@ def test_what_was_never_sealed_is_damaged(content):
         check_and_load(content)
 
 
-def test_a_part_is_damaged_and_so_is_what_was_put_together_of_two():
+def test_cut_off_and_concatenated_files_are_damaged():
     first, second = add_checksum({"seed": 1}), add_checksum({"seed": 2})
     for content in (
         first[:-40],

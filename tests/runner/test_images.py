@@ -84,7 +84,7 @@ def test_the_record_names_the_kind_of_rows(shifted):
     assert record["dataset"]["prior"] == [0.5, 0.5]
 
 
-def test_the_shifts_are_measured_and_marked_where_they_meet_the_data(shifted):
+def test_shifts_are_measured_and_marked_on_the_data(shifted):
     config, record = shifted
     found = [
         m

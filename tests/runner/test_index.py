@@ -160,7 +160,7 @@ def test_a_single_run_needs_no_index():
     assert Index.of(planned).path is None and Index.of(planned).known() == {}
 
 
-def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(folder, composed, capsys):
+def test_unwritable_index_changes_no_result(folder, composed, capsys):
     """A read-only folder of finished runs can still be read."""
     Path("outputs").mkdir()
     Path("outputs/.sweeps").write_text("in the way of a folder")
@@ -184,7 +184,7 @@ def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(folder, com
     ],
     ids=str,
 )
-def test_lines_that_lead_elsewhere_or_have_another_shape_are_not_used(wrong):
+def test_malformed_index_lines_are_ignored(wrong):
     planned = plan(["dataset=wine", "seed=0,1"], multirun=True)
     index = Index.of(planned)
     index.remember(planned.jobs)
@@ -196,7 +196,7 @@ def test_lines_that_lead_elsewhere_or_have_another_shape_are_not_used(wrong):
     assert Index.of(planned).known() == {}
 
 
-def test_runs_of_a_sweep_over_folders_are_known_in_the_first_alone(composed):
+def test_runs_of_a_sweep_over_folders_are_in_the_first_index(composed):
     for _ in range(2):
         sweep("dataset=wine", "out=outputs,others", *TINY)
     assert n_done() == 1 and len(list(Path("others").rglob("result.json"))) == 1

@@ -120,7 +120,7 @@ def test_only_the_lock_of_an_ended_process_is_cleared(tmp_path):
         assert path.exists()
 
 
-def test_a_running_process_with_the_id_of_an_ended_one_is_not_its_owner(tmp_path):
+def test_process_with_a_reused_id_is_not_the_owner(tmp_path):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "start": "1"}))
     assert not is_locked(path)
@@ -159,9 +159,7 @@ def test_a_lock_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     "clock", [0, 4e9]
 )  # seconds since 1970 by the clock of the other machine's file system
-def test_an_owner_elsewhere_without_beats_counts_as_ended_on_any_clock(
-    tmp_path, monkeypatch, clock
-):
+def test_owner_elsewhere_without_beats_has_ended_on_any_clock(tmp_path, monkeypatch, clock):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
     os.utime(path, (clock, clock))
@@ -217,7 +215,7 @@ def test_a_stale_lock_is_taken_by_one_process_at_a_time(tmp_path):
 
 @in_another_table
 @pytest.mark.parametrize("owner_is_inside", [True, False])
-def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, owner_is_inside):
+def test_running_owner_in_another_process_table_keeps_the_lock(tmp_path, owner_is_inside):
     path = tmp_path / "lock"
     process = holder(path, *(UNSHARE if owner_is_inside else []))
     try:
@@ -232,7 +230,7 @@ def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, own
         ends(process)
 
 
-def test_an_owner_in_another_process_table_without_beats_counts_as_ended(tmp_path, monkeypatch):
+def test_owner_in_another_process_table_without_beats_has_ended(tmp_path, monkeypatch):
     path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "table": "another boot"}))
     monkeypatch.setattr(locks, "SILENT_SECONDS", 0.3)
@@ -269,7 +267,7 @@ def test_the_umask_decides_who_may_write_a_lock(tmp_path, umask, mode):
         os.umask(before)
 
 
-def test_a_stale_lock_of_another_user_is_taken_over_in_a_shared_folder(tmp_path, as_user):
+def test_stale_lock_of_another_user_is_taken_over(tmp_path, as_user):
     """Whatever the mode of the lock: the right to write to the folder is what counts."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):

@@ -68,7 +68,7 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_ood_rows_change_a_fit_only_where_they_choose_its_parameters(method):
+def test_ood_rows_change_a_fit_only_if_they_tune_it(method):
     _, splits = parent()
     keys = {
         (protocol, ood): stage_keys(
@@ -129,7 +129,7 @@ def test_encoder_is_trained_on_each_set_that_is_scored(tmp_path):
     assert np.abs(alone.transform(splits.test.X) - latents).max() > 1e-4
 
 
-def test_rows_to_predict_change_a_parent_only_where_it_is_fitted_to_them():
+def test_rows_to_predict_change_only_transductive_parents():
     def keys(*more: str) -> dict[str, str]:
         config = compose([*IMAGES, *more])
         return stage_keys(config, split(config.dataset, 0))

@@ -33,7 +33,7 @@ def clinic(tmp_path, monkeypatch) -> pd.DataFrame:
     return frame
 
 
-def test_predictions_of_a_run_join_to_the_users_file_by_row_and_set(clinic, tmp_path):
+def test_predictions_join_the_input_file_by_row_and_set(clinic, tmp_path):
     dataset = [
         "dataset=table",
         "dataset.path=clinic.csv",
@@ -110,7 +110,7 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     assert found.row[found.set == "sphere"].isna().all()
 
 
-def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
+def test_row_numbers_stay_integers_with_missing_ones():
     outputs = {"proba": np.full((2, 2), 0.5)}
     test = Predictions(
         "test", 2, outputs, outputs, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3])

@@ -164,7 +164,7 @@ def test_tables_of_a_regression_run_as_they_are(name, kdg):
     assert 0.85 < values["coverage"] <= 1  # 133 to 600 test rows
 
 
-def test_a_classifier_on_a_regression_is_refused_before_it_is_fitted():
+def test_classifier_on_a_regression_is_refused_before_fit():
     train = split(compose(["dataset=friedman1"]).dataset, 0).train
     with pytest.raises(
         ConfigError,

@@ -37,7 +37,7 @@ def test_a_run_keeps_links_to_the_stores_files(tmp_path):
 
 
 @pytest.mark.parametrize("calibrator", ["kdf", "isotonic"])
-def test_a_run_that_was_moved_away_from_its_store_predicts_the_same(tmp_path, calibrator):
+def test_run_moved_from_its_store_predicts_the_same(tmp_path, calibrator):
     config = compose([*TINY, f"calibrator={calibrator}", f"out={tmp_path / 'outputs'}"])
     run(config)
     X = split(config.dataset, 0).test.X

@@ -109,7 +109,7 @@ def test_scores_of_a_file_may_be_marked_as_fitted_on_test_rows(records, method):
     assert record["protocol"] == "paper"
 
 
-def test_of_what_a_method_does_not_give_only_the_parent_has_a_value(records):
+def test_outputs_that_a_method_lacks_have_parent_values_only(records):
     _, record = records("metrics=default")
     before, after = values(record, "parent"), values(record, "calibrated")
     assert (

@@ -57,7 +57,7 @@ def test_what_was_made_is_found_with_its_cost(store):
     assert again.cost == first.cost
 
 
-def test_the_lock_of_a_maker_that_was_killed_after_the_last_byte_goes(store):
+def test_lock_of_a_maker_killed_after_writing_is_removed(store):
     store.get_or_run("fit", "a" * 64, Maker(1))
     left = store.path("fit", "a" * 64).with_suffix(".lock")
     left.write_text(json.dumps({**process_identity(), "start": "1"}))

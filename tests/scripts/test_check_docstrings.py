@@ -120,7 +120,7 @@ def test_exported_name_must_have_an_example(script, tmp_path):
     assert script.without_example(package) == {"a.py Bare", "a.py plain"}
 
 
-def test_class_of_the_page_on_calibrators_can_be_pasted_into_kdgraph(problems):
+def test_class_of_the_calibrator_page_passes_the_checks(problems):
     page = (ROOT / "docs" / "howto" / "calibrator.md").read_text(encoding="utf-8")
     code = page.partition("```python\n# my_calibrator.py\n")[2].partition("```")[0]
     assert problems(code, "calibration/prior_blend.py") == []

@@ -103,7 +103,7 @@ def test_block_size_changes_no_bit(leave_one_out: bool, monkeypatch) -> None:
         np.testing.assert_array_equal(result.mass, results[0].mass)
 
 
-def test_distance_is_called_within_labels_and_its_result_is_not_modified() -> None:
+def test_distance_is_called_within_labels_and_not_modified() -> None:
     label, all_distances = np.arange(20) % 2, np.arange(400.0).reshape(20, 20)
     calls = []
 

@@ -20,9 +20,7 @@ from kdgraph.smoothing.neighbours import NearestMean
     log_size=st.floats(-3, 60),
 )
 @example(seed=0, n_means=2, n_features=4, log_size=39.0)  # beyond numbers of 32 bits
-def test_the_product_of_matrices_finds_the_mean_that_exact_distances_find(
-    seed, n_means, n_features, log_size
-):
+def test_matrix_product_matches_exact_distances(seed, n_means, n_features, log_size):
     rng = np.random.default_rng(seed)
     # Repeated means, and rows on a grid, are at equal distances.
     means = np.round(rng.normal(size=(n_means, n_features)), 1)

@@ -365,5 +365,5 @@ def test_reference_rows_are_all_rows_if_there_are_no_more(max_rows):
         (1, 1000, 999, 1),
     ],
 )
-def test_rank_in_a_sample_is_proportional_but_not_the_very_nearest(k, n, n_sampled, rank):
+def test_rank_in_a_sample_is_proportional_beyond_the_nearest(k, n, n_sampled, rank):
     assert rank_in_sample(k, n, n_sampled) == rank

@@ -70,7 +70,7 @@ def n_eff_by_loops(X, kernel, bins, weight) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_simplest_has_fewest_bins_then_most_rows_within_one_standard_error(
+def test_simplest_has_fewest_bins_within_one_standard_error(
     seed,
 ):
     X, y = random_rows(70, seed=seed)

@@ -114,7 +114,7 @@ def test_equal_rows_have_the_accuracy_of_the_bin(name, bandwidth, features):
     np.testing.assert_allclose(model.predict_n_eff(X), 30)
 
 
-def test_empty_bin_keeps_parent_confidence_and_single_row_sets_its_bin():
+def test_empty_bin_keeps_parent_confidence():
     X, y = random_rows(40)
     X[:, :3] = [0.25, 0.35, 0.4]
     X[0, :3], y[0] = [0.0, 0.05, 0.95], 0

@@ -35,7 +35,7 @@ def fit_calibrator(X, y, **options) -> BetaCalibration:
     return BetaCalibration(PARENT, **options).fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def test_fit_is_logistic_regression_if_both_coefficients_are_positive():
+def test_fit_is_logistic_regression_with_positive_coefficients():
     X, y, _ = draw_rows(2.0, 0.7, 0.5, n=3000)
     model = fit_calibrator(X, y, by_class=False)
     s = X.max(axis=1)

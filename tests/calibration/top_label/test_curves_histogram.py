@@ -73,7 +73,7 @@ def test_bins_of_equal_mass_have_equal_numbers_of_rows():
         assert np.ptp(np.histogram(scores, curve["edges"])[0]) <= 1
 
 
-def test_predictions_stay_the_parents_below_a_confidence_of_1_in_k():
+def test_parent_predictions_are_kept_below_confidence_1_in_k():
     X, y = draw_rows(300)
     model = fit_calibrator(X, (X.argmax(axis=1) + 1) % 3)  # never correct
     np.testing.assert_array_equal(model.predict(X), X.argmax(axis=1))

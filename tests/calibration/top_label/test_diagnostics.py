@@ -108,7 +108,7 @@ def test_ten_bins_do_not_oscillate_by_chance(n):
     assert wiggles == 0
 
 
-def test_narrow_bandwidth_oscillates_with_one_warning_for_all_classes():
+def test_narrow_bandwidth_warns_once_for_all_classes():
     with pytest.warns(UserWarning, match="goes up and down") as caught:
         model = fit_calibrator(
             KernelDensityConfidence(PARENT, diagnostics=True, bandwidth=0.002), *draw_scores(800)

@@ -177,7 +177,7 @@ def test_stricter_rules_choose_wider_bandwidths():
         assert all(n <= most for n, most in zip(changes, (0, 2, 4), strict=True))
 
 
-def test_no_bandwidth_is_wide_enough_for_rows_with_a_common_centre():
+def test_no_bandwidth_suffices_for_a_common_centre():
     right, wrong = np.array([0.4, 0.8]), np.array([0.6])
     grid = np.linspace(0.4, 0.8, 512)
     assert narrowest_bandwidth(kernel_sums_of(right, wrong), grid, 0) is None

@@ -159,7 +159,7 @@ def test_larger_pools_are_nearer_to_the_shared_confidence(seed, pools):
 
 
 @pytest.mark.parametrize("model", CURVES + PARAMETRIC, ids=NAMES)
-def test_classes_without_errors_or_rows_use_the_others_without_a_warning(
+def test_classes_without_errors_or_rows_use_other_classes(
     model,
 ):
     X, y = draw_rows(300)

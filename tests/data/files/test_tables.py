@@ -122,7 +122,7 @@ def test_numbers_and_text_of_json_lines_keep_their_types():
     assert column.tolist() == ["01", "1", "2"]
 
 
-def test_spreadsheets_of_several_sheets_are_read_with_a_word_on_the_others():
+def test_first_sheet_is_read_and_other_sheets_are_named():
     pytest.importorskip("openpyxl", reason="the extra excel is not installed")
     with pd.ExcelWriter("rows.xlsx") as book:
         FRAME.to_excel(book, sheet_name="may", index=False)
@@ -131,7 +131,7 @@ def test_spreadsheets_of_several_sheets_are_read_with_a_word_on_the_others():
         assert len(TableFile("rows.xlsx", "label").load().y) == 4
 
 
-def test_codes_of_a_spreadsheet_keep_their_zeros_where_they_are_names():
+def test_codes_of_a_spreadsheet_keep_leading_zeros():
     pytest.importorskip("openpyxl", reason="the extra excel is not installed")
     frame = pd.DataFrame({"code": ["01", "1", "02"], "country": ["NA", "DE", None], "y": [0, 1, 1]})
     frame.to_excel("rows.xlsx", index=False)

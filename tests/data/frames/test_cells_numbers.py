@@ -165,7 +165,7 @@ def test_exact_numbers_and_labels_keep_their_type():
     assert label_array([True, False]).dtype == bool
 
 
-def test_many_too_large_numbers_are_names_and_few_are_missing_codes():
+def test_many_large_numbers_are_names_and_few_are_missing():
     names = [2 * 10**18 + i * 10**15 for i in range(4)]
     with pytest.raises(DataError) as caught:
         load(frame(c=names))

@@ -626,7 +626,7 @@ X_40 = np.random.default_rng(0).normal(size=40)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_features_that_determine_the_target_are_named_in_a_warning(task):
+def test_features_that_determine_the_target_warn(task):
     cells = np.arange(40) % 4
     table = pd.DataFrame({"x": X_40, "copy": cells, "y": cells})
     if task == "classification":

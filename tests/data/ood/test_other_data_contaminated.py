@@ -49,7 +49,7 @@ def test_share_is_the_fraction_of_rows_of_the_source():
     assert sets[2].name == "hundreds" and sets[2].facts == {"contamination": "4 of 40 rows"}
 
 
-def test_sets_with_larger_shares_contain_the_outliers_of_smaller_ones():
+def test_sets_are_nested_by_their_fraction_of_outliers():
     few, many = Contaminated(Hundreds(), shares=[0.2, 0.5], n=20).sets(numbered_splits(), rng())
     outliers = [set(ood_set.X[ood_set.X >= 100].tolist()) for ood_set in (few, many)]
     inliers = [set(ood_set.X[ood_set.X < 100].tolist()) for ood_set in (few, many)]
@@ -107,7 +107,7 @@ def test_data_set_of_the_outliers_is_found_in_the_config(tmp_path):
         compose([*words, "ood.outliers.name=wine"])
 
 
-def test_run_records_the_auroc_of_sets_by_the_share_of_contamination(tmp_path, capsys):
+def test_run_records_auroc_by_contamination(tmp_path, capsys):
     main(
         [
             *("run", "dataset=wine", "method=set_ks", "detector.set_size=20"),

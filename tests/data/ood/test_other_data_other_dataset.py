@@ -317,7 +317,7 @@ def test_cycled_columns_do_not_depend_on_the_scaling():
     )
 
 
-def test_cycled_columns_take_categories_of_training_rows_and_fill_missing():
+def test_cycled_columns_take_training_categories():
     X = np.column_stack([np.random.default_rng(0).random(12), np.full(12, 2.0)])
     train = Dataset.from_labels("trained", X, np.arange(12) % 2, categories=(None, ("a", "b", "c")))
     table = random_table("other", 3, n=12)

@@ -115,7 +115,7 @@ def test_sets_do_not_depend_on_other_values(train):
     assert not np.array_equal(same_number["intensity", 10.0] > 0, same_number["ellipse", 10.0] > 0)
 
 
-def test_shifted_images_have_the_size_and_channels_of_training_images():
+def test_shifted_images_have_the_shape_of_training_images():
     small = make_splits(
         Shapes(size=32, channels=1, sides=[20, 8], radius=4),
         n_train=8,

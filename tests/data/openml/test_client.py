@@ -321,7 +321,7 @@ def test_incomplete_data_set_is_completed_without_what_is_there(openml_server):
     assert [path.name for path in folder.parents[1].iterdir()] == ["datasets"]
 
 
-def test_folders_of_killed_fetches_are_removed_and_those_of_others_stay(openml_server):
+def test_only_folders_of_killed_fetches_are_removed(openml_server):
     openml_server.add(61, mixed_table())
     cache = dataset_folder(61).parents[1]
     for name in ("killed", "living"):

@@ -301,7 +301,7 @@ def test_message_about_a_large_number_advises_no_keys(tmp_path, column, message)
         ArrayFile(str(tmp_path / "a.npz")).load()
 
 
-def test_message_about_a_target_of_dates_advises_no_keys_of_tables(tmp_path):
+def test_message_on_target_of_dates_has_no_table_keys(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=np.array([f"2020-01-0{i}" for i in range(1, 5)]))
     way_out = (
         "write numbers such as days for a regression, 'dataset.task=classification' takes its"

@@ -130,7 +130,7 @@ def test_other_cells_are_text(cell):
     assert TableFile(path, "label").load().categories == (tuple(sorted([cell, "u"])),)
 
 
-def test_words_that_are_read_as_missing_text_are_reported_with_a_way_out():
+def test_words_read_as_missing_text_are_reported():
     path = write_text("p.csv", "a,c,label\nNA,1,x\nDE,2,y\nNone,NA,y\n,3,x\n")
     words = r"'dataset\.not_missing=\[NA,None\]'"
     expected = rf"^p: 'NA', 'None' is read as missing in the text of 'a'; {words} takes it as text$"
@@ -142,7 +142,7 @@ def test_words_that_are_read_as_missing_text_are_reported_with_a_way_out():
     assert np.isnan(kept.X[[0, 3], 0]).all()
 
 
-def test_words_that_are_read_as_missing_labels_are_refused_with_a_way_out():
+def test_labels_read_as_missing_are_refused_with_a_remedy():
     path = write_text("p.csv", "a,country\n1,NA\n2,DE\n3,NA\n")
     with pytest.raises(DataError) as raised:
         TableFile(path, "country").load()

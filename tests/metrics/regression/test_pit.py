@@ -110,7 +110,7 @@ def test_values_on_steps_are_quantiles_of_the_mean_distribution(ends, other, see
     assert values_on_steps(upper, upper).tolist() == sorted(upper.tolist())
 
 
-def test_correct_counts_have_uniform_pit_values_and_wrong_ones_do_not():
+def test_only_correct_counts_have_uniform_pit_values():
     """Outcomes are Poisson counts, of which the upper ends of steps alone are far from uniform.
 
     1.36/√n is the distance that 5 % of continuous calibrated forecasts exceed.

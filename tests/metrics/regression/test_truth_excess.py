@@ -40,7 +40,7 @@ def is_within_tolerance(values: np.ndarray, expected: float) -> bool:
     )
 
 
-def test_crps_excess_is_the_squared_distance_of_distribution_functions():
+def test_crps_excess_is_the_squared_distance_of_cdfs():
     """Gneiting and Raftery (2007), Section 4.2: ∫ (F - G)²."""
     expected, _ = quad(lambda x: (norm.cdf(x) - norm.cdf(x, 0.3, 1.4)) ** 2, -12, 12)
     assert is_within_tolerance(crps_excess.by_row(Y, OFF, TRUTH), expected)

@@ -253,7 +253,7 @@ def test_further_sets_are_trained_on_in_turn_and_by_the_seed(digits):
     assert np.abs(fitted[0] - fitted[2]).max() > 0
 
 
-def test_further_sets_without_epochs_or_of_another_shape_are_refused(digits):
+def test_sets_without_epochs_or_of_other_shape_are_refused(digits):
     X, _ = digits
     with pytest.raises(ParameterError, match="unlabelled_epochs must be at least 1 to train on"):
         make_autoencoder().fit(X, X_unlabelled=[X])

@@ -47,7 +47,7 @@ def test_gradient_matches_finite_differences():
     assert torch.autograd.gradcheck(lambda z: MmceLoss(4.0)(z, y, weights), logits)
 
 
-def test_weight_two_equals_a_repeated_row_and_weight_zero_a_missing_one():
+def test_weight_two_repeats_a_row_and_weight_zero_removes_it():
     """Compare sums over pairs of gaps: the mean is over rows, so it is multiplied by their numbers."""
     logits, y, _ = make_batch(6)
     doubled, twice = torch.tensor([2.0, 1, 1, 1, 1, 0]).double(), [0, 0, 1, 2, 3, 4]

@@ -81,7 +81,7 @@ def test_images_of_any_size_and_channels(shape):
     assert sizes["flatten"] == (16,)
 
 
-def test_shortcut_takes_every_second_pixel_and_pads_channels_with_zeros():
+def test_shortcut_subsamples_pixels_and_pads_channels():
     block = BasicBlock(2, 5, stride=2)
     nn.init.zeros_(block.norm2.weight)  # Only the shortcut remains.
     x = torch.rand(3, 2, 5, 6, generator=torch.Generator().manual_seed(0))

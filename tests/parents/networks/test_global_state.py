@@ -279,7 +279,7 @@ def test_inside_cudnn_is_deterministic_and_times_nothing():
 
 
 @pytest.mark.parametrize("value", ["tf32", "ieee"])
-def test_operations_that_inherit_a_precision_still_do_so_afterwards(default_precisions, value):
+def test_inherited_precisions_are_restored(default_precisions, value):
     with fp32_precision("all", value):
         inside = precisions()
         assert inside[0] == value

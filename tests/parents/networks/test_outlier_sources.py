@@ -38,7 +38,7 @@ ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_
 
 @pytest.mark.parametrize("outliers", ALL, ids=["noise", "permuted", "mixed"])
 @pytest.mark.parametrize("rows", [vectors(), images()], ids=["vectors", "images"])
-def test_outliers_have_the_training_shape_and_follow_from_the_generator(outliers, rows):
+def test_outliers_have_training_shape_and_depend_on_generator(outliers, rows):
     before, draw = rows.copy(), outliers.make_sampler(rows, rng())
     first_draw, second_draw, other_seed = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
     assert first_draw.shape == (33, *rows.shape[1:]) and first_draw.dtype == np.float32
@@ -165,7 +165,7 @@ def test_uses_training_rows_of_half_the_classes():
     assert len(set(drawn_rows(TableSource(X, y), n=7)[:, 1])) == 7
 
 
-def test_unlabelled_images_are_outliers_and_test_images_a_last_resort():
+def test_unlabelled_images_are_outliers_before_test_images():
     X, _ = make_labelled_dataset()
     assert set(drawn_rows(UnlabelledSource(X, np.full(40, TEST)))[:, 1]) == set(range(40))
     assert set(

@@ -105,7 +105,7 @@ def test_higher_is_better_turns_everything_round(monkeypatch) -> None:
     pd.testing.assert_frame_equal(1 - one.mean, other.mean)
 
 
-def test_another_baseline_has_itself_and_the_parent_compared_with_it() -> None:
+def test_other_baseline_is_compared_with_the_parent() -> None:
     values = np.round(np.random.default_rng(1).random((3, 4, 3)), 3)
     found = study_of(values, ["a", "b"])
     one = compare_methods(found, found.measures[0], against="a")
@@ -130,7 +130,7 @@ def test_pairs_are_of_the_seeds_that_both_have() -> None:
     assert one.over_datasets["b"].change == pytest.approx(0.15 - 0.5)  # both on seeds 0 and 2
 
 
-def test_ranks_leave_out_methods_with_few_runs_then_incomplete_sets() -> None:
+def test_ranks_leave_out_sparse_methods_then_incomplete_sets() -> None:
     values = np.round(np.random.default_rng(2).random((4, 2, 5)), 3)
     values[1:, :, 4] = np.nan  # one data set of four
     values[0, 1, 3] = np.nan  # seven runs of eight
@@ -142,7 +142,7 @@ def test_ranks_leave_out_methods_with_few_runs_then_incomplete_sets() -> None:
     assert one.ranks == rank_methods(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
 
 
-def test_best_are_those_without_a_significant_difference_to_the_best_mean() -> None:
+def test_best_do_not_differ_significantly_from_the_best_mean() -> None:
     rng = np.random.default_rng(3)
     base = rng.random((1, 10, 1))
     values = base + np.concatenate(
@@ -171,7 +171,7 @@ def test_a_method_with_fewer_than_half_of_the_seeds_is_never_best() -> None:
     assert compare_methods(found, found.measures[0]).best["d00"] == ["b"]
 
 
-def test_over_data_sets_the_best_are_those_within_the_critical_difference() -> None:
+def test_best_over_data_sets_are_within_critical_difference() -> None:
     rng = np.random.default_rng(4)
     values = (
         rng.random((20, 1, 1)) + np.array([0.5, 0.0, 0.001, 0.6]) + 0.01 * rng.random((20, 1, 4))
@@ -186,9 +186,7 @@ def test_over_data_sets_the_best_are_those_within_the_critical_difference() -> N
 @pytest.mark.parametrize(
     ("n", "change", "expected"), [(6, -0.1, ["a"]), (6, 0.1, [PARENT]), (5, -0.1, []), (6, 0.0, [])]
 )
-def test_of_two_methods_it_is_the_one_that_the_paired_test_finds_better(
-    n, change, expected
-) -> None:
+def test_best_of_two_methods_is_that_of_the_paired_test(n, change, expected) -> None:
     values = np.linspace(0.3, 0.5, n)[:, None, None] + np.array([0.0, change])
     found = study_of(values, ["a"])
     assert compare_methods(found, found.measures[0]).best_over_datasets == expected
@@ -205,7 +203,7 @@ def test_where_neither_direction_is_better_there_are_means_only() -> None:
     assert one.mean.shape == (3, 3) and one.best_over_datasets == []
 
 
-def test_a_measure_that_one_method_alone_has_is_compared_with_nothing(record, found) -> None:
+def test_measure_of_one_method_alone_is_not_compared(record, found) -> None:
     one = build_study(
         found(
             [
@@ -224,7 +222,7 @@ def test_a_measure_that_one_method_alone_has_is_compared_with_nothing(record, fo
     assert compare_methods(one, one.measures[1], against="kdf").over_datasets == {}
 
 
-def test_numbers_that_are_not_defined_are_left_out_of_means_and_pairs(record, found) -> None:
+def test_undefined_numbers_are_left_out_of_means_and_pairs(record, found) -> None:
     runs = [
         record("a", seed=s, values={"mmc_wrong": v}, of_parent={"mmc_wrong": 0.9})
         for s, v in enumerate([0.5, None, 0.7])

@@ -118,7 +118,7 @@ def test_without_a_pair_nothing_is_compared() -> None:
 
 
 @pytest.mark.parametrize("n", range(1, 6))
-def test_five_pairs_or_fewer_are_never_significant_whatever_their_numbers(n) -> None:
+def test_five_pairs_or_fewer_are_never_significant(n) -> None:
     assert wilcoxon(np.linspace(1, 2, n)) == pytest.approx(2 / 2**n) and 2 / 2**n > 0.05
 
 
@@ -133,7 +133,7 @@ def test_zeros_add_no_evidence(zeros) -> None:
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=8).filter(any))
 @settings(deadline=None, max_examples=60)
-def test_few_differences_are_tested_exactly_whatever_ties_there_are(values) -> None:
+def test_few_differences_are_tested_exactly_with_ties(values) -> None:
     d = np.array(values) / 10
     ranks = stats.rankdata(np.abs(d)) * (d != 0)
     observed = ranks[d > 0].sum()

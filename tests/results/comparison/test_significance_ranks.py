@@ -120,7 +120,7 @@ def test_friedman_is_an_analysis_of_variance_of_ranks(n, k, levels, seed) -> Non
     ("n", "k", "levels"),
     [(2, 3, 99), (2, 4, 99), (2, 4, 3), (3, 3, 99), (4, 3, 2), (3, 4, 4), (5, 3, 3)],
 )
-def test_of_few_data_sets_p_counts_all_permutations_as_scipy_does(n, k, levels) -> None:
+def test_p_of_few_data_sets_matches_scipys_permutations(n, k, levels) -> None:
     for seed in range(3):
         values = np.random.default_rng(seed).integers(0, levels, (n, k)).astype(float)
         if (values == values[:, :1]).all():
@@ -195,7 +195,7 @@ def test_another_unit_changes_no_rank(unit, seed) -> None:
 
 
 @given(st.lists(st.floats(1, 8), min_size=3, max_size=8), st.floats(0.1, 8))
-def test_groups_are_the_largest_sets_without_a_significant_difference(means, difference) -> None:
+def test_groups_are_maximal_sets_without_significant_difference(means, difference) -> None:
     means = sorted(means)
     found = Ranks({str(i): mean for i, mean in enumerate(means)}, 10, 0.0, 0.0, 0.01, difference)
     k = len(means)
@@ -211,7 +211,7 @@ def test_groups_are_the_largest_sets_without_a_significant_difference(means, dif
     assert set(found.best) == {"0"} | {str(i) for i in range(k) if means[i] < means[0] + difference}
 
 
-def test_ranks_are_of_unrounded_numbers_up_to_noise_and_lower_is_better() -> None:
+def test_ranks_use_unrounded_numbers_and_lower_is_better() -> None:
     values = pd.DataFrame({"a": [0.10001, 0.3], "b": [0.1, 0.1 + 0.2], "c": [0.5, 0.6]})
     assert rank_methods(values).mean == {"b": 1.25, "a": 1.75, "c": 3.0}
     dust = pd.DataFrame({"a": [1e-17, 0.0], "b": [0.0, 3e-17], "c": [0.5, 0.6]})

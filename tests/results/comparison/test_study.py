@@ -54,7 +54,7 @@ def test_what_is_missing_or_undefined_is_nan(record, found) -> None:
     assert nll.loc[("a", "0"), "kdf"] == 0.1 and nll["isotonic"].isna().all()
 
 
-def test_of_runs_that_differ_in_what_is_measured_the_first_number_counts(record, found) -> None:
+def test_first_number_counts_in_runs_with_other_measures(record, found) -> None:
     same = {"error": 0.1, "nll": None}
     runs = [
         record(values=same),
@@ -103,7 +103,7 @@ def test_parents_that_stand_in_for_each_other_are_one(record, found) -> None:
     assert one.parent_of == {"kdn": "mlp / cnn (parent)", "kdf": "random_forest (parent)"}
 
 
-def test_two_parents_of_one_data_set_are_two_even_under_one_method(record, found) -> None:
+def test_parents_of_one_data_set_are_counted_separately(record, found) -> None:
     runs = [
         record("a", "kdn", parent="mlp"),
         record("b", "kdn", parent="cnn"),

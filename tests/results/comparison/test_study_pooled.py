@@ -48,7 +48,7 @@ def test_it_is_the_mean_over_the_sets_and_all_else_stays(record, found) -> None:
     assert one.table(one.measures[0])["kdf"].item() == 0.1
 
 
-def test_methods_without_a_set_have_no_mean_and_data_sets_have_one(record, found) -> None:
+def test_methods_without_a_set_have_no_mean(record, found) -> None:
     runs = [
         of(record, "kdf", {"near": 0.6, "far": 1.0}),
         of(record, "isotonic", {"far": 0.8}),

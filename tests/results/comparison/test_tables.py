@@ -302,7 +302,7 @@ def test_few_data_sets_have_no_p(record, found) -> None:
     ]
 
 
-def test_no_difference_of_three_methods_on_two_data_sets_is_significant(record, found) -> None:
+def test_three_methods_on_two_data_sets_are_not_significant(record, found) -> None:
     """Both rank them alike, with an infinite F; so does one of six pairs of data sets between
     equals.
     """

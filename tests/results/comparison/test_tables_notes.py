@@ -64,7 +64,7 @@ def test_a_simulation_draws_its_rows_anew(record, of) -> None:
     ]
 
 
-def test_a_table_is_split_anew_and_then_seeds_are_not_independent(record, of) -> None:
+def test_seeds_that_split_one_table_are_not_independent(record, of) -> None:
     what = (
         f"± is the standard deviation (n - 1) over seeds: with each, the split, {CHANGES} change."
     )

@@ -32,14 +32,14 @@ def test_the_interval_is_that_of_a_paired_bootstrap():
     assert gain.high == pytest.approx(expected.high, abs=tolerance)
 
 
-def test_the_best_of_clearly_different_methods_is_chosen_each_time():
+def test_best_of_clearly_different_methods_is_chosen():
     choice = choose_by_loss(losses_of(gain=0.5), "none")
     assert (choice.chosen, choice.as_good) == ("a", ("a",))
     assert choice.methods["a"].chosen_share == 1.0
     assert choice.methods["none"].behind.low > 0
 
 
-def test_the_gain_outside_of_resamples_is_not_the_largest_by_chance():
+def test_gain_outside_resamples_is_not_optimistic():
     """Twenty methods that differ from the reference by noise alone, with a mean gain of 0."""
     rng = np.random.default_rng(3)
     parent = rng.exponential(1.0, 300)
@@ -95,7 +95,7 @@ def test_blocks_of_resamples_change_nothing(monkeypatch):
         lambda shape: arrays(np.float64, shape, elements=st.floats(0, 5))
     )
 )
-def test_shares_sum_to_one_and_the_chosen_method_has_the_least_loss(values):
+def test_fractions_sum_to_one_and_least_loss_is_chosen(values):
     losses = {f"m{k}": row for k, row in enumerate(values)}
     choice = choose_by_loss(losses, "m0", draws=50)
     assert sum(method.chosen_share for method in choice.methods.values()) == pytest.approx(1)

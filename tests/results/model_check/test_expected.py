@@ -36,7 +36,7 @@ def compare(tmp_path):
         {"score": PROBA[:, 1]},
     ],
 )
-def test_probabilities_of_a_file_are_found_by_name_or_else_by_order(compare, columns):
+def test_probabilities_are_matched_by_name_or_order(compare, columns):
     assert compare(pd.DataFrame(columns)) == Agreement("probabilities", 3, 0, 0.0, 0)
 
 

@@ -275,7 +275,7 @@ def test_a_scheduler_that_is_not_there_is_named_with_the_way_out(tmp_path, monke
     )
 
 
-def test_the_library_that_is_missing_is_named_before_anything_runs(monkeypatch):
+def test_missing_library_is_named_before_any_run(monkeypatch):
     from kdgraph.config import plan
 
     monkeypatch.setattr("kdgraph.extras.find_spec", lambda library: None)

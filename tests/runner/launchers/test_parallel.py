@@ -134,7 +134,7 @@ def test_a_failed_run_is_reported_and_the_others_finish(sweep, tmp_path):
 
 
 @pytest.mark.parametrize("launcher", ["processes", "submitit_local"])
-def test_a_disk_that_is_too_full_for_the_failure_is_named_all_the_same(sweep, tmp_path, launcher):
+def test_full_disk_is_named_without_a_failure_file(sweep, tmp_path, launcher):
     done = sweep("calibrator.trouble='full disk'", "seed=0,1", f"hydra/launcher={launcher}")
     assert done.returncode == 1 and n_done(tmp_path) == 0 and not list(tmp_path.rglob("error.txt"))
     failures = [line for line in messages(done) if line.startswith("  cannot write ")]

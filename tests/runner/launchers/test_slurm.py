@@ -229,7 +229,7 @@ def log_of(sweeps: Sweeps, job: str) -> Path:
     return sweeps.out / ".sweeps" / ".submitit" / job / f"{job}_0_log.err"
 
 
-def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm, sweeps):
+def test_failed_job_is_reported_and_others_continue(slurm, sweeps):
     """Six jobs: cancelled, killed, requeued, two at their time limit, and one without trouble.
 
     One of the two handles the signal before its limit, and SLURM has to end the other. The limit of
@@ -280,7 +280,7 @@ def test_a_job_that_ends_early_is_reported_and_has_no_effect_on_the_others(slurm
     assert [record["from_store"] for record in taken_up] == [["fit"]] * 4
 
 
-def test_jobs_whose_node_goes_down_are_done_when_the_node_comes_back(slurm, sweeps):
+def test_jobs_of_a_failed_node_are_done_again(slurm, sweeps):
     """SLURM requeues the jobs of a lost node, unless they refuse it: then kdgraph submits them
     again.
     """

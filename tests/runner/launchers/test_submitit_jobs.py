@@ -404,7 +404,7 @@ def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, monkeypatch, force):
+def test_lost_job_with_a_record_is_done(tmp_path, monkeypatch, force):
     """Another command may have finished it; with force a record of before is none."""
     planned = plan(["dataset=wine", f"out={tmp_path}", f"force={force}"])
     (job,) = planned.jobs

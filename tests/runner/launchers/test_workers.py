@@ -82,7 +82,7 @@ def test_killed_clients_and_workers_change_no_number_of_a_sweep(sweeps, engine):
 
 
 @pytest.mark.slow
-def test_a_result_that_is_lost_with_its_worker_comes_from_another_worker(tmp_path):
+def test_lost_result_is_computed_by_another_worker(tmp_path):
     """Dask keeps it on the worker until it is read. Meanwhile its status is neither that of a run
     in progress nor that of one that has ended.
     """
@@ -237,7 +237,7 @@ def test_as_many_workers_are_started_as_have_cores_and_runs(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("distributed"), reason="kdgraph[dask] has it")
-def test_workers_with_threads_and_clusters_that_are_not_there_are_refused(monkeypatch, capfd):
+def test_threaded_workers_and_absent_clusters_are_refused(monkeypatch, capfd):
     from distributed import LocalCluster
 
     monkeypatch.setattr(dask_fits, "CONNECT_SECONDS", 1)

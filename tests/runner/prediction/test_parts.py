@@ -126,7 +126,7 @@ FILES = ["new.csv", "new.parquet", "one_group.parquet"]
     ),
     ids=["fdr", "csv", "parquet"],
 )
-def test_the_bytes_do_not_depend_on_processes_or_on_the_kind_of_file(kdg, ending, more, names):
+def test_bytes_are_independent_of_processes_and_file_type(kdg, ending, more, names):
     outputs = []
     for name in names:
         for jobs in ("1", "2"):
@@ -343,7 +343,7 @@ def test_a_small_input_starts_no_process_and_leaves_no_folder(kdg, tmp_path, mon
 @pytest.mark.parametrize(
     "leftovers", others_slow([["x.parts", "x.parts/.000000.csv.0a.csv"], ["x.parts"]])
 )
-def test_what_a_killed_first_part_left_is_removed_by_the_next_call(kdg, tmp_path, leftovers):
+def test_files_of_a_killed_part_are_removed_by_the_next_call(kdg, tmp_path, leftovers):
     small = small_input(tmp_path)
     for name in leftovers:
         path = Path(name.replace("x", "out.csv"))
@@ -354,7 +354,7 @@ def test_what_a_killed_first_part_left_is_removed_by_the_next_call(kdg, tmp_path
 
 
 @pytest.mark.slow
-def test_a_command_that_is_killed_in_its_first_part_leaves_nothing_hidden(kdg_large, large_folder):
+def test_killed_command_leaves_no_hidden_files(kdg_large, large_folder):
     arguments = words(large_folder, "new.csv", "out.csv")
     command = [sys.executable, "-m", "kdgraph", "predict", *arguments]
     process, deadline = subprocess.Popen(command), time.monotonic() + 60

@@ -553,7 +553,7 @@ def test_excels_line_is_no_header_of_new_rows(tmp_path, line):
     assert read(path, of).tolist() == [[2]]
 
 
-def test_new_rows_with_another_separator_are_refused_with_that_of_the_run(tmp_path):
+def test_other_separator_is_refused_with_that_of_the_run(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("x;y\n1;2\n")
     message = (
@@ -564,7 +564,7 @@ def test_new_rows_with_another_separator_are_refused_with_that_of_the_run(tmp_pa
         read(path, schema(features=[Feature("x"), Feature("y")], shape=[2]))
 
 
-def test_two_columns_of_one_name_are_refused_where_the_model_needs_it(tmp_path):
+def test_needed_duplicate_columns_are_refused(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("x,y,x\n1,2,3\n")
     message = f"--input {path} has several columns named 'x'; give each its own name"
@@ -575,7 +575,7 @@ def test_two_columns_of_one_name_are_refused_where_the_model_needs_it(tmp_path):
 
 @pytest.mark.parametrize("index", [[7, 3, 9, 1, 2], range(10, 20, 2)], ids=["stored", "range"])
 @pytest.mark.parametrize("rows", [2, 100])
-def test_an_index_of_parquet_that_has_a_name_is_a_column_of_new_rows(tmp_path, index, rows):
+def test_named_parquet_index_is_a_column_of_new_rows(tmp_path, index, rows):
     frame = pd.DataFrame({"x": np.arange(5.0)}, index=pd.Index(index, name="visit"))
     frame.to_parquet(tmp_path / "new.parquet")
     found = read(
@@ -704,7 +704,7 @@ def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
     np.testing.assert_allclose(softmaxes[:, :2], softmax(scores[:, :2], axis=1), rtol=1e-15)
 
 
-def test_class_scores_that_are_no_probabilities_are_refused_with_their_row(tmp_path):
+def test_invalid_class_scores_are_refused_with_their_row(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("a,b,h1\n.5,.5,0\n.25,.75,0\n3,-1,0\n")
     found = (
