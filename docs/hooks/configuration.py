@@ -87,8 +87,8 @@ def overview(catalogue: Catalogue) -> str:
         "",
         "Files are composed in this order, and what comes later wins: `config.yaml`, an option of"
         " each group, the method, the data set, the experiment, then the command line. Your own"
-        " options stand in the folder of `--config-dir`: a file `gate/mine.yaml` there is"
-        " `gate=mine`.",
+        " options stand in the folder of `--config-dir`: a file `gate/custom.yaml` there is"
+        " `gate=custom`.",
         "",
         "## Groups {#groups}",
         "",
