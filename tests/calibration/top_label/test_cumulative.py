@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Rows
 from kdgraph.calibration.top_label import CumulativeConfidence
 from kdgraph.metrics import TopLabel, nll_top
 from kdgraph.parents import PrecomputedScores
@@ -16,10 +14,10 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
-def draw_votes(n: int, seed: int = 0, votes: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores that are fractions of votes, with ties; every class is predicted."""
+def draw_tied_scores(n: int, seed: int = 0, n_trees: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores of a forest of few trees, with ties; every class is predicted."""
     rng = np.random.default_rng(seed)
-    X = rng.multinomial(votes, rng.dirichlet(np.ones(3), size=n)) / votes
+    X = rng.multinomial(n_trees, rng.dirichlet(np.ones(3), size=n)) / n_trees
     X[:3] = np.eye(3)
     return X, rng.integers(3, size=n)
 
@@ -47,9 +45,9 @@ def confidence_by_loop(X, y, row, theta: float) -> float:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 30))
-def test_confidence_is_the_accuracy_of_equal_or_higher_scores(seed, votes):
-    X, y = draw_votes(40, seed, votes)
-    new, _ = draw_votes(20, seed + 1)
+def test_confidence_is_the_accuracy_of_equal_or_higher_scores(seed, n_trees):
+    X, y = draw_tied_scores(40, seed, n_trees)
+    new, _ = draw_tied_scores(20, seed + 1)
     np.testing.assert_allclose(
         fit_calibrator(X, y).predict_confidence(new),
         [confidence_by_loop(X, y, row, -1) for row in new],
@@ -59,8 +57,8 @@ def test_confidence_is_the_accuracy_of_equal_or_higher_scores(seed, votes):
 
 @given(st.integers(0, 10_000))
 def test_scores_below_the_median_form_one_bin(seed):
-    X, y = draw_votes(41, seed)
-    new, _ = draw_votes(20, seed + 1)
+    X, y = draw_tied_scores(41, seed)
+    new, _ = draw_tied_scores(20, seed + 1)
     medians = [np.median(X.max(axis=1)[X.argmax(axis=1) == k]) for k in range(3)]
     model = fit_calibrator(X, y, theta="median")
     assert [curve["theta"] for curve in model.curves_] == medians
@@ -74,7 +72,7 @@ def test_scores_below_the_median_form_one_bin(seed):
 @settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_best_theta_has_the_least_nll_of_all_scores(seed):
-    X, y = draw_votes(30, seed)
+    X, y = draw_tied_scores(30, seed)
     predicted = X.argmax(axis=1)
     model = fit_calibrator(X, y, theta="best")
     for k, curve in enumerate(model.curves_):
@@ -93,39 +91,9 @@ def test_best_theta_has_the_least_nll_of_all_scores(seed):
         )
 
 
-@pytest.mark.parametrize("theta", ["none", "median", "best"])
-def test_weight_two_equals_two_rows(theta):
-    X, y = draw_votes(101)
-    weight = np.random.default_rng(1).integers(1, 3, size=101)
-    weighted = CumulativeConfidence(PARENT, theta=theta)
-    weighted.classes_ = np.arange(3)
-    weighted._fit_scores(Rows(X, y, weight.astype(float)))
-    twice = fit_calibrator(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
-    new, _ = draw_votes(100, seed=2)
-    np.testing.assert_allclose(
-        weighted._confidence(new, TopLabel.from_proba(new)),
-        twice.predict_confidence(new),
-        atol=1e-12,
-    )
-
-
 def test_describe_has_theta_by_class():
-    X, y = draw_votes(40)
+    X, y = draw_tied_scores(40)
     assert fit_calibrator(X, y).describe() == {"theta": {"0": None, "1": None, "2": None}}
     assert fit_calibrator(X, y, theta="median").describe()["theta"]["0"] == np.median(
         X.max(axis=1)[X.argmax(axis=1) == 0]
     )
-
-
-def test_warning_names_classes_that_are_never_predicted():
-    X, y = draw_votes(60)
-    X[X.argmax(axis=1) == 1] = [1.0, 0.0, 0.0]
-    with pytest.warns(
-        UserWarning,
-        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
-    ):
-        model = fit_calibrator(X, y, theta="best")
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
-        (X.argmax(axis=1) == y).mean()
-    )
-    assert model.describe()["theta"]["1"] is None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Rows
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.metrics import TopLabel, ece
 from kdgraph.parents import PrecomputedScores
@@ -93,29 +91,3 @@ def test_fill_proba_adds_predict_proba():
     has_remainder = np.arange(300) != 0
     ratio = np.sort(proba[has_remainder])[:, 0] / np.sort(X[has_remainder])[:, 0]
     assert np.isfinite(ratio).all()
-
-
-def test_warning_names_classes_that_are_never_predicted():
-    X, y = draw_rows(60)
-    X = X[X.argmax(axis=1) != 1]
-    y = y[: len(X)]
-    with pytest.warns(
-        UserWarning,
-        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
-    ):
-        model = fit_calibrator(X, y)
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
-        (X.argmax(axis=1) == y).mean()
-    )
-
-
-def test_weight_two_equals_two_rows():
-    X, y = draw_rows(100)
-    X[:3], y[:3] = np.eye(3), [0, 1, 2]
-    weight = np.random.default_rng(1).integers(1, 3, size=100)
-    weighted = HistogramBinning(PARENT)
-    weighted.classes_ = np.arange(3)
-    weighted._fit_scores(Rows(X, y, weight.astype(float)))
-    twice = fit_calibrator(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    for a, b in zip(weighted.curves_, twice.curves_, strict=True):
-        np.testing.assert_allclose(a["accuracy"], b["accuracy"], atol=1e-15)

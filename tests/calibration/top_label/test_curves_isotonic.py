@@ -49,19 +49,3 @@ def test_fitted_curves_are_monotonic_arrays():
         set(curve) == {"score", "accuracy"} and (np.diff(curve["accuracy"]) >= 0).all()
         for curve in model.curves_
     )
-
-
-def test_warning_names_classes_that_are_never_predicted():
-    X, y = draw_rows()
-    mask = X.argmax(axis=1) != 1
-    with pytest.warns(
-        UserWarning,
-        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
-    ) as caught:
-        model = IsotonicConfidence(PARENT).fit(
-            X[mask], y[mask], X_calibration=X[mask], y_calibration=y[mask]
-        )
-    assert caught[0].filename == __file__
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
-        (X.argmax(axis=1) == y)[mask].mean()
-    )

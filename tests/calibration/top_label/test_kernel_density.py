@@ -211,18 +211,6 @@ def test_class_without_a_wide_enough_bandwidth_has_its_accuracy():
     assert model.predict_confidence([[0.7, 0.3]]) == pytest.approx([2 / 3])
 
 
-def test_weight_two_equals_two_rows():
-    X, y = draw_rows(150)
-    weight = np.random.default_rng(1).integers(1, 3, size=150)
-    weighted = KernelDensityConfidence(PARENT)
-    weighted.classes_ = np.arange(3)
-    weighted._fit_scores(Rows(X, y, weight.astype(float)))
-    twice = fit_calibrator(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    for a, b in zip(weighted.curves_, twice.curves_, strict=True):
-        assert a["bandwidth"] == b["bandwidth"]
-        np.testing.assert_allclose(a["confidence"], b["confidence"], atol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Rows
 from kdgraph.calibration.top_label import (
     BetaCalibration,
     ClassPrecision,
@@ -226,25 +225,6 @@ def test_similar_classes_are_pooled_more_than_different_ones(model):
             model, X, y, estimator=parent, pool="cv", random_state=0
         ).pool_
     assert pools[False] > pools[True]
-
-
-@pytest.mark.parametrize("model", CURVES + PARAMETRIC, ids=NAMES)
-def test_weight_two_equals_two_rows(model):
-    X, y = draw_rows(150)
-    weight = np.random.default_rng(1).integers(0, 3, size=150)
-    twice = fit_calibrator(model, np.repeat(X, weight, axis=0), np.repeat(y, weight), pool=5.0)
-    weighted = type(model)(**{**model.get_params(deep=False), "pool": 5.0})
-    weighted.classes_ = np.arange(4)
-    weighted._fit_scores(Rows(X, y, weight.astype(float)))
-    new, _ = draw_rows(50, seed=1)
-    tolerance = (
-        1e-5 if isinstance(model, TemperatureScaling | BetaCalibration) else 1e-8
-    )  # fits stop at a gradient of 1e-7
-    np.testing.assert_allclose(
-        weighted._confidence(new, TopLabel.from_proba(new)),
-        twice.predict_confidence(new),
-        atol=tolerance,
-    )
 
 
 def test_one_shared_curve_has_a_pool_of_0():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import precision_score
 
@@ -27,15 +26,3 @@ def test_confidence_is_the_precision_at_every_score():
     np.testing.assert_array_equal(
         model.predict_confidence(new), model.precision_[new.argmax(axis=1)]
     )
-
-
-def test_warning_names_classes_that_are_never_predicted():
-    X, y = draw_rows(60)
-    y = y[X.argmax(axis=1) != 1]
-    X = X[X.argmax(axis=1) != 1]
-    with pytest.warns(
-        UserWarning,
-        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
-    ):
-        model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
-    assert model.precision_[1] == pytest.approx((X.argmax(axis=1) == y).mean())
