@@ -61,7 +61,8 @@ class Terminated(KeyboardInterrupt):
 
     Parameters
     ----------
-    signum : number of the signal.
+    signum : int
+        Number of the signal.
     """
 
     def __init__(self, signum: int) -> None:

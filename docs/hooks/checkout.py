@@ -24,7 +24,7 @@ leaves it out, which every reader loads.
 """
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 ALONE = "results/alone"
-"""Where pages go that are whole by themselves, to be handed on."""
+"""Folder of pages that are complete files, to be sent to others."""
 FOUND = re.compile(r"^<!-- found -->$", re.MULTILINE)
 SECTION = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from docstrings import autoref  # this and presets are hooks beside this one
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
-from presets import cell, code, owner, values_of  # the hook beside this one
+from mkdocs.utils.meta import get_data
+from presets import cell, code, owner, values_of
 
 from kdgraph.config.catalogue import (
     GROUPS,
@@ -358,15 +360,14 @@ def class_link(target: str) -> str:
     name = target.rpartition(".")[2]
     if not target.startswith("kdgraph."):
         return f"`{target}`"
-    return f'<autoref optional identifier="{target}"><code>{name}</code></autoref>'
+    return autoref(target, name)
 
 
 def method_anchors() -> dict[str, str]:
     """Return the place of each method among the pages of docs/methods, relative to a group's."""
     anchors = {}
     for path in sorted((ROOT / "docs" / "methods").rglob("*.md")):
-        front = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), re.DOTALL)
-        values: dict[str, Any] = yaml.safe_load(front[1]) if front else {}
+        _, values = get_data(path.read_text(encoding="utf-8"))
         uri = path.relative_to(ROOT / "docs").as_posix()
         anchors |= {preset: f"../{uri}#{preset}" for preset in values.get("presets", [])}
     return anchors

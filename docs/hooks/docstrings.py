@@ -1,9 +1,7 @@
 """Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code
 with.
 
-Docstrings are those of the imported objects, which kdgraph completes at import. Most lists of
-parameters and attributes have a type behind the colon, as numpydoc has it. Some have
-``name : what it is.`` there, without a description below: that is rewritten as one. And roles of
+Docstrings are those of the imported objects, which kdgraph completes at import. Roles of
 reStructuredText become links.
 """
 
@@ -17,8 +15,6 @@ from typing import Any
 
 import griffe
 
-ENTRY = re.compile(r"^([*\w`]+(?:, [*\w]+)*) : (.*)$")
-UNDERLINED = {"Parameters", "Other Parameters", "Attributes"}
 ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
 
 
@@ -31,11 +27,11 @@ class Readable(griffe.Extension):
             if thing.docstring is not None:
                 text = completed(thing.docstring.value, thing)
                 with_signature(thing)
-                thing.docstring.value = linked(with_examples(entries_as_numpydoc(text)), thing)
+                thing.docstring.value = linked(with_examples(text), thing)
 
 
 def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """``thing`` and all that is defined in it, not what it imports."""
+    """Yield ``thing`` and all that is defined in it, not what it imports."""
     yield thing
     for member in thing.members.values():
         if not member.is_alias:
@@ -73,29 +69,6 @@ def with_signature(thing: griffe.Object) -> None:
         )
 
 
-def entries_as_numpydoc(text: str) -> str:
-    r"""Put a description that stands behind the colon of an entry into the lines below it.
-
-    What stands there is a type where the line below begins a description, with a capital.
-
-    >>> entries_as_numpydoc("Parameters\n----------\nk : int\n    Number of neighbours.\n")
-    'Parameters\n----------\nk : int\n    Number of neighbours.\n'
-    >>> entries_as_numpydoc("Parameters\n----------\nk : how many neighbours;\n    from 1.\n")
-    'Parameters\n----------\nk\n    how many neighbours;\n    from 1.\n'
-    """
-    lines, listed = [], False
-    previous = ""
-    rows = text.split("\n")
-    for line, below in zip(rows, [*rows[1:], ""], strict=True):
-        if re.fullmatch(r"-{3,}", line):
-            listed = previous in UNDERLINED
-        typed = re.match(r" +[^a-z\s]", below) is not None
-        entry = ENTRY.match(line) if listed and not typed else None
-        lines += [entry[1], f"    {entry[2]}"] if entry else [line]
-        previous = line
-    return "\n".join(lines)
-
-
 def with_examples(text: str) -> str:
     r"""Give examples that follow without a heading one.
 
@@ -109,20 +82,22 @@ def with_examples(text: str) -> str:
 
 
 def linked(text: str, thing: griffe.Object) -> str:
-    """Roles as links to what they name, where the site has it, else as code."""
+    """Return text whose roles are links to what they name where the site has it, else code."""
+    return ROLE.sub(lambda role: autoref(path_of(role[2], thing), role_text(role)), text)
 
-    def link(match: re.Match[str]) -> str:
-        short, name = match[1], match[2]
-        shown = name.rpartition(".")[2] if short or name.startswith("kdgraph.") else name
-        return (
-            f'<autoref optional identifier="{path_of(name, thing)}"><code>{shown}</code></autoref>'
-        )
 
-    return ROLE.sub(link, text)
+def role_text(role: re.Match[str]) -> str:
+    """Return the text of a role: its last name after a tilde, and for names of kdgraph."""
+    return role[2].rpartition(".")[2] if role[1] or role[2].startswith("kdgraph.") else role[2]
+
+
+def autoref(path: str, text: str) -> str:
+    """Return code that is a link where the reference has the path."""
+    return f'<autoref optional identifier="{path}"><code>{text}</code></autoref>'
 
 
 def path_of(name: str, thing: griffe.Object) -> str:
-    """The full path of a name in the scope of ``thing``; the name itself if it is not defined there."""
+    """Return the full path of a name in the scope of ``thing``, or the name if it is not there."""
     within = thing
     while within is not None:
         head, _, rest = name.partition(".")

@@ -12,7 +12,7 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-"""What the Markdown extension arithmatex leaves where a formula was."""
+"""Element that the Markdown extension arithmatex makes of a formula."""
 
 
 def on_page_content(content: str, *, page: Any, **_: Any) -> str:

@@ -19,6 +19,7 @@ import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.utils.meta import get_data
 
 from kdgraph.config import compose
 from kdgraph.config.catalogue import Component, first_comment, flat, read_component
@@ -70,9 +71,9 @@ def pages_of(files: Files) -> dict[str, tuple[File, dict[str, Any]]]:
     pages = {}
     for file in sorted(files, key=lambda file: file.src_uri):
         if file.src_uri.startswith("methods/") and file.src_uri.endswith(".md"):
-            front = re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL)
-            if front is not None:
-                pages[file.src_uri] = (file, yaml.safe_load(front[1]))
+            _, front = get_data(file.content_string)
+            if front:
+                pages[file.src_uri] = (file, front)
     return pages
 
 

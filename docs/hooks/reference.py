@@ -5,16 +5,18 @@ The first page lists what each package offers, alphabetically, with one line on 
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import griffe
+from docstrings import ROLE, autoref, role_text  # the hook beside this one
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-PACKAGE = Path(__file__).resolve().parents[2] / "kdgraph"
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     *("density", "calibration", "detection", "recalibration", "distributions", "metrics"),
     *("geometry", "parents", "base", "data", "features", "smoothing", "persistence"),
@@ -23,95 +25,25 @@ PACKAGES = (
 )
 """Packages of the library, in the order in which users meet them, without the command line."""
 MODULES = ("errors", "parameters", "config.components")
-ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
-"""Role of reStructuredText, as in :func:`on_files`."""
-
-
 EXPORTS = re.compile(r"^<!-- exports -->$", re.MULTILINE)
 """Mark in docs/reference/index.md that is replaced by the list of all exported names."""
-
-
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Replace the mark of the first page by the list of exported names."""
-    if page.file.src_uri != "reference/index.md":
-        return markdown
-    return EXPORTS.sub(lambda _: exported_names(), markdown)
-
-
-def exported_names() -> str:
-    """Return a table of names for kdgraph and for each package that exports some."""
-    lines: list[str] = []
-    for package in ("", *PACKAGES):
-        root = PACKAGE / package
-        nested = sorted(path.parent for path in root.rglob("*/__init__.py")) if package else ()
-        for folder in (root, *nested):
-            exported = exports(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
-            parts = folder.relative_to(PACKAGE).parts
-            if exported:
-                name = ".".join(("kdgraph", *parts))
-                page = f"[{name}]({'.'.join(parts)}.md)" if parts else name
-                lines += [f"### {page} {{#{name.replace('.', '-')}}}", "", *names_table(exported)]
-    return "\n".join(lines)
-
-
-def names_table(exported: Mapping[str, str]) -> list[str]:
-    """Return a table of exported names, alphabetically: a link, and the first line of the docstring.
-
-    Parameters
-    ----------
-    exported : mapping of str to str
-        Exported name → path, of the name or of a package that exports it too.
-    """
-    lines = ['<div class="stacked options" markdown>', "", "| name | |", "|---|---|"]
-    for name in sorted(exported, key=str.casefold):
-        path, doc = defined(exported[name])
-        sentence = doc.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-        lines.append(f"| [`{name}`][{path}] | {as_markdown(sentence, {})} |")
-    return [*lines, "", "</div>", ""]
-
-
-def defined(path: str) -> tuple[str, str]:
-    """Return where a name is defined, ``module.name``, and its docstring.
-
-    >>> defined("kdgraph.density.DensityGate")[0]
-    'kdgraph.density.gate.DensityGate'
-    """
-    module, _, name = path.rpartition(".")
-    file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
-    if not file.is_file():
-        file = file.with_suffix("") / "__init__.py"
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return path, ast.get_docstring(node) or ""
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if ast.unparse(target) == name:
-                value = after.value if isinstance(after, ast.Expr) else None
-                doc = value.value if isinstance(value, ast.Constant) else ""
-                return path, str(doc)
-    return defined(exports(tree)[name])
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add a page of exported names for each package, and below them pages of internal names."""
     navigation: list[Any] = []
     internals: list[Any] = []
-    for package in PACKAGES:
-        root = PACKAGE / package
-        folders = [root, *sorted(path.parent for path in root.rglob("*/__init__.py"))]
-        for folder in dict.fromkeys(folders):
-            parts = folder.relative_to(PACKAGE).parts
-            name = ".".join(("kdgraph", *parts))
-            public_page, internal_page = pages(name, folder)
-            for kind, text, listed in (
-                ("", public_page, navigation),
-                ("internals/", internal_page, internals),
-            ):
-                if text is not None:
-                    uri = f"reference/{kind}{'.'.join(parts)}.md"
-                    files.append(File.generated(config, uri, content=text))
-                    listed.append({name: uri})
+    for package in (each for name in PACKAGES for each in with_subpackages(name)):
+        name = package.path.removeprefix("kdgraph.")
+        public_page, internal_page = pages(package)
+        for kind, text, listed in (
+            ("", public_page, navigation),
+            ("internals/", internal_page, internals),
+        ):
+            if text is not None:
+                uri = f"reference/{kind}{name}.md"
+                files.append(File.generated(config, uri, content=text))
+                listed.append({package.path: uri})
     for name in MODULES:
         content = f"# kdgraph.{name}\n\n::: kdgraph.{name}\n"
         content += "    options: {show_root_heading: false, heading_level: 1}\n"
@@ -122,42 +54,100 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def pages(name: str, folder: Path) -> tuple[str | None, str | None]:
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Replace the mark of the first page by the list of exported names."""
+    if page.file.src_uri != "reference/index.md":
+        return markdown
+    return EXPORTS.sub(lambda _: exported_names(), markdown)
+
+
+@cache
+def code() -> Any:
+    """Return kdgraph as griffe reads it, without importing it."""
+    return griffe.load("kdgraph", search_paths=[ROOT])
+
+
+def with_subpackages(name: str) -> list[griffe.Object]:
+    """Return a package of kdgraph and the packages in it."""
+    package = code()[name]
+    nested = [each for each in package.modules.values() if each.is_init_module]
+    return [package, *sorted(nested, key=lambda each: each.name)]
+
+
+def exports(package: griffe.Object) -> dict[str, str]:
+    """Return what ``__all__`` lists, by name: the path that it is imported from."""
+    paths = {}
+    for name in map(str, package.exports or ()):
+        member = package[name]
+        if member.is_module:  # a function that has the name of its module
+            paths[name] = member[name].path
+        elif member.is_alias:
+            paths[name] = member.target_path
+    return paths
+
+
+def exported_names() -> str:
+    """Return a table of names for kdgraph and for each package that exports some."""
+    lines: list[str] = []
+    for package in (code(), *(each for name in PACKAGES for each in with_subpackages(name))):
+        if exports(package):
+            name = package.path.removeprefix("kdgraph.")
+            page = package.path if name == "kdgraph" else f"[{package.path}]({name}.md)"
+            lines += [
+                f"### {page} {{#{package.path.replace('.', '-')}}}",
+                "",
+                *names_table(package),
+            ]
+    return "\n".join(lines)
+
+
+def names_table(package: griffe.Object) -> list[str]:
+    """Return a table of exported names, alphabetically: a link, and the first line of the docstring."""
+    lines = ['<div class="stacked options" markdown>', "", "| name | |", "|---|---|"]
+    for name, path in sorted(exports(package).items(), key=lambda item: item[0].casefold()):
+        member = code()[path.removeprefix("kdgraph.")]
+        sentence = member.docstring.value.split("\n\n")[0] if member.docstring else ""
+        text = as_markdown(sentence.replace("\n", " ").replace("|", "\\|"), {})
+        lines.append(f"| [`{name}`][{member.canonical_path}] | {text} |")
+    return [*lines, "", "</div>", ""]
+
+
+def pages(package: griffe.Object) -> tuple[str | None, str | None]:
     """Return the Markdown of what a package exports, and that of all its other public names.
 
     The second page is what a contributor reads: names that modules define and share, which may
     change without notice. Either is None where it would be empty.
     """
-    tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
-    exported = exports(tree)
-    doc = as_markdown(ast.get_docstring(tree) or "", exported)
-    internal = []
-    for module in ["__init__", *sorted(path.stem for path in folder.glob("*.py"))]:
-        full = name if module == "__init__" else f"{name}.{module}"
-        if module.startswith("_") and module != "__init__":
-            continue
-        internal += [
-            path
-            for each in public(folder / f"{module}.py", exported.values(), full)
-            if (path := f"{full}.{each}") not in exported.values()
-        ]
-    public_page = None
+    exported = exports(package)
+    doc = as_markdown(package.docstring.value if package.docstring else "", exported)
+    modules = [package, *(each for each in package.modules.values() if not each.is_init_module)]
+    modules[1:] = sorted((m for m in modules[1:] if m.name[0] != "_"), key=lambda each: each.name)
+    internal = [
+        each.path
+        for module in modules
+        for each in module.members.values()
+        if is_public(each) and each.path not in exported.values()
+    ]
+    public_page = internal_page = None
     if exported:
-        lines = [f"# {name}", "", doc, "", *names_table(exported)]
+        lines = [f"# {package.path}", "", doc, "", *names_table(package)]
         if internal:
-            parts = name.removeprefix("kdgraph.")
-            lines += [
-                f"Names that its modules share: [internals of {name}](internals/{parts}.md).",
-                "",
-            ]
+            page = f"internals/{package.path.removeprefix('kdgraph.')}.md"
+            lines += [f"Names that its modules share: [internals of {package.path}]({page}).", ""]
         lines += [line for path in exported.values() for line in (f"::: {path}", "")]
         public_page = "\n".join(lines)
-    internal_page = None
     if internal:
-        lines = [f"# Internals of {name}", "", *([] if exported else [doc, ""])]
+        lines = [f"# Internals of {package.path}", "", *([] if exported else [doc, ""])]
         lines += [line for path in internal for line in (f"::: {path}", "")]
         internal_page = "\n".join(lines)
     return public_page, internal_page
+
+
+def is_public(member: griffe.Object | griffe.Alias) -> bool:
+    """Return whether a module defines a class, a function, or a value that has a docstring."""
+    if member.is_alias or member.is_module or member.name.startswith("_"):
+        return False
+    return not member.is_attribute or member.docstring is not None
 
 
 def as_markdown(docstring: str, exported: Mapping[str, str]) -> str:
@@ -179,47 +169,11 @@ def as_markdown(docstring: str, exported: Mapping[str, str]) -> str:
     """
 
     def link(role: re.Match[str]) -> str:
-        name = role[2]
-        first, _, rest = name.partition(".")
-        path = exported.get(first, first)
-        shown = name.rpartition(".")[2] if role[1] or first == "kdgraph" else name
-        identifier = f"{path}.{rest}" if rest else path
-        return f'<autoref optional identifier="{identifier}"><code>{shown}</code></autoref>'
+        first, dot, rest = role[2].partition(".")
+        return autoref(f"{exported.get(first, first)}{dot}{rest}", role_text(role))
 
     paragraphs = docstring.replace("``", "`").split("\n\n")
     return "\n\n".join(
         f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>> ") else ROLE.sub(link, paragraph)
         for paragraph in paragraphs
     )
-
-
-def exports(tree: ast.Module) -> dict[str, str]:
-    """What ``__all__`` lists, by name: the full path of where it comes from."""
-    imported = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return {
-                name: imported[name] for name in ast.literal_eval(node.value) if name in imported
-            }
-    return {}
-
-
-def public(path: Path, exported: Collection[str], module: str) -> list[str]:
-    """Public names that a module defines, as they come: of classes, functions, and values that have
-    a docstring or are exported.
-    """
-    names = []
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    for node, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            names.append(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
-            explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            names += [name] if explained or f"{module}.{name}" in exported else []
-    return [name for name in names if name.isidentifier() and not name.startswith("_")]
