@@ -45,7 +45,7 @@ SOURCE = re.compile(
     r" [A-Z]?\d|\b[Oo]riginal to kdgraph\b"
     r"|scikit-learn|SciPy|scipy|torch|numba|LLVM|Hugging Face"
 )
-"""Where something comes from."""
+"""Source of a definition."""
 SCIENCE = (
     *("calibration", "data/ood", "data/simulations", "density", "detection", "distributions"),
     *("geometry", "metrics", "parents", "recalibration"),
@@ -59,7 +59,7 @@ PRIVATE_WORDS = re.compile(
     r"|\bin the mean\b|\bby itself\b",
     re.IGNORECASE,
 )
-"""Words of a private language, also as parts of names such as ``as_told``."""
+"""Words that are no technical English, also as parts of names such as ``as_told``."""
 PLUMBING = frozenset(
     {
         "data/ood/synthetic.py",
@@ -74,13 +74,13 @@ PLUMBING = frozenset(
 
 class Definition(NamedTuple):
     """A public class, function or method: its name, the words of its annotations, and the
-    docstrings that speak of it, its own first.
+    docstrings that describe it, its own first.
     """
 
     name: str
     line: int
     kinds: str
-    said: tuple[str, ...]
+    docstrings: tuple[str, ...]
 
 
 def main() -> int:
@@ -118,15 +118,15 @@ def problems(path: Path, name: str) -> Iterator[str]:
         if (
             name.startswith(SHAPED)
             and "ndarray" in each.kinds
-            and not any(map(SHAPE.search, each.said[:-1]))
+            and not any(map(SHAPE.search, each.docstrings[:-1]))
         ):
-            yield f"{at}: the docstring says no shape"
+            yield f"{at}: the docstring has no shape"
         if (
             name.startswith(SCIENCE)
             and name not in PLUMBING
-            and not any(map(SOURCE.search, each.said))
+            and not any(map(SOURCE.search, each.docstrings))
         ):
-            yield f"{at}: no docstring says where it comes from"
+            yield f"{at}: no docstring cites a source"
 
 
 def language_problems(path: Path, name: str) -> Iterator[str]:
@@ -243,18 +243,21 @@ def definitions(module: ast.Module) -> Iterator[Definition]:
         for node in body:
             if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
                 continue
-            said = (" ".join((ast.get_docstring(node) or "").split()), *above)
+            docstrings = (" ".join((ast.get_docstring(node) or "").split()), *above)
             if any(ast.unparse(each).split("(")[0] in METRICS for each in node.decorator_list):
-                said = ("Float[n]", *said)  # the registry describes the inputs of a metric
+                docstrings = (
+                    "Float[n]",
+                    *docstrings,
+                )  # the registry describes the inputs of a metric
             if isinstance(node, ast.ClassDef):
-                yield Definition(owner + node.name, node.lineno, "", said)
-                yield from inside(node.body, f"{node.name}.", said)
+                yield Definition(owner + node.name, node.lineno, "", docstrings)
+                yield from inside(node.body, f"{node.name}.", docstrings)
             else:
                 given = [each.annotation for each in (*node.args.args, *node.args.kwonlyargs)]
                 kinds = " ".join(
                     ast.unparse(kind) for kind in (*given, node.returns) if kind is not None
                 )
-                yield Definition(owner + node.name, node.lineno, kinds, said)
+                yield Definition(owner + node.name, node.lineno, kinds, docstrings)
 
     yield from inside(module.body, "", (" ".join((ast.get_docstring(module) or "").split()),))
 

@@ -46,9 +46,9 @@ PACKAGES = (
 )
 """Packages of the library; ``data`` is half of the command's."""
 LIBRARY = ("joblib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
-"""What the library needs."""
+"""Packages that the library needs."""
 TEST_TOOLS = ("filelock", "hypothesis", "pytest", "pytest-xdist", "torch")
-"""What the quick tests of the library need besides."""
+"""Packages that the quick tests of the library need too."""
 NO_TORCH = "needs torch: pip install 'kdgraph[torch]'"
 RUN = ("dataset=spiral", "method=kdf")
 

@@ -1,4 +1,4 @@
-"""Kill a sweep again and again, finish it, and compare it with one that nobody disturbed.
+"""Kill a sweep again and again, finish it, and compare it with an undisturbed one.
 
 Run it after changing the store, the locks, the run directory or how jobs are started::
 
@@ -120,7 +120,7 @@ def _disturb(
     groups: list[int],
     launchers: list[str],
 ) -> tuple[int, dict[Path, int]]:
-    """Start and kill; returns how often a living sweep was hit, and the inode of each record as it
+    """Start and kill; returns how often a running sweep was hit, and the inode of each record as it
     was first seen at a kill.
 
     The process group of each sweep is appended to ``groups``.

@@ -1,12 +1,12 @@
-"""Ask openml.org whether the suite OpenML-CC18 (99) still is what conf/dataset/cc18 lists.
+"""Compare the suite OpenML-CC18 (99) of openml.org with the data sets of conf/dataset/cc18.
 
-Run it before a release, and when somebody says that a set of the suite was replaced::
+Run it before a release, and when a set of the suite may have been replaced::
 
     .venv/bin/python scripts/refresh_cc18.py
 
 It changes nothing: what is shipped is what results refer to. It prints what differs, with the
-number to put into a file, and ends with exit code 1 if anything does. The suite itself is asked for
-each time; openml-python keeps no copy of it.
+number to put into a file, and ends with exit code 1 if anything does. The suite is fetched each
+time; openml-python caches no copy of it.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from packaging.version import Version
+
 ROOT = Path(__file__).resolve().parents[1]
-VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)((?:a|b|rc)\d+)?")
+VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 """Versions of releases and of their candidates, as the tags have them after ``v``."""
 PAGE = """\
 <!doctype html>
@@ -45,10 +47,10 @@ PAGE = """\
 def current_version() -> str:
     """Return the version in ``kdgraph/__init__.py``, without importing it."""
     text = (ROOT / "kdgraph" / "__init__.py").read_text(encoding="utf-8")
-    found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
-    if found is None:
+    match = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    if match is None:
         raise SystemExit("kdgraph/__init__.py has no line __version__ = '…'")
-    return found[1]
+    return match[1]
 
 
 def problems(tag: str, root: Path = ROOT) -> list[str]:
@@ -61,30 +63,18 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
     root : Path
         Folder with CITATION.cff and CHANGELOG.md.
     """
-    version, found = current_version(), []
+    version, lines = current_version(), []
     if tag != f"v{version}":
-        found.append(f"the tag is {tag}, and the version in kdgraph/__init__.py is {version}")
+        lines.append(f"the tag is {tag}, and the version in kdgraph/__init__.py is {version}")
     if VERSION.fullmatch(version) is None:
-        found.append(f"{version} is no version of a release, such as 1.2.3 or 1.2.3rc1")
+        lines.append(f"{version} is no version of a release, such as 1.2.3 or 1.2.3rc1")
     citation = (root / "CITATION.cff").read_text(encoding="utf-8")
     if not re.search(rf"^version: [\"']?{re.escape(version)}[\"']?$", citation, re.MULTILINE):
-        found.append(f"CITATION.cff has another version than {version}")
+        lines.append(f"CITATION.cff has another version than {version}")
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## \[{re.escape(version)}\]", changes, re.MULTILINE):
-        found.append(f"CHANGELOG.md has no section '## [{version}]'")
-    return found
-
-
-def order(version: str) -> tuple[int, int, int, bool, str]:
-    """Return the key that sorts versions: a candidate comes before its release.
-
-    >>> sorted(["1.10.0", "1.2.0", "1.2.0rc1"], key=order)
-    ['1.2.0rc1', '1.2.0', '1.10.0']
-    """
-    found = VERSION.fullmatch(version)
-    if found is None:
-        raise ValueError(f"{version} is no version")
-    return int(found[1]), int(found[2]), int(found[3]), found[4] is None, found[4] or ""
+        lines.append(f"CHANGELOG.md has no section '## [{version}]'")
+    return lines
 
 
 def list_versions(folder: Path) -> list[str]:
@@ -101,30 +91,22 @@ def list_versions(folder: Path) -> list[str]:
     list of str
         Versions, the highest first.
     """
-    found = [
-        path.parent.name
-        for path in folder.glob("*/index.html")
-        if VERSION.fullmatch(path.parent.name)
-    ]
-    found.sort(key=order, reverse=True)
-    releases = [version for version in found if order(version)[3]]
-    latest = next(iter(releases or found), None)
+    folders = [path.parent.name for path in folder.glob("*/index.html")]
+    versions = sorted(filter(VERSION.fullmatch, folders), key=Version, reverse=True)
+    releases = [version for version in versions if not Version(version).is_prerelease]
+    latest = next(iter(releases or versions), None)
     entries = [
-        {
-            "version": version,
-            "title": version,
-            "aliases": ["latest"] if version == latest else [],
-        }
-        for version in found
+        {"version": each, "title": each, "aliases": ["latest"] if each == latest else []}
+        for each in versions
     ]
     items = "\n".join(
         f'<li><a href="{html.escape(version)}/index.html">{html.escape(version)}</a>'
         f"{' (latest)' if version == latest else ''}</li>"
-        for version in found
+        for version in versions
     )
     (folder / "versions.json").write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
     (folder / "index.html").write_text(PAGE.format(items=items), encoding="utf-8")
-    return found
+    return versions
 
 
 def build_docs(folder: Path) -> list[str]:
@@ -160,9 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("docs").add_argument("folder", type=Path)
     args = parser.parse_args(arguments)
     if args.command == "check":
-        found = problems(args.tag)
-        print("\n".join(found or [f"{args.tag} can be released"]))
-        return int(bool(found))
+        lines = problems(args.tag)
+        print("\n".join(lines or [f"{args.tag} can be released"]))
+        return int(bool(lines))
     print(f"{args.folder / 'index.html'}: {', '.join(build_docs(args.folder))}")
     return 0
 

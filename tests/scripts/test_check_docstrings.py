@@ -55,7 +55,7 @@ def test_function_of_arrays_must_document_shapes(problems):
         " scaled(logits: np.ndarray): ...\n"
     )
     assert problems(text, "metrics/module.py") == [
-        "kdgraph/metrics/module.py:3: scaled: the docstring says no shape"
+        "kdgraph/metrics/module.py:3: scaled: the docstring has no shape"
     ]
     assert problems(text, "errors.py") == []
 
@@ -64,8 +64,8 @@ def test_public_objects_of_method_packages_must_cite_a_source(problems):
     without_source = VALID_MODULE.replace("Original to kdgraph.", "A score.")
     prefix = "kdgraph/detection/module.py"
     assert problems(without_source, "detection/module.py") == [
-        f"{prefix}:4: Score: no docstring says where it comes from",
-        f"{prefix}:7: Score.score: no docstring says where it comes from",
+        f"{prefix}:4: Score: no docstring cites a source",
+        f"{prefix}:7: Score.score: no docstring cites a source",
     ]
     assert problems(without_source, "figures/module.py") == []  # figures need no source
     for source in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib.util
 import json
 import re
@@ -81,11 +80,6 @@ def test_versions_are_listed_and_the_latest_release_is_marked(release, tmp_path)
         f"{name}/index.html" for name in ("1.0.0rc1", "0.10.0", "0.2.0")
     ]
     assert '0.10.0/index.html">0.10.0</a> (latest)' in page and page.count("latest") == 1
-
-
-def test_example_of_the_script_passes(release):
-    results = doctest.testmod(release)
-    assert results.attempted > 0 and results.failed == 0
 
 
 def test_ci_calls_the_script_of_the_repository_on_each_python():
